@@ -1,0 +1,45 @@
+//! Cancel a run: what waits ends at once, what is held ends as its policy says.
+
+use super::Decided;
+use crate::{
+    desk::Desk,
+    id::RunId,
+    job::CancelRequest,
+    keys::Keys,
+    life,
+    name::Namespace,
+    record,
+    refusal::Refusal,
+    reply::Reply,
+    run::{self, Run},
+};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct CancelRun {
+    pub namespace: Namespace,
+    pub run: RunId,
+    pub by: Arc<str>,
+}
+
+impl CancelRun {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Run>(&self.namespace, &self.run.to_string()), true);
+        keys.run_jobs.insert((self.namespace.clone(), self.run));
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let key = self.run.to_string();
+        let mut run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
+        if run.open > 0 && run.cancel.is_none() {
+            run.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
+            desk.put(&self.namespace, &key, &run)?;
+            for job in run::cancel_all(desk, &self.namespace, self.run, &self.by)? {
+                // Jobs outside the run may wait for it too.
+                life::settle(desk, &job)?;
+            }
+            run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
+        }
+        Ok(Ok(Reply::Run { id: self.run, run: Box::new(run) }))
+    }
+}

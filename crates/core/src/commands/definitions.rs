@@ -1,0 +1,75 @@
+//! Put and delete definitions.
+
+use super::{Decided, submit::check_size};
+use crate::{
+    definition::{Definition, DefinitionHead, version_key},
+    desk::Desk,
+    event::What,
+    keys::Keys,
+    name::{Namespace, check_name},
+    record,
+    refusal::Refusal,
+    reply::Reply,
+};
+use std::sync::Arc;
+
+/// The same body again changes nothing; another body becomes the next version. A deleted name comes back with it.
+#[derive(Clone, Debug)]
+pub struct PutDefinition {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+    pub body: Arc<str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct DeleteDefinition {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+}
+
+impl PutDefinition {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<DefinitionHead>(&self.namespace, &self.name), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        check_name("name", &self.name, &desk.limits())?;
+        check_size("body", self.body.len(), desk.limits().record_bytes_max)?;
+        let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?;
+        let latest = head.as_ref().map_or(0, |head| head.latest);
+        if latest > 0 {
+            let current = desk.peek::<Definition>(&self.namespace, &version_key(&self.name, latest))?;
+            if let Some(current) = current.filter(|current| current.body == self.body) {
+                let deleted = head.is_some_and(|head| head.deleted_at.is_some());
+                if deleted {
+                    desk.put(&self.namespace, &self.name, &DefinitionHead { latest, deleted_at: None })?;
+                    desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version: latest });
+                }
+                return Ok(Ok(Reply::Definition(Box::new(current))));
+            }
+        }
+        let version = latest + 1;
+        let definition =
+            Definition { name: self.name.clone(), version, body: self.body.clone(), created_at: desk.now() };
+        desk.put(&self.namespace, &version_key(&self.name, version), &definition)?;
+        desk.put(&self.namespace, &self.name, &DefinitionHead { latest: version, deleted_at: None })?;
+        desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version });
+        Ok(Ok(Reply::Definition(Box::new(definition))))
+    }
+}
+
+impl DeleteDefinition {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<DefinitionHead>(&self.namespace, &self.name), true);
+    }
+
+    /// Soft: versions stay readable for the jobs that point at them.
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?.filter(|head| head.deleted_at.is_none());
+        let head = head.ok_or_else(|| Refusal::not_found("definition", &self.name))?;
+        let gone = DefinitionHead { deleted_at: Some(desk.now()), ..head };
+        desk.put(&self.namespace, &self.name, &gone)?;
+        desk.tell(&self.namespace, What::DefinitionDeleted { name: self.name.clone() });
+        Ok(Ok(Reply::Done))
+    }
+}

@@ -1,0 +1,116 @@
+//! One file a command: what it carries, what it needs to see, what it decides, and a table of cases.
+//!
+//! `decide` answers `Ok(Ok(reply))`, or `Ok(Err(refusal))` where the refusal brings a change with it (the lease had run
+//! out, and now the job says so), or `Err(stop)`: refused without a trace, or rows missing.
+
+use crate::{
+    desk::{Desk, Stop},
+    keys::Keys,
+    refusal::Refusal,
+    reply::Reply,
+};
+
+pub mod all;
+pub mod append_log;
+pub mod cancel;
+pub mod cancel_run;
+pub mod claim;
+pub mod complete;
+pub mod definitions;
+pub mod due;
+pub mod fail;
+pub mod fire;
+pub mod grace;
+pub mod holder;
+pub mod principals;
+pub mod progress;
+pub mod records;
+pub mod release;
+pub mod renew;
+pub mod retry;
+pub mod start;
+pub mod submit;
+pub mod submit_run;
+pub mod workers;
+
+pub type Decided = Result<Result<Reply, Refusal>, Stop>;
+
+macro_rules! commands {
+    ($($name:ident($path:path)),+ $(,)?) => {
+        /// Everything that can be asked of the engine to change.
+        #[derive(Clone, Debug)]
+        pub enum Command { $($name($path)),+ }
+
+        impl Command {
+            pub fn name(&self) -> &'static str {
+                match self { $(Command::$name(_) => stringify!($name)),+ }
+            }
+            /// Every command's name, for tests that want to have seen them all.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
+            /// Rows it is known to need from the start, so that they come with the first load.
+            pub(crate) fn keys(&self, keys: &mut Keys) {
+                match self { $(Command::$name(command) => command.keys(keys)),+ }
+            }
+            pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+                match self { $(Command::$name(command) => command.decide(desk)),+ }
+            }
+        }
+        $(impl From<$path> for Command {
+            fn from(command: $path) -> Self { Command::$name(command) }
+        })+
+    };
+}
+
+commands! {
+    Submit(submit::Submit),
+    SubmitRun(submit_run::SubmitRun),
+    Claim(claim::Claim),
+    Start(start::Start),
+    Renew(renew::Renew),
+    Progress(progress::ReportProgress),
+    AppendLog(append_log::AppendLog),
+    Complete(complete::Complete),
+    Fail(fail::Fail),
+    Release(release::Release),
+    Cancel(cancel::Cancel),
+    CancelRun(cancel_run::CancelRun),
+    Retry(retry::Retry),
+    Due(due::Due),
+    Grace(grace::Grace),
+    RegisterWorker(workers::RegisterWorker),
+    Heartbeat(workers::Heartbeat),
+    DrainWorker(workers::DrainWorker),
+    UnregisterWorker(workers::UnregisterWorker),
+    PutDefinition(definitions::PutDefinition),
+    DeleteDefinition(definitions::DeleteDefinition),
+    PutSchedule(fire::PutSchedule),
+    DeleteSchedule(fire::DeleteSchedule),
+    Fire(fire::Fire),
+    CreatePrincipal(principals::CreatePrincipal),
+    DisablePrincipal(principals::DisablePrincipal),
+    IssueToken(principals::IssueToken),
+    RevokeToken(principals::RevokeToken),
+    UseToken(principals::UseToken),
+    PutRecord(records::PutRecord),
+    DeleteRecord(records::DeleteRecord),
+    All(all::All),
+}
+
+impl Command {
+    /// How much of a batch this takes up: bytes it carries plus a little for being there.
+    pub fn weight(&self) -> usize {
+        const BASE: usize = 256;
+        BASE + match self {
+            Command::Submit(submit) => submit.job.weight(),
+            Command::SubmitRun(run) => run.nodes.iter().map(|node| BASE + node.job.weight()).sum(),
+            Command::Claim(claim) => claim.secrets.len() * BASE,
+            Command::Complete(complete) => complete.result.len(),
+            Command::AppendLog(append) => append.data.len(),
+            Command::PutRecord(put) => put.value.len(),
+            Command::All(all) => all.commands.iter().map(Command::weight).sum(),
+            Command::UnregisterWorker(_) | Command::CancelRun(_) => 64 * BASE,
+            _ => 0,
+        }
+    }
+}

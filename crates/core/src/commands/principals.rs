@@ -1,0 +1,164 @@
+//! Principals and tokens: create, disable, issue, revoke, note use.
+
+use super::Decided;
+use crate::{
+    desk::{Desk, Stop},
+    keys::Keys,
+    name::{Namespace, check_name},
+    principal::{Principal, Role, Token},
+    record::{self, Kind},
+    refusal::Refusal,
+    reply::Reply,
+    time::{Millis, Timestamp},
+};
+use std::sync::Arc;
+
+/// How stale the last use may be before it is written again.
+const LAST_USED_EVERY: Millis = Millis::from_secs(60);
+
+#[derive(Clone, Debug)]
+pub struct CreatePrincipal {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+    pub role: Role,
+    pub namespaces: Vec<Namespace>,
+}
+
+/// Ends all its tokens as well.
+#[derive(Clone, Debug)]
+pub struct DisablePrincipal {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct IssueToken {
+    pub namespace: Namespace,
+    pub principal: Arc<str>,
+    /// Lower-case hex SHA-256 of the token.
+    pub hash: Arc<str>,
+    pub shown: Arc<str>,
+    pub expires_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+pub struct RevokeToken {
+    pub namespace: Namespace,
+    pub hash: Arc<str>,
+}
+
+#[derive(Clone, Debug)]
+pub struct UseToken {
+    pub namespace: Namespace,
+    pub hash: Arc<str>,
+}
+
+fn principal(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<Principal, Stop> {
+    desk.get::<Principal>(namespace, name)?.ok_or_else(|| Refusal::not_found("principal", name).into())
+}
+
+impl CreatePrincipal {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        check_name("name", &self.name, &desk.limits())?;
+        if desk.get::<Principal>(&self.namespace, &self.name)?.is_some() {
+            return Err(Refusal::Exists { what: "principal", name: self.name.to_string() }.into());
+        }
+        let principal = Principal {
+            name: self.name.clone(),
+            role: self.role,
+            namespaces: self.namespaces.clone(),
+            created_at: desk.now(),
+            disabled: false,
+        };
+        desk.put(&self.namespace, &self.name, &principal)?;
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl DisablePrincipal {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
+        keys.siblings.insert((self.namespace.clone(), Token::KIND.into(), self.name.clone()));
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let mut principal = principal(desk, &self.namespace, &self.name)?;
+        principal.disabled = true;
+        desk.put(&self.namespace, &self.name, &principal)?;
+        for token in desk.siblings(&self.namespace, Token::KIND, &self.name)? {
+            desk.delete_record(&token)?;
+        }
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl IssueToken {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.principal), true);
+        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        if self.hash.len() != 64 || !self.hash.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+            return Err(Refusal::invalid("hash", "must be 64 lower-case hexadecimal digits".into()).into());
+        }
+        check_name("shown", &self.shown, &desk.limits())?;
+        let principal = principal(desk, &self.namespace, &self.principal)?;
+        if principal.disabled {
+            return Err(Refusal::Forbidden { why: format!("the principal {} is disabled", self.principal) }.into());
+        }
+        if desk.get::<Token>(&self.namespace, &self.hash)?.is_some() {
+            return Err(Refusal::Exists { what: "token", name: self.shown.to_string() }.into());
+        }
+        let token = Token {
+            principal: self.principal.clone(),
+            shown: self.shown.clone(),
+            created_at: desk.now(),
+            expires_at: self.expires_at,
+            last_used: None,
+        };
+        desk.put(&self.namespace, &self.hash, &token)?;
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl RevokeToken {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        if desk.get::<Token>(&self.namespace, &self.hash)?.is_none() {
+            return Err(Refusal::not_found("token", "with this hash").into());
+        }
+        desk.remove::<Token>(&self.namespace, &self.hash)?;
+        Ok(Ok(Reply::Done))
+    }
+}
+
+impl UseToken {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), false);
+    }
+
+    /// Who a token stands for. Unknown, expired and revoked look the same.
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let unknown = || Refusal::not_found("token", "with this hash");
+        let token = desk.peek::<Token>(&self.namespace, &self.hash)?.filter(|token| token.is_live(desk.now()));
+        let token = token.ok_or_else(unknown)?;
+        let principal =
+            desk.peek::<Principal>(&self.namespace, &token.principal)?.filter(|principal| !principal.disabled);
+        let principal = principal.ok_or_else(unknown)?;
+        if token.last_used.is_none_or(|at| desk.now() - at >= LAST_USED_EVERY) {
+            if let Some(mut token) = desk.get::<Token>(&self.namespace, &self.hash)? {
+                token.last_used = Some(desk.now());
+                desk.put(&self.namespace, &self.hash, &token)?;
+            }
+        }
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}

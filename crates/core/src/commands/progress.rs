@@ -1,0 +1,49 @@
+//! Report how far a job has come.
+
+use super::{
+    Decided,
+    holder::{Found, Holder},
+    start::started,
+    submit::check_size,
+};
+use crate::{desk::Desk, event::What, job::Progress, keys::Keys, refusal::Refusal, reply::Reply};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct ReportProgress {
+    pub holder: Holder,
+    /// 0 to 100.
+    pub percent: f64,
+    /// None keeps the old one.
+    pub message: Option<Arc<str>>,
+}
+
+impl ReportProgress {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        self.holder.keys(keys);
+    }
+
+    /// The first report also starts the job.
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        if !(0.0..=100.0).contains(&self.percent) {
+            return Err(Refusal::invalid("percent", format!("{} is not between 0 and 100", self.percent)).into());
+        }
+        check_size(
+            "message",
+            self.message.as_ref().map_or(0, |message| message.len()),
+            desk.limits().message_bytes_max,
+        )?;
+        let mut job = match self.holder.find(desk, None)? {
+            Found::Held(job) => job,
+            Found::Replayed(_) => unreachable!("no final report was asked about"),
+            Found::Late(refusal) => return Ok(Err(refusal)),
+        };
+        started(desk, &mut job);
+        let kept = job.live.progress.take().map_or_else(|| Arc::from(""), |progress| progress.message);
+        let message = self.message.clone().unwrap_or(kept);
+        job.live.progress = Some(Progress { percent: self.percent, message: message.clone() });
+        desk.tell(&job.key.namespace, What::Progress { job: job.key.id, percent: self.percent, message });
+        desk.put_job(job.clone());
+        Ok(Ok(Reply::Job(Box::new(job))))
+    }
+}

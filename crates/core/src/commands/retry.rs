@@ -1,0 +1,69 @@
+//! Run a finished job once more, as a new job linked to it. The finished one stays as it is.
+
+use super::Decided;
+use crate::{
+    desk::Desk,
+    event::What,
+    id::JobId,
+    job::{Job, Live, Spec, State},
+    keys::{JobKey, Keys},
+    life,
+    name::Namespace,
+    refusal::Refusal,
+    reply::Reply,
+};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Retry {
+    pub namespace: Namespace,
+    pub job: JobId,
+    /// Of the new job.
+    pub id: JobId,
+}
+
+impl Retry {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        for id in [self.job, self.id] {
+            keys.jobs.insert(JobKey::new(&self.namespace, id));
+        }
+        keys.payloads.insert(JobKey::new(&self.namespace, self.job));
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let old_key = JobKey::new(&self.namespace, self.job);
+        let old = desk.job(&old_key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
+        if !old.state.is_final() {
+            let why = format!("the job is {}; only a finished job can be run again", old.state.name());
+            return Err(Refusal::invalid("job", why).into());
+        }
+        let key = JobKey::new(&self.namespace, self.id);
+        if desk.job(&key)?.is_some() {
+            return Err(Refusal::Exists { what: "job", name: self.id.to_string() }.into());
+        }
+        let payload = desk.payload(&old_key)?;
+        let spec = Spec {
+            created_at: desk.now(),
+            retry_of: Some(self.job),
+            node: None,
+            parents: Vec::new(),
+            unique: None,
+            ..(*old.spec).clone()
+        };
+        let mut job = Job {
+            key: key.clone(),
+            lane: old.lane,
+            priority: old.priority,
+            seq: desk.next_seq(),
+            state: State::Blocked,
+            due: None,
+            spec: Arc::new(spec),
+            live: Live::default(),
+        };
+        life::queue(desk, &mut job)?;
+        desk.tell(&self.namespace, What::Submitted { job: self.id });
+        desk.put_payload(&key, payload);
+        desk.put_job(job.clone());
+        Ok(Ok(Reply::Submitted { job: self.id, state: job.state, existing: false }))
+    }
+}

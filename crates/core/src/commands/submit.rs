@@ -1,0 +1,252 @@
+//! Submit one job.
+
+use super::Decided;
+use crate::{
+    definition::DefinitionHead,
+    desk::{Desk, Stop},
+    event::What,
+    id::JobId,
+    job::{ConcurrencyKey, DefinitionRef, Job, Live, Node, Spec, State, UniqueKey, UniqueUntil},
+    keys::{JobKey, Keys},
+    life,
+    limits::Limits,
+    name::{Facet, Lane, Namespace, Tags, check_facets, check_name},
+    payload::Payload,
+    policy::{JobPolicy, ParentPolicy, check_length},
+    record,
+    refusal::Refusal,
+    reply::Reply,
+    time::Timestamp,
+    unique,
+};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Submit {
+    pub namespace: Namespace,
+    pub job: NewJob,
+}
+
+/// A job as its submitter describes it.
+#[derive(Clone, Debug)]
+pub struct NewJob {
+    pub id: JobId,
+    /// Lower goes first.
+    pub priority: i32,
+    pub tags: Tags,
+    pub payload: Payload,
+    /// Not before this time.
+    pub run_at: Option<Timestamp>,
+    pub policy: JobPolicy,
+    /// Jobs that must end first.
+    pub parents: Vec<JobId>,
+    pub definition: Option<DefinitionRef>,
+    pub facets: Vec<Facet>,
+    pub concurrency: Option<ConcurrencyKey>,
+    pub unique: Option<UniqueKey>,
+    pub owner: Option<Arc<str>>,
+    pub extra: Option<Arc<str>>,
+}
+
+impl NewJob {
+    pub fn new(id: JobId) -> Self {
+        Self {
+            id,
+            priority: 100,
+            tags: Tags::default(),
+            payload: Payload::default(),
+            run_at: None,
+            policy: JobPolicy::default(),
+            parents: Vec::new(),
+            definition: None,
+            facets: Vec::new(),
+            concurrency: None,
+            unique: None,
+            owner: None,
+            extra: None,
+        }
+    }
+
+    pub(crate) fn weight(&self) -> usize {
+        self.payload.len() + self.extra.as_ref().map_or(0, |extra| extra.len()) + self.parents.len() * 64
+    }
+
+    pub(crate) fn keys(&self, namespace: &Namespace, keys: &mut Keys) {
+        keys.jobs.insert(JobKey::new(namespace, self.id));
+        keys.jobs.extend(self.parents.iter().map(|&id| JobKey::new(namespace, id)));
+        if let Some(unique) = &self.unique {
+            let key = unique::record_key(self.owner.as_deref(), &unique.key);
+            keys.want_record(record::key_of::<unique::Taken>(namespace, &key), true);
+        }
+        if let Some(concurrency) = &self.concurrency {
+            keys.want_record(record::key_of::<crate::concurrency::KeyUse>(namespace, &concurrency.key), true);
+        }
+        if let Some(definition) = &self.definition {
+            keys.want_record(record::key_of::<DefinitionHead>(namespace, &definition.name), false);
+        }
+    }
+
+    pub(crate) fn check(&self, limits: &Limits) -> Result<(), Refusal> {
+        self.policy.check(limits)?;
+        self.tags.check("tags", limits.job_tags_max, limits)?;
+        check_facets(&self.facets, limits)?;
+        check_size("payload", self.payload.len(), limits.payload_bytes_max)?;
+        check_size("extra", self.extra.as_ref().map_or(0, |extra| extra.len()), limits.extra_bytes_max)?;
+        check_size("parents", self.parents.len(), limits.parents_max)?;
+        if self.parents.contains(&self.id) {
+            return Err(Refusal::Cycle { path: vec![self.id.to_string(), self.id.to_string()] });
+        }
+        if let Some(at) = self.run_at {
+            let latest = limits.length_max.0.saturating_mul(20);
+            if at.0 < 0 || at.0 > latest {
+                return Err(Refusal::invalid("run_at", format!("{} ms is not between 0 and {latest}", at.0)));
+            }
+        }
+        self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, limits))?;
+        self.check_keys(limits)
+    }
+
+    fn check_keys(&self, limits: &Limits) -> Result<(), Refusal> {
+        if let Some(concurrency) = &self.concurrency {
+            check_name("concurrency.key", &concurrency.key, limits)?;
+            if concurrency.limit == 0 {
+                return Err(Refusal::invalid("concurrency.limit", "must be at least 1".into()));
+            }
+        }
+        if let Some(unique) = &self.unique {
+            check_name("unique.key", &unique.key, limits)?;
+            if let UniqueUntil::After(length) = unique.until {
+                check_length("unique.until", length, 1, limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The job to be, with its place in the queue but not yet in it.
+    pub(crate) fn make(&self, desk: &mut Desk, namespace: &Namespace, node: Option<Node>) -> Job {
+        let mut parents = self.parents.clone();
+        parents.sort();
+        parents.dedup();
+        let spec = Spec {
+            created_at: desk.now(),
+            tags: self.tags.clone(),
+            owner: self.owner.clone(),
+            definition: self.definition.clone(),
+            node,
+            parents,
+            facets: self.facets.clone(),
+            policy: self.policy.clone(),
+            concurrency: self.concurrency.clone(),
+            unique: self.unique.clone(),
+            retry_of: None,
+            extra: self.extra.clone(),
+        };
+        Job {
+            key: JobKey::new(namespace, self.id),
+            lane: Lane::of(namespace, &self.tags),
+            priority: self.priority,
+            seq: desk.next_seq(),
+            state: State::Blocked,
+            due: None,
+            spec: Arc::new(spec),
+            live: Live { run_at: self.run_at, ..Live::default() },
+        }
+    }
+}
+
+pub(crate) fn check_size(field: &'static str, size: usize, max: usize) -> Result<(), Refusal> {
+    if size > max { Err(Refusal::too_large(field, size, max)) } else { Ok(()) }
+}
+
+impl Submit {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        self.job.keys(&self.namespace, keys);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        self.job.check(&desk.limits())?;
+        let (namespace, new) = (&self.namespace, &self.job);
+        if let Some(unique) = &new.unique {
+            if let Some(existing) = unique::take(desk, namespace, new.owner.as_deref(), unique, new.id)? {
+                // The job may have been removed by retention before its key was.
+                let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Completed, |job| job.state);
+                return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
+            }
+        }
+        check_new(desk, namespace, new)?;
+        let mut job = new.make(desk, namespace, None);
+        desk.tell(namespace, What::Submitted { job: job.key.id });
+        desk.put_payload(&job.key, new.payload.clone());
+        let fate = join_parents(desk, &mut job)?;
+        let job = admit(desk, job, fate)?;
+        Ok(Ok(Reply::Submitted { job: job.key.id, state: job.state, existing: false }))
+    }
+}
+
+/// Refuses an id that is taken and a definition that is not in force.
+pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) -> Result<(), Stop> {
+    if desk.job(&JobKey::new(namespace, new.id))?.is_some() {
+        return Err(Refusal::Exists { what: "job", name: new.id.to_string() }.into());
+    }
+    let Some(definition) = &new.definition else { return Ok(()) };
+    let head = desk.peek::<DefinitionHead>(namespace, &definition.name)?.filter(|head| head.deleted_at.is_none());
+    let head = head.ok_or_else(|| Refusal::not_found("definition", &definition.name))?;
+    if definition.version == 0 || definition.version > head.latest {
+        return Err(Refusal::VersionMismatch {
+            what: "definition",
+            name: definition.name.to_string(),
+            expected: definition.version.into(),
+            is: head.latest.into(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// What the parents a job is submitted with already mean for it.
+pub(crate) enum Fate {
+    Wait,
+    /// A parent has ended badly before.
+    End(State, Job),
+}
+
+/// Ties the job to its parents and counts those it has to wait for.
+pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop> {
+    let namespace = job.key.namespace.clone();
+    let keys: Vec<JobKey> = job.spec.parents.iter().map(|&id| JobKey::new(&namespace, id)).collect();
+    desk.want_jobs(&keys)?;
+    let mut fate = Fate::Wait;
+    for key in &keys {
+        let mut parent = desk.job(key)?.ok_or_else(|| Refusal::not_found("parent job", key.id))?;
+        if !parent.state.is_final() {
+            job.live.waiting += 1;
+            desk.put_edge(key, &job.key);
+            if !parent.live.dependents {
+                parent.live.dependents = true;
+                desk.put_job(parent);
+            }
+        } else if parent.state != State::Completed {
+            fate = match job.spec.policy.parents {
+                ParentPolicy::RunAnyway => continue,
+                ParentPolicy::Skip => Fate::End(State::Skipped, parent),
+                ParentPolicy::CancelRun => Fate::End(State::Cancelled, parent),
+            };
+        }
+    }
+    Ok(fate)
+}
+
+/// Lets a new job in: to wait, or to its end if a parent decided that already.
+fn admit(desk: &mut Desk, mut job: Job, fate: Fate) -> Result<Job, Stop> {
+    match fate {
+        Fate::Wait => {
+            life::queue(desk, &mut job)?;
+            desk.put_job(job.clone());
+            Ok(job)
+        }
+        Fate::End(state, parent) => {
+            job.live.waiting = 0;
+            life::end(desk, job, state, Some(life::parent_outcome(&parent)))
+        }
+    }
+}

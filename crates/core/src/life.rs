@@ -1,0 +1,256 @@
+//! The moves of a job that several commands share: into the queue, out of an attempt, to its end.
+
+use crate::{
+    concurrency,
+    desk::{Desk, Stop},
+    event::What,
+    job::{Attempt, Job, Outcome, Reason, Spec, State},
+    keys::JobKey,
+    policy::{ParentPolicy, RetryForm},
+    run, unique,
+};
+use std::{collections::VecDeque, sync::Arc};
+
+/// How many jobs one command may end by propagation; what is left is marked and done by the next sweep, so that
+/// one failure at the root of a huge graph does not hold everyone else up.
+const SETTLE_MAX: usize = 5_000;
+
+/// Puts a job where it has to wait now: behind its parents, its time, its concurrency key, or in the queue.
+pub(crate) fn queue(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
+    job.live.pending_since = None;
+    if job.live.waiting > 0 {
+        job.state = State::Blocked;
+    } else if job.live.run_at.is_some_and(|at| at > desk.now()) {
+        job.state = State::Scheduled;
+    } else if !concurrency::take(desk, job)? {
+        job.state = State::Blocked;
+    } else {
+        job.state = State::Pending;
+        job.live.pending_since = Some(desk.now());
+    }
+    Ok(())
+}
+
+/// Lets a waiting job go on, and tells when it can be claimed.
+pub(crate) fn requeue_waiting(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
+    queue(desk, &mut job)?;
+    if job.state == State::Pending {
+        desk.tell(&job.key.namespace, What::Ready { job: job.key.id });
+    }
+    desk.put_job(job.clone());
+    Ok(job)
+}
+
+/// The present attempt did not succeed: queue the job again if its policy and budget allow, else end it.
+pub(crate) fn attempt_failed(desk: &mut Desk, mut job: Job, outcome: Outcome, retryable: bool) -> Result<Job, Stop> {
+    if job.live.cancel.is_some() {
+        return end_cancelled(desk, job);
+    }
+    let retry = &job.spec.policy.retry;
+    let lost = is_loss(outcome.reason);
+    let wanted = match outcome.reason {
+        Reason::DeadlinePassed => retry.on_deadline,
+        _ if lost => retry.on_lost,
+        _ => retry.on_failure && retryable,
+    };
+    let (attempts, losses_max) = (retry.attempts, retry.losses_max);
+    job.live.spent += 1;
+    job.live.losses += u32::from(lost);
+    if wanted && lost && job.live.losses >= losses_max && job.live.spent < attempts {
+        let why = format!("lost {} workers; last: {}", job.live.losses, outcome.message);
+        return end(desk, job, State::Failed, Some(Outcome::new(Reason::TooManyLosses, why)));
+    }
+    if !wanted || job.live.spent >= attempts {
+        return end(desk, job, State::Failed, Some(outcome));
+    }
+    match job.spec.policy.retry.form {
+        RetryForm::SameJob => try_again(desk, job, outcome),
+        RetryForm::NewJob => replace(desk, job, outcome),
+    }
+}
+
+fn is_loss(reason: Reason) -> bool {
+    matches!(reason, Reason::LeaseExpired | Reason::WorkerLost | Reason::WorkerRemoved)
+}
+
+fn try_again(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
+    let reason = outcome.reason;
+    close_attempt(desk, &mut job, outcome);
+    let seed = desk.draw();
+    let delay = job.spec.policy.retry.backoff.delay(job.live.spent, seed);
+    job.seq = desk.next_seq();
+    job.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
+    if delay.0 > 0 {
+        // An hour of backoff must not keep others from the key.
+        concurrency::release(desk, &mut job)?;
+    }
+    queue(desk, &mut job)?;
+    desk.tell(&job.key.namespace, What::Requeued { job: job.key.id, reason });
+    desk.put_job(job.clone());
+    Ok(job)
+}
+
+/// Moves the present attempt into the history.
+pub(crate) fn close_attempt(desk: &mut Desk, job: &mut Job, outcome: Outcome) {
+    if let Some(lease) = &job.live.lease {
+        let attempt = Attempt {
+            number: job.live.attempt,
+            worker: lease.worker.clone(),
+            claimed_at: job.live.claimed_at.take(),
+            started_at: job.live.started_at.take(),
+            ended_at: desk.now(),
+            outcome,
+        };
+        desk.put_attempt(&job.key, attempt);
+    }
+    job.live.progress = None;
+}
+
+/// Ends the job for good and puts a linked copy in its place. The copy's id is drawn here, its payload is shared.
+fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
+    let payload = desk.payload(&job.key)?;
+    let key = JobKey::new(&job.key.namespace, desk.draw_job_id());
+    let seed = desk.draw();
+    let delay = job.spec.policy.retry.backoff.delay(job.live.spent, seed);
+    job.live.retry_job = Some(key.id);
+    let ended = end(desk, job, State::Failed, Some(outcome))?;
+    let spec = Spec {
+        created_at: desk.now(),
+        retry_of: Some(ended.key.id),
+        unique: None,
+        parents: Vec::new(),
+        ..(*ended.spec).clone()
+    };
+    let mut copy = Job {
+        key: key.clone(),
+        lane: ended.lane,
+        priority: ended.priority,
+        seq: desk.next_seq(),
+        state: State::Blocked,
+        due: None,
+        spec: Arc::new(spec),
+        live: Default::default(),
+    };
+    (copy.live.spent, copy.live.losses) = (ended.live.spent, ended.live.losses);
+    copy.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
+    queue(desk, &mut copy)?;
+    desk.tell(&key.namespace, What::Submitted { job: key.id });
+    desk.put_payload(&key, payload);
+    desk.put_job(copy);
+    Ok(ended)
+}
+
+pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
+    let by = job.live.cancel.as_ref().map_or_else(|| Arc::from(""), |cancel| cancel.by.clone());
+    end(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by)))
+}
+
+/// Ends a job and passes the news on to all that wait for it.
+pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
+    let ended = close(desk, job, state, outcome)?;
+    settle(desk, &ended)?;
+    Ok(ended)
+}
+
+/// Ends a job without looking at what waits for it.
+pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
+    job.state = state;
+    job.live.finished_at = Some(desk.now());
+    job.live.run_at = None;
+    job.live.pending_since = None;
+    job.live.outcome = outcome;
+    concurrency::release(desk, &mut job)?;
+    unique::release(desk, &job)?;
+    desk.tell(&job.key.namespace, ending(&job));
+    desk.put_job(job.clone());
+    run::job_ended(desk, &job)?;
+    Ok(job)
+}
+
+fn ending(job: &Job) -> What {
+    let id = job.key.id;
+    let message =
+        |job: &Job| job.live.outcome.as_ref().map_or_else(|| Arc::from(""), |outcome| outcome.message.clone());
+    match job.state {
+        State::Completed => What::Completed { job: id },
+        State::Cancelled => What::Cancelled { job: id, by: message(job) },
+        State::Skipped => What::Skipped { job: id },
+        _ => {
+            let reason = job.live.outcome.as_ref().map_or(Reason::Reported, |outcome| outcome.reason);
+            What::Failed { job: id, reason, message: message(job) }
+        }
+    }
+}
+
+/// Passes the end of a job on to the jobs that wait for it, and theirs, breadth first.
+pub(crate) fn settle(desk: &mut Desk, ended: &Job) -> Result<(), Stop> {
+    let mut open: VecDeque<Job> = VecDeque::from([ended.clone()]);
+    let mut done = 0;
+    while let Some(mut parent) = open.pop_front() {
+        if !parent.live.dependents {
+            continue;
+        }
+        if done >= SETTLE_MAX {
+            parent.live.unsettled = true;
+            desk.put_job(parent);
+            continue;
+        }
+        for child in waiting_children(desk, &parent)? {
+            done += 1;
+            open.extend(parent_ended(desk, &parent, child)?);
+        }
+        if parent.live.unsettled {
+            parent.live.unsettled = false;
+            desk.put_job(parent);
+        }
+    }
+    Ok(())
+}
+
+fn waiting_children(desk: &mut Desk, parent: &Job) -> Result<Vec<Job>, Stop> {
+    if let (Some(run), true) = (parent.run(), parent.state != State::Completed) {
+        // What follows may reach the whole run: load it in one go rather than level by level.
+        desk.open_jobs(&parent.key.namespace, run)?;
+    }
+    let keys = desk.children(&parent.key)?;
+    desk.want_jobs(&keys)?;
+    let mut waiting = Vec::new();
+    for key in &keys {
+        waiting.extend(desk.job(key)?.filter(|job| job.state == State::Blocked && job.live.waiting > 0));
+    }
+    Ok(waiting)
+}
+
+/// One parent of `child` has ended. Gives back the jobs that ended because of it.
+fn parent_ended(desk: &mut Desk, parent: &Job, mut child: Job) -> Result<Vec<Job>, Stop> {
+    let policy = child.spec.policy.parents;
+    if parent.state == State::Completed || policy == ParentPolicy::RunAnyway {
+        child.live.waiting -= 1;
+        if child.live.waiting == 0 {
+            requeue_waiting(desk, child)?;
+        } else {
+            desk.put_job(child);
+        }
+        return Ok(Vec::new());
+    }
+    let outcome = parent_outcome(parent);
+    match policy {
+        ParentPolicy::CancelRun if child.run().is_some() => run::cancel_open(desk, &child, &outcome.message),
+        ParentPolicy::CancelRun => Ok(vec![close(desk, child, State::Cancelled, Some(outcome))?]),
+        _ => Ok(vec![close(desk, child, State::Skipped, Some(outcome))?]),
+    }
+}
+
+pub(crate) fn parent_outcome(parent: &Job) -> Outcome {
+    Outcome::new(Reason::ParentNotCompleted, format!("job {} is {}", parent.key.id, parent.state.name()))
+}
+
+/// Applies what has run out about a held job, exactly as the sweep would. None: nothing has.
+pub(crate) fn expire(desk: &mut Desk, job: &Job) -> Result<Option<Job>, Stop> {
+    let Some(reason) = job.overdue(desk.now()) else { return Ok(None) };
+    let message = match reason {
+        Reason::DeadlinePassed => "job timed out",
+        _ => "lease expired",
+    };
+    attempt_failed(desk, job.clone(), Outcome::new(reason, message), true).map(Some)
+}

@@ -1,0 +1,59 @@
+//! A limit on everything a caller controls. One value, carried by the engine, so that operators can change it.
+
+use crate::time::Millis;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Payload and result, each.
+    pub payload_bytes_max: usize,
+    /// Opaque dialect data on a job, worker or definition.
+    pub extra_bytes_max: usize,
+    /// A record's value.
+    pub record_bytes_max: usize,
+    /// Error and progress texts, each.
+    pub message_bytes_max: usize,
+    /// Names, keys, tags and facet values, each.
+    pub name_bytes_max: usize,
+    pub job_tags_max: usize,
+    pub worker_tags_max: usize,
+    pub facets_max: usize,
+    pub parents_max: usize,
+    /// Jobs of one run, and commands of one [`crate::commands::all::All`].
+    pub nodes_max: usize,
+    pub attempts_max: u32,
+    pub claim_max: usize,
+    /// Any delay, lease, deadline or threshold.
+    pub length_max: Millis,
+    /// One append.
+    pub log_piece_bytes_max: usize,
+    /// All of a job's log; what comes after is counted and dropped.
+    pub log_bytes_max: u64,
+    /// Lease length where neither job nor claimer says.
+    pub lease_default: Millis,
+    /// How long a final job is kept where it does not say itself.
+    pub retention: Millis,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            payload_bytes_max: 1 << 20,
+            extra_bytes_max: 64 << 10,
+            record_bytes_max: 1 << 20,
+            message_bytes_max: 64 << 10,
+            name_bytes_max: 256,
+            job_tags_max: 64,
+            worker_tags_max: 1_024,
+            facets_max: 6,
+            parents_max: 1_000,
+            nodes_max: 20_000,
+            attempts_max: 1_000,
+            claim_max: 1_000,
+            length_max: Millis::from_secs(10 * 365 * 86_400),
+            log_piece_bytes_max: 256 << 10,
+            log_bytes_max: 16 << 20,
+            lease_default: Millis::from_secs(30),
+            retention: Millis::from_secs(7 * 86_400),
+        }
+    }
+}

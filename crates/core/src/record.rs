@@ -1,0 +1,87 @@
+//! Records: every fact that is not a job. Workers, runs, definitions, keys, principals and tokens are typed values
+//! kept as records, so that a new kind of fact needs no new table in any store.
+
+use crate::{
+    desk::{Desk, Stop},
+    keys::RecordKey,
+    name::{Facet, Namespace},
+    time::Timestamp,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub key: RecordKey,
+    /// Grows by one with each write, from 1.
+    pub version: u64,
+    /// Groups records under another one; indexed.
+    pub parent: Option<Arc<str>>,
+    /// JSON text.
+    pub value: Arc<str>,
+    pub facets: Vec<Facet>,
+    /// When something has to happen to this record: expiry, ageing, firing. A lower bound, as for jobs.
+    pub due: Option<Timestamp>,
+}
+
+/// A typed value kept as a record of one kind.
+pub trait Kind: Serialize + DeserializeOwned {
+    const KIND: &'static str;
+    /// When the sweep should look at it.
+    fn due(&self) -> Option<Timestamp> {
+        None
+    }
+    fn parent(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+pub(crate) fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
+    RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() }
+}
+
+pub(crate) fn decode<T: Kind>(record: &Record) -> T {
+    serde_json::from_str(&record.value).unwrap_or_else(|error| {
+        // Only this module writes these kinds, so a value it cannot read means the store was tampered with.
+        panic!("record {:?} does not hold a {}: {error}", record.key, T::KIND)
+    })
+}
+
+pub(crate) fn encode<T: Kind>(value: &T) -> Arc<str> {
+    serde_json::to_string(value).expect("records hold plain data with string keys").into()
+}
+
+impl Desk {
+    /// Reads a typed record without locking it: for facts the command only looks at.
+    pub(crate) fn peek<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
+        Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode(&record)))
+    }
+
+    /// Reads a typed record in order to change it.
+    pub(crate) fn get<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
+        Ok(self.record(&key_of::<T>(namespace, key), true)?.map(|record| decode(&record)))
+    }
+
+    /// Writes a typed record that was read with [`Desk::get`]. Its due time is kept while it is early enough.
+    pub(crate) fn put<T: Kind>(&mut self, namespace: &Namespace, key: &str, value: &T) -> Result<(), Stop> {
+        let key = key_of::<T>(namespace, key);
+        let old = self.record(&key, true)?;
+        let due = match (old.as_ref().and_then(|old| old.due), value.due()) {
+            (Some(kept), Some(exact)) if kept <= exact && kept > self.now() => Some(kept),
+            (_, exact) => exact,
+        };
+        self.put_record(Record {
+            key,
+            version: old.map_or(1, |old| old.version + 1),
+            parent: value.parent(),
+            value: encode(value),
+            facets: Vec::new(),
+            due,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn remove<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<(), Stop> {
+        self.delete_record(&key_of::<T>(namespace, key))
+    }
+}

@@ -1,0 +1,57 @@
+//! What a command answers when it was not refused.
+
+use crate::{
+    definition::Definition,
+    id::{JobId, LeaseId, RunId},
+    job::{Job, State},
+    payload::Payload,
+    principal::Principal,
+    record::Record,
+    run::Run,
+    time::Timestamp,
+    worker::Worker,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    Done,
+    /// `existing`: the key was used before and this is the job it made.
+    Submitted {
+        job: JobId,
+        state: State,
+        existing: bool,
+    },
+    Leases(Vec<Leased>),
+    /// `cancelled`: stop working, the end is already decided.
+    Renewed {
+        until: Option<Timestamp>,
+        cancelled: bool,
+    },
+    /// `replayed`: this very report was accepted before.
+    Ended {
+        job: Box<Job>,
+        replayed: bool,
+    },
+    Job(Box<Job>),
+    Logged {
+        dropped_bytes: u64,
+        cancelled: bool,
+    },
+    Worker(Box<Worker>),
+    Run {
+        id: RunId,
+        run: Box<Run>,
+    },
+    Definition(Box<Definition>),
+    Principal(Box<Principal>),
+    Record(Box<Record>),
+    All(Vec<Reply>),
+}
+
+/// A job under a fresh lease, with all its worker needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leased {
+    pub lease: LeaseId,
+    pub job: Box<Job>,
+    pub payload: Payload,
+}

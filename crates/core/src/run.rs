@@ -1,0 +1,118 @@
+//! Runs: one execution of a graph of jobs. The planner is the dependency rule of [`crate::life`], applied in the very
+//! transaction that ends a job; a run only keeps the count, and its state follows from it.
+
+use crate::{
+    desk::{Desk, Stop},
+    event::What,
+    id::RunId,
+    is_default,
+    job::{CancelRequest, DefinitionRef, Job, Outcome, Reason, State},
+    life,
+    name::Namespace,
+    record::Kind,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub owner: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub definition: Option<DefinitionRef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub finished_at: Option<Timestamp>,
+    pub total: u32,
+    /// Jobs that have not ended.
+    pub open: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub completed: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failed: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cancelled: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skipped: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cancel: Option<CancelRequest>,
+    /// When the sweep removes it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub purge_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub extra: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl Kind for Run {
+    const KIND: &'static str = "run";
+    fn due(&self) -> Option<Timestamp> {
+        self.purge_at
+    }
+}
+
+impl Run {
+    pub fn state(&self) -> RunState {
+        if self.open > 0 {
+            RunState::Running
+        } else if self.failed > 0 {
+            RunState::Failed
+        } else if self.cancelled > 0 || self.cancel.is_some() {
+            RunState::Cancelled
+        } else {
+            RunState::Completed
+        }
+    }
+}
+
+/// Counts a job that has ended, and ends the run with its last one.
+pub(crate) fn job_ended(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
+    let Some(id) = job.run() else { return Ok(()) };
+    let namespace = job.key.namespace.clone();
+    let Some(mut run) = desk.get::<Run>(&namespace, &id.to_string())? else { return Ok(()) };
+    run.open = run.open.saturating_sub(1);
+    match job.state {
+        State::Completed => run.completed += 1,
+        State::Failed => run.failed += 1,
+        State::Cancelled => run.cancelled += 1,
+        State::Skipped => run.skipped += 1,
+        State::Blocked | State::Scheduled | State::Pending | State::Claimed | State::Running => {}
+    }
+    if run.open == 0 {
+        run.finished_at = Some(desk.now());
+        run.purge_at = Some(desk.now() + desk.limits().retention);
+        desk.tell(&namespace, What::RunFinished { run: id, state: run.state() });
+    }
+    desk.put(&namespace, &id.to_string(), &run)
+}
+
+/// Cancels every unfinished job of the run `member` belongs to. Gives back the jobs that ended by it.
+pub(crate) fn cancel_open(desk: &mut Desk, member: &Job, why: &Arc<str>) -> Result<Vec<Job>, Stop> {
+    let run = member.run().expect("the caller looked");
+    cancel_all(desk, &member.key.namespace, run, why)
+}
+
+pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by: &Arc<str>) -> Result<Vec<Job>, Stop> {
+    let mut ended = Vec::new();
+    for job in desk.open_jobs(namespace, run)? {
+        // An earlier one may have taken this one along.
+        let Some(mut job) = desk.job(&job.key)?.filter(|job| !job.state.is_final()) else { continue };
+        job.live.cancel = Some(CancelRequest { by: by.clone(), at: desk.now() });
+        if job.state.is_held() && job.spec.policy.cancel == crate::policy::CancelPolicy::Drain {
+            desk.tell(namespace, What::CancelRequested { job: job.key.id, by: by.clone() });
+            desk.put_job(job);
+        } else {
+            ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
+        }
+    }
+    Ok(ended)
+}

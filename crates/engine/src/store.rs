@@ -1,0 +1,164 @@
+//! The seam between the engine and whatever keeps its rows.
+//!
+//! Set-based on purpose: the engine hands over a whole batch of commands at a time, and a batch is one transaction. A
+//! store that can only do one row at a time cannot be fast; one that knows rules cannot be right. The rules are in
+//! `windlass-core`; a store loads the rows a decision asks for and writes the rows it comes to.
+
+use async_trait::async_trait;
+use std::{sync::Arc, time::Duration};
+use thiserror::Error;
+use windlass_core::{
+    Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, Refusal, Reply, RunId,
+    State, Timestamp, Wake, WorkerId, commands::due::Due, decider::Item,
+};
+
+/// Named by what the caller should do.
+#[derive(Clone, Debug, Error)]
+pub enum StoreError {
+    /// Somebody else was faster, and repeating did not help. Nothing was written; try again.
+    #[error("the store was busy with conflicting writes: {0}")]
+    Conflict(String),
+    /// The store cannot be reached or did not answer. Nothing may be assumed written unless it says so; try again later.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// No room left. Nothing was written; it is accepted again once there is room.
+    #[error("the store is full: {0}")]
+    Full(String),
+    /// What is stored cannot be right, or a sync failed: stop and look.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+}
+
+/// Commands to be run as one transaction.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    pub items: Vec<Item>,
+    pub limits: Limits,
+}
+
+/// What a committed batch came to. By the time it exists, everything in it is durable.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// One per item, in order.
+    pub replies: Vec<Result<Reply, Refusal>>,
+    pub events: Vec<Event>,
+    /// The public number of the first event, where the store numbers while committing.
+    pub first_event: Option<u64>,
+    pub wakes: Vec<Wake>,
+    /// Jobs whose log grew.
+    pub logged: Vec<JobKey>,
+    pub next_due: Option<Timestamp>,
+    /// The time this batch was decided at.
+    pub now: Timestamp,
+    /// How long the commit took; the batcher gathers accordingly.
+    pub commit_time: Duration,
+}
+
+/// Which jobs to list: newest first, by id.
+#[derive(Clone, Debug, Default)]
+pub struct JobQuery {
+    /// None: all namespaces, for the engine's own duties.
+    pub namespace: Option<Namespace>,
+    /// Empty: any.
+    pub states: Vec<State>,
+    pub facet: Option<Facet>,
+    pub run: Option<RunId>,
+    /// Held by this worker now.
+    pub holder: Option<WorkerId>,
+    /// Only ids before this one: the last one of the page before.
+    pub before: Option<(Namespace, JobId)>,
+    pub limit: usize,
+}
+
+/// Which records to list: by key.
+#[derive(Clone, Debug)]
+pub struct RecordQuery {
+    pub namespace: Namespace,
+    pub kind: Arc<str>,
+    pub parent: Option<Arc<str>>,
+    pub facet: Option<Facet>,
+    /// Only keys after this one.
+    pub after: Option<Arc<str>>,
+    pub limit: usize,
+}
+
+/// The parts of a job that are kept apart from its row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobBody {
+    pub payload: Payload,
+    pub result: Option<Payload>,
+    /// Past attempts in order; the present or last one is told by the job itself.
+    pub attempts: Vec<Attempt>,
+    /// Jobs that wait, or waited, for this one, by id.
+    pub children: Vec<JobId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct EventPage {
+    /// With their public numbers: strictly growing, without gaps.
+    pub events: Vec<(u64, Event)>,
+    /// The lowest number still kept (one more than the last, when none is).
+    pub oldest: u64,
+    /// The highest number given.
+    pub last: u64,
+}
+
+/// What is due, and when to look again.
+#[derive(Clone, Debug, Default)]
+pub struct DuePage {
+    pub now: Timestamp,
+    /// At most as many as asked for, the longest due first.
+    pub due: Vec<Due>,
+    /// The earliest due time after those.
+    pub next: Option<Timestamp>,
+}
+
+/// News from another server on the same store.
+#[derive(Clone, Debug)]
+pub enum Bell {
+    /// Jobs can be claimed.
+    Wakes(Vec<Wake>),
+    /// Something happened, but not told what: look.
+    Something,
+}
+
+/// What may be thrown away.
+#[derive(Clone, Copy, Debug)]
+pub struct Trim {
+    pub events_before: Timestamp,
+    pub limit: usize,
+}
+
+/// Object safe, so that the engine and everything above it are compiled once for all stores.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Drives the decider: load what it needs, let it decide, write, commit. Whole or not at all.
+    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError>;
+
+    /// How many batches may usefully be on their way at once.
+    fn in_flight(&self) -> usize {
+        1
+    }
+
+    /// Reads never wait for writers.
+    async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
+    async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
+    /// How many jobs fit, counting no further than `max`.
+    async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
+    async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;
+    async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;
+    /// Pieces after `after`, until `bytes_max` is reached; at least one if there is one.
+    async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError>;
+    /// Events numbered above `after`.
+    async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError>;
+    async fn due(&self, limit: usize) -> Result<DuePage, StoreError>;
+    /// Removes what is past its time and not a row of its own: old events, lanes nobody uses. Returns how much went.
+    async fn trim(&self, trim: Trim) -> Result<usize, StoreError>;
+    /// Looks for damage. Empty: none found.
+    async fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// News from other servers; none where there can be no other.
+    fn bells(&self) -> Option<tokio::sync::mpsc::Receiver<Bell>> {
+        None
+    }
+}

@@ -1,0 +1,5 @@
+//! Two ways to keep rows for good: one file on disk, or PostgreSQL. Neither knows a rule.
+#![forbid(unsafe_code)]
+
+pub mod embedded;
+pub mod postgres;

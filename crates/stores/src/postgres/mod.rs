@@ -1,0 +1,1 @@
+//! PostgreSQL 15 or newer, shared by any number of servers.
