@@ -179,7 +179,7 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
             take_back(inner, &namespace, undelivered);
         }
     }
-    inner.committed(outcome);
+    inner.committed(outcome, commands);
 }
 
 /// The claimer has gone: its jobs go back to where they were, uncharged, rather than wait for their leases to run out.

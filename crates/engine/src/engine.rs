@@ -11,7 +11,10 @@ use crate::{
     waiters::{Waiter, Waiters},
 };
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -66,6 +69,17 @@ pub struct Inner {
     bulletin: Arc<Bulletin>,
     feed: Arc<Feed>,
     pub alarm: Alarm,
+    batches: AtomicU64,
+    commands_run: AtomicU64,
+}
+
+/// What the engine has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Transactions committed.
+    pub batches: u64,
+    /// Commands in them, refused ones included.
+    pub commands: u64,
 }
 
 #[derive(Clone)]
@@ -88,6 +102,8 @@ impl Engine {
             bulletin: Arc::default(),
             feed: Arc::new(Feed::new(settings.poll_every)),
             alarm: Alarm::default(),
+            batches: AtomicU64::new(0),
+            commands_run: AtomicU64::new(0),
             store,
             settings,
         });
@@ -261,6 +277,11 @@ impl Engine {
         sweeper::tick(self).await.map(|(done, _)| done)
     }
 
+    pub fn counts(&self) -> Counts {
+        let inner = &self.inner;
+        Counts { batches: inner.batches.load(Ordering::Relaxed), commands: inner.commands_run.load(Ordering::Relaxed) }
+    }
+
     /// How many claimers wait in a namespace.
     pub fn waiting(&self, namespace: &Namespace) -> usize {
         self.inner.waiters.len(namespace)
@@ -323,7 +344,9 @@ impl Inner {
     }
 
     /// Everything that follows from a commit.
-    pub fn committed(&self, outcome: Outcome) {
+    pub fn committed(&self, outcome: Outcome, commands: usize) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
         self.waiters.wake(&outcome.wakes);
         self.bulletin.post(&outcome.events, &outcome.logged);
         self.alarm.hear_of(outcome.next_due);

@@ -21,7 +21,7 @@ pub mod store;
 mod sweeper;
 mod waiters;
 
-pub use engine::{Engine, Error};
+pub use engine::{Counts, Engine, Error};
 pub use feed::{FeedItem, Subscription};
 pub use settings::Settings;
 pub use store::{Store, StoreError};
