@@ -37,7 +37,7 @@ use std::{
     },
 };
 use tokio::sync::Semaphore;
-use windlass_core::{Job, JobKey, LogAppend, Record, Timestamp};
+use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey, Timestamp};
 use windlass_engine::{
     StoreError,
     clock::Clock,
@@ -61,6 +61,13 @@ pub struct Options {
     pub checkpoint_pages: u32,
     /// The database may not grow beyond so many pages of 4 KiB; a write that would is refused as full.
     pub pages_max: u32,
+}
+
+/// The system's clock, synced, for good.
+impl Default for Options {
+    fn default() -> Self {
+        Self::new(Arc::new(windlass_engine::clock::System::default()))
+    }
 }
 
 impl Options {
@@ -225,6 +232,11 @@ impl Store for Embedded {
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         let key = key.clone();
         self.read(move |connection| reads::body(connection, &key)).await
+    }
+
+    async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| Ok(rows::load_record(connection, &key)?)).await
     }
 
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
