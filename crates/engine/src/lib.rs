@@ -4,5 +4,7 @@
 pub mod clock;
 pub mod memory;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use store::{Store, StoreError};
