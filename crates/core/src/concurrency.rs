@@ -32,7 +32,7 @@ pub(crate) fn take(desk: &mut Desk, job: &mut Job) -> Result<bool, Stop> {
     Ok(true)
 }
 
-/// Gives the job's place back and hands it to the next in line.
+/// Gives the job's place back and hands it to the next in line; where limits differ, to as many as there is room for.
 pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     let Some(concurrency) = job.spec.concurrency.clone().filter(|_| job.live.slot) else { return Ok(()) };
     job.live.slot = false;
@@ -43,8 +43,15 @@ pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     } else {
         desk.put(&namespace, &concurrency.key, &KeyUse { used })?;
     }
-    if let Some(next) = desk.next_in_key_queue(&namespace, &concurrency.key)? {
-        life::requeue_waiting(desk, next)?;
+    let (mut used, mut limit) = (used, concurrency.limit);
+    while let Some(next) = desk.next_in_key_queue(&namespace, &concurrency.key)? {
+        limit = limit.max(next.spec.concurrency.as_ref().map_or(0, |next| next.limit));
+        // Strict order: nobody overtakes the first in line, however small its limit.
+        let promoted = life::requeue_waiting(desk, next)?.live.slot;
+        used += u32::from(promoted);
+        if !promoted || used >= limit {
+            break;
+        }
     }
     Ok(())
 }

@@ -34,10 +34,9 @@ impl CancelRun {
         if run.open > 0 && run.cancel.is_none() {
             run.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
             desk.put(&self.namespace, &key, &run)?;
-            for job in run::cancel_all(desk, &self.namespace, self.run, &self.by)? {
-                // Jobs outside the run may wait for it too.
-                life::settle(desk, &job)?;
-            }
+            // Jobs outside the run may wait for them too.
+            let ended = run::cancel_all(desk, &self.namespace, self.run, &self.by)?;
+            life::settle(desk, ended)?;
             run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         }
         Ok(Ok(Reply::Run { id: self.run, run: Box::new(run) }))

@@ -38,6 +38,12 @@ pub struct RunNode {
     pub job: NewJob,
 }
 
+impl RunNode {
+    pub(crate) fn weight(&self) -> usize {
+        self.job.weight() + self.needs.len() * 64
+    }
+}
+
 impl SubmitRun {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.id.to_string()), true);
@@ -108,6 +114,8 @@ impl SubmitRun {
             return Err(Refusal::invalid("nodes", "a run needs at least one job".into()));
         }
         check_size("nodes", self.nodes.len(), limits.nodes_max)?;
+        check_size("extra", self.extra.as_ref().map_or(0, |extra| extra.len()), limits.extra_bytes_max)?;
+        self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, &limits))?;
         let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(self.nodes.len());
         let mut ids: HashMap<JobId, &str> = HashMap::with_capacity(self.nodes.len());
         for (at, node) in self.nodes.iter().enumerate() {
@@ -144,6 +152,10 @@ impl SubmitRun {
     fn check_node(&self, node: &RunNode) -> Result<(), Refusal> {
         if !node.job.parents.is_empty() {
             return Err(Refusal::invalid("nodes.job.parents", format!("{:?}: use needs inside a run", node.name)));
+        }
+        if node.job.unique.is_some() {
+            let why = format!("{:?}: a job of a run is unique by its node", node.name);
+            return Err(Refusal::invalid("nodes.job.unique", why));
         }
         if node.job.policy.retry.form == RetryForm::NewJob {
             let why = format!("{:?}: a job of a run is retried as itself, since its node is unique", node.name);
