@@ -110,6 +110,10 @@ impl Story {
         Self { tables: Tables::default(), now: Timestamp(1_000_000), secrets: 0 }
     }
 
+    pub fn namespace(&self) -> Namespace {
+        ns()
+    }
+
     pub fn batch(&mut self, commands: Vec<Command>) -> Vec<Answer> {
         let answers = self.tables.run(self.now, commands);
         self.tables.check();

@@ -131,7 +131,9 @@ impl Tables {
             let old = self.records.remove(&change.key);
             assert_eq!(old.as_ref().map(|old| old.version), change.old_version, "{:?}", change.key);
             let named = Due::Record(change.key.clone());
-            self.due.retain(|(_, due)| *due != named);
+            if let Some(at) = old.and_then(|old| old.due) {
+                self.due.remove(&(at, named.clone()));
+            }
             if let Some(record) = change.new {
                 self.due.extend(record.due.map(|at| (at, named)));
                 self.records.insert(change.key, record);
