@@ -57,7 +57,7 @@ pub struct FullJob {
 
 pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Told<Snapshot> {
     let read = |error: StoreError| format!("reading back: {error}");
-    let mut jobs = all_jobs(store).await.map_err(read)?;
+    let mut jobs = all_jobs(store, PAGE).await.map_err(read)?;
     rank(&mut jobs);
     let mut full = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -71,14 +71,14 @@ pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Told<Snapshot> {
     Ok(Snapshot { jobs: full, records, events })
 }
 
-/// Every job of every namespace, newest first.
-pub async fn all_jobs(store: &dyn Store) -> Result<Vec<Job>, StoreError> {
-    let mut query = JobQuery { limit: PAGE, ..JobQuery::default() };
+/// Every job of every namespace, newest first, so many at a time.
+pub async fn all_jobs(store: &dyn Store, page: usize) -> Result<Vec<Job>, StoreError> {
+    let mut query = JobQuery { limit: page, ..JobQuery::default() };
     let mut found: Vec<Job> = Vec::new();
     loop {
-        let page = store.jobs(&query).await?;
-        let full = page.len() == PAGE;
-        found.extend(page);
+        let part = store.jobs(&query).await?;
+        let full = part.len() == page;
+        found.extend(part);
         match found.last() {
             Some(last) if full => query.before = Some((last.key.namespace.clone(), last.key.id)),
             _ => return Ok(found),

@@ -11,8 +11,8 @@ use windlass_core::{
     commands::submit::NewJob,
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
     policy::{
-        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, MayClaim, ParentPolicy, RetryForm,
-        StartPolicy, Unregister, WorkerPolicy,
+        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, MayClaim, OnlineFrom, ParentPolicy,
+        RetryForm, StartPolicy, Unregister, WorkerPolicy,
     },
 };
 
@@ -178,6 +178,8 @@ impl Options {
         let may_claim = [("always", MayClaim::Always), ("online", MayClaim::OnlineOnly)];
         self.one_of("may-claim", &may_claim, &mut policy.may_claim)?;
         policy.unregister = self.unregister("unregister")?.unwrap_or_default();
+        let from = [("registration", OnlineFrom::Registration), ("first-sign", OnlineFrom::FirstSign)];
+        self.one_of("online-from", &from, &mut policy.online_from)?;
         policy.unreachable_after = self.length("unreachable")?;
         policy.offline_after = self.length("offline")?.unwrap_or(policy.offline_after);
         match self.text("delete").as_deref() {

@@ -45,7 +45,9 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::Cycle { path } => path.join(" "),
         Refusal::WorkerNotOnline { liveness, .. } => liveness.to_string(),
         Refusal::VersionMismatch { is, .. } => is.to_string(),
-        Refusal::NotFound { what, .. } | Refusal::Exists { what, .. } => what.to_string(),
+        Refusal::NotFound { what, .. } | Refusal::Exists { what, .. } | Refusal::Damaged { what, .. } => {
+            what.to_string()
+        }
         Refusal::NotHolder
         | Refusal::NotStarted
         | Refusal::AlreadyStarted

@@ -31,8 +31,8 @@ use windlass_core::{
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
     policy::{
-        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, ParentPolicy,
-        RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
+        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
+        ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
     },
     principal::Role,
     schedule::{Rule, Schedule, Template},
@@ -66,10 +66,10 @@ const WEIGHTS: [(usize, Draw); 32] = [
     (10, put_schedule),
     (5, delete_schedule),
     (15, fire),
-    (12, create_principal),
+    (15, create_principal),
     (4, disable_principal),
-    (15, issue_token),
-    (8, revoke_token),
+    (25, issue_token),
+    (15, revoke_token),
     (20, use_token),
     (30, put_record),
     (15, delete_record),
@@ -181,7 +181,13 @@ fn parents(world: &mut World, namespace: &Namespace) -> Vec<JobId> {
     keys.into_iter().filter(|key| key.namespace == *namespace || world.dice.percent(5)).map(|key| key.id).collect()
 }
 
+/// From this many open jobs on, workers come rather than more work.
+const CROWD: usize = 60;
+
 fn submit(world: &mut World) -> Command {
+    if world.crowd > CROWD && world.dice.percent(90) {
+        return claim(world);
+    }
     let namespace = world.namespace();
     let mut job = new_job(world, &namespace);
     if world.dice.percent(1) {
@@ -191,6 +197,9 @@ fn submit(world: &mut World) -> Command {
 }
 
 fn submit_run(world: &mut World) -> Command {
+    if world.crowd > CROWD && world.dice.percent(90) {
+        return complete(world);
+    }
     let namespace = world.namespace();
     let most = if world.dice.percent(5) { 10 } else { 7 };
     let count = 1 + world.dice.below(most);
@@ -209,7 +218,7 @@ fn submit_run(world: &mut World) -> Command {
         let needs = (0..wanted).map(|_| names[world.dice.below(reach)].clone()).collect();
         nodes.push(RunNode { name: names[at].clone(), needs, job });
     }
-    let known = world.dice.recent(&world.runs, 5).map(|(_, id)| *id);
+    let known = world.runs.last().map(|(_, id)| *id);
     let id = known.filter(|_| world.dice.percent(2)).unwrap_or_else(|| RunId::from_u128(world.id()));
     let owner = world.dice.maybe_name(50, &PRINCIPALS);
     SubmitRun { namespace, id, owner, definition: None, nodes, extra: None }.into()
@@ -353,6 +362,7 @@ fn worker_policy(world: &mut World, possible: bool) -> WorkerPolicy {
         alive_by: *dice.pick(&[AliveBy::Heartbeat, AliveBy::AnyCall]),
         may_claim: *dice.pick(&[MayClaim::Always, MayClaim::Always, MayClaim::OnlineOnly]),
         unregister: *dice.pick(&[Unregister::Requeue, Unregister::Fail, Unregister::Offline]),
+        online_from: *dice.pick(&[OnlineFrom::Registration, OnlineFrom::Registration, OnlineFrom::FirstSign]),
         unreachable_after,
         offline_after,
         delete_after,
@@ -452,7 +462,7 @@ fn token(world: &mut World) -> Arc<str> {
     if world.dice.percent(2) {
         return "nothing like a hash".into();
     }
-    format!("{:064x}", world.dice.below(12)).into()
+    format!("{:064x}", world.dice.below(6)).into()
 }
 
 fn issue_token(world: &mut World) -> Command {

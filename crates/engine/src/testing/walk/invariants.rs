@@ -4,8 +4,8 @@ use super::ledger::Ledger;
 use serde_json::from_str;
 use std::collections::HashMap;
 use windlass_core::{
-    Job, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind, run::Run,
-    unique::Taken, worker::Worker,
+    Job, JobId, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind,
+    run::Run, unique::Taken, worker::Worker,
 };
 
 /// Keys that always come with the same limit, so that waiting for one means that it is full.
@@ -15,25 +15,27 @@ pub(super) struct Rows<'a> {
     jobs: HashMap<&'a JobKey, &'a Job>,
     records: HashMap<&'a RecordKey, &'a Record>,
     limits: Limits,
+    ledger: &'a Ledger,
 }
 
 impl<'a> Rows<'a> {
-    pub fn new(jobs: &'a [Job], records: &'a [Record], limits: Limits) -> Self {
+    pub fn new(jobs: &'a [Job], records: &'a [Record], limits: Limits, ledger: &'a Ledger) -> Self {
         Self {
             jobs: jobs.iter().map(|job| (&job.key, job)).collect(),
             records: records.iter().map(|record| (&record.key, record)).collect(),
             limits,
+            ledger,
         }
     }
 
-    pub fn check(&self, ledger: &Ledger) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         for job in self.jobs.values() {
-            self.has_a_way_on(job).map_err(|why| format!("{why}: {job:#?}"))?;
-            self.adds_up(job).map_err(|why| format!("{why}: {job:#?}"))?;
+            self.has_a_way_on(job).map_err(|why| format!("{why}: {job:?}"))?;
+            self.adds_up(job).map_err(|why| format!("{why}: {job:?}"))?;
         }
         self.concurrency()?;
         for record in self.records.values() {
-            self.record(record, ledger).map_err(|why| format!("{why}: {record:?}"))?;
+            self.record(record).map_err(|why| format!("{why}: {record:?}"))?;
         }
         Ok(())
     }
@@ -64,10 +66,17 @@ impl<'a> Rows<'a> {
     }
 
     fn waits_for_parents(&self, job: &Job) -> Result<(), String> {
-        let key = |id: &windlass_core::JobId| JobKey::new(&job.key.namespace, *id);
-        let open = |id: &&windlass_core::JobId| self.jobs.get(&key(id)).is_some_and(|parent| !parent.state.is_final());
-        let open = job.spec.parents.iter().filter(open).count();
+        let open = job.spec.parents.iter().filter(|id| self.is_open(&job.key.namespace, **id)).count();
         if open == job.live.waiting as usize { Ok(()) } else { Err(format!("{open} of its parents are open")) }
+    }
+
+    /// A job that was retried as a new one is open as long as that one is.
+    fn is_open(&self, namespace: &Namespace, id: JobId) -> bool {
+        let key = JobKey::new(namespace, id);
+        match self.ledger.retries.get(&key) {
+            Some(&retry) => self.is_open(namespace, retry),
+            None => self.jobs.get(&key).is_some_and(|job| !job.state.is_final()),
+        }
     }
 
     fn waits_for_key(&self, job: &Job) -> Result<(), String> {
@@ -138,10 +147,10 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    fn record(&self, record: &Record, ledger: &Ledger) -> Result<(), String> {
+    fn record(&self, record: &Record) -> Result<(), String> {
         let odd = |error: serde_json::Error| error.to_string();
         match &*record.key.kind {
-            "run" => self.run(record, &from_str(&record.value).map_err(odd)?, ledger),
+            "run" => self.run(record, &from_str(&record.value).map_err(odd)?),
             "unique" => self.unique(record, &from_str(&record.value).map_err(odd)?),
             "worker" => {
                 let worker: Worker = from_str(&record.value).map_err(odd)?;
@@ -153,9 +162,9 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn run(&self, record: &Record, run: &Run, ledger: &Ledger) -> Result<(), String> {
+    fn run(&self, record: &Record, run: &Run) -> Result<(), String> {
         let id: RunId = record.key.key.parse().map_err(|_| "no run id")?;
-        let jobs = ledger.runs.get(&(record.key.namespace.clone(), id)).ok_or("a run without jobs")?;
+        let jobs = self.ledger.runs.get(&(record.key.namespace.clone(), id)).ok_or("a run without jobs")?;
         let count = |state: Option<State>| jobs.values().filter(|ended| **ended == state).count() as u32;
         let counted = [
             (run.open, None),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use windlass_core::{
-    Command, Event, Job, JobKey, LeaseId, Millis, Namespace, Refusal, Reply, RunId, State, Timestamp, What,
+    Command, Event, Job, JobId, JobKey, LeaseId, Millis, Namespace, Refusal, Reply, RunId, State, Timestamp, What,
     commands::holder::{Address, Holder},
 };
 
@@ -43,6 +43,15 @@ impl Phase {
     }
 }
 
+/// What befell an attempt earlier in the same batch.
+#[derive(PartialEq)]
+enum Fate {
+    /// Its lease was given its length again.
+    Graced,
+    /// It has ended.
+    Over,
+}
+
 struct Entry {
     phase: Phase,
     attempt: u32,
@@ -54,6 +63,8 @@ struct Entry {
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: HashMap<JobKey, Entry>,
+    /// Jobs that were retried as new ones, also after they were removed.
+    pub retries: HashMap<JobKey, JobId>,
     /// Every job a run ever had, and how it ended.
     pub runs: HashMap<(Namespace, RunId), BTreeMap<JobKey, Option<State>>>,
 }
@@ -66,10 +77,10 @@ impl Ledger {
         replies: &[Result<Reply, Refusal>],
         now: Timestamp,
     ) -> Result<(), String> {
-        let mut over = HashSet::new();
+        let mut fates = HashMap::new();
         for (command, reply) in commands.iter().zip(replies) {
             if let Ok(reply) = reply {
-                self.check_write(command, reply, now, &mut over)?;
+                self.check_write(command, reply, now, &mut fates)?;
             }
         }
         Ok(())
@@ -80,11 +91,14 @@ impl Ledger {
         command: &Command,
         reply: &Reply,
         now: Timestamp,
-        over: &mut HashSet<JobKey>,
+        fates: &mut HashMap<JobKey, Fate>,
     ) -> Result<(), String> {
         if let (Command::All(all), Reply::All(replies)) = (command, reply) {
             let mut both = all.commands.iter().zip(replies);
-            return both.try_for_each(|(command, reply)| self.check_write(command, reply, now, over));
+            return both.try_for_each(|(command, reply)| self.check_write(command, reply, now, fates));
+        }
+        if let Command::Grace(grace) = command {
+            fates.entry(grace.job.clone()).or_insert(Fate::Graced);
         }
         let Some(holder) = holder_of(command) else { return Ok(()) };
         if matches!(reply, Reply::Ended { replayed: true, .. }) {
@@ -93,10 +107,12 @@ impl Ledger {
         let key = holder.job_key();
         let row = self.entries.get(&key).and_then(|entry| entry.row.as_ref());
         let row = row.ok_or_else(|| format!("{} was accepted for a job nobody knew", command.name()))?;
-        if over.contains(&key) {
+        let fate = fates.get(&key);
+        if fate == Some(&Fate::Over) {
             return Err(format!("{} was accepted after the attempt had ended: {key:?}", command.name()));
         }
-        if !row.state.is_held() || row.overdue(now).is_some() {
+        let lapsed = row.overdue(now).is_some() && fate != Some(&Fate::Graced);
+        if !row.state.is_held() || lapsed {
             return Err(format!("{} was accepted without a live lease: {row:?}", command.name()));
         }
         let right = match &holder.address {
@@ -111,7 +127,7 @@ impl Ledger {
             return Err(format!("{} was accepted from somebody else: {row:?}", command.name()));
         }
         if matches!(command, Command::Complete(_) | Command::Fail(_) | Command::Release(_)) {
-            over.insert(key);
+            fates.insert(key, Fate::Over);
         }
         Ok(())
     }
@@ -119,6 +135,10 @@ impl Ledger {
     /// Every job's events come in an order that makes sense.
     pub fn follow(&mut self, events: &[Event]) -> Result<(), String> {
         for event in events {
+            if let What::RunStarted { run } = event.what {
+                // An id may be used again once the run it named was removed.
+                self.runs.insert((event.namespace.clone(), run), BTreeMap::new());
+            }
             let Some(id) = event.what.job() else { continue };
             let key = JobKey::new(&event.namespace, id);
             if let What::Submitted { .. } = event.what {
@@ -147,7 +167,8 @@ impl Ledger {
         self.entries.retain(|key, _| there.contains(key));
         for job in jobs {
             let entry = self.entries.get_mut(&job.key).ok_or_else(|| format!("nobody submitted {job:?}"))?;
-            entry.compare(job).map_err(|why| format!("{why}: {job:#?}"))?;
+            entry.compare(job).map_err(|why| format!("{why}: {job:?}"))?;
+            self.retries.extend(job.live.retry_job.map(|retry| (job.key.clone(), retry)));
             if let Some(run) = job.run() {
                 let ended = job.state.is_final().then_some(job.state);
                 let at = (job.key.namespace.clone(), run);
@@ -184,11 +205,8 @@ impl Entry {
 
     fn may_leave(&self, retention: Millis, now: Timestamp) -> Result<(), String> {
         let row = self.row.as_ref().ok_or("it was never there")?;
-        let kept = row.spec.policy.retention.unwrap_or(retention);
-        match row.live.finished_at {
-            Some(finished) if row.state.is_final() && finished + kept <= now => Ok(()),
-            _ => Err(format!("its time had not come: {row:?}")),
-        }
+        let over = row.due_exactly(retention).is_some_and(|due| due <= now);
+        if row.state.is_final() && over { Ok(()) } else { Err(format!("its time had not come: {row:?}")) }
     }
 
     fn compare(&self, job: &Job) -> Result<(), String> {
@@ -213,7 +231,7 @@ impl Entry {
     }
 }
 
-fn holder_of(command: &Command) -> Option<&Holder> {
+pub(super) fn holder_of(command: &Command) -> Option<&Holder> {
     match command {
         Command::Start(command) => Some(&command.holder),
         Command::Renew(command) => Some(&command.holder),

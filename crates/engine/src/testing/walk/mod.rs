@@ -29,6 +29,8 @@ pub struct Tally {
     pub refused: BTreeMap<(&'static str, &'static str), usize>,
     pub transitions: usize,
     pub batches: usize,
+    /// The most jobs that were there at once.
+    pub jobs_max: usize,
 }
 
 impl Tally {
@@ -77,6 +79,8 @@ struct Walk {
     world: world::World,
     ledger: ledger::Ledger,
     scope: Scope,
+    /// Only what the invariants look at.
+    counted: Scope,
     tally: Tally,
     latest: Vec<Item>,
 }
@@ -90,8 +94,18 @@ impl Walk {
         };
         let world = world::World::new(seed, START);
         let scope = Scope::new(&world.namespaces, &[world::RECORD_KIND]);
+        let kinds = ["concurrency", "run", "unique", "worker"].map(Into::into).to_vec();
+        let counted = Scope { kinds, ..scope.clone() };
         let contenders = stores.into_iter().map(contender).collect();
-        Self { contenders, world, ledger: Default::default(), scope, tally: Tally::default(), latest: Vec::new() }
+        Self {
+            contenders,
+            world,
+            ledger: Default::default(),
+            scope,
+            counted,
+            tally: Tally::default(),
+            latest: Vec::new(),
+        }
     }
 
     async fn walk(&mut self, transitions: usize) -> Told<()> {
@@ -194,6 +208,7 @@ impl Walk {
         }
         for (item, reply) in items.iter().zip(&first.replies) {
             self.tally.count(&item.command, reply);
+            self.world.learn_dead(&item.command, reply);
             if let Ok(reply) = reply {
                 self.world.learn(&item.command, reply);
             }
@@ -208,14 +223,16 @@ impl Walk {
         if outcome.now != now {
             return Err(format!("decided at {:?}, not at {now:?}", outcome.now));
         }
-        let jobs = snapshot::all_jobs(&*bench.store).await.map_err(|error| error.to_string())?;
-        let records = snapshot::all_records(&*bench.store, &self.scope).await.map_err(|error| error.to_string())?;
+        let jobs = snapshot::all_jobs(&*bench.store, 10_000).await.map_err(|error| error.to_string())?;
+        let records = snapshot::all_records(&*bench.store, &self.counted).await.map_err(|error| error.to_string())?;
+        self.world.crowd = jobs.iter().filter(|job| !job.state.is_final()).count();
+        self.tally.jobs_max = self.tally.jobs_max.max(jobs.len());
         let commands: Vec<&Command> = items.iter().map(|item| &item.command).collect();
         self.ledger.check_writes(&commands, &outcome.replies, now)?;
         self.ledger.follow(&outcome.events)?;
         self.ledger.compare(&jobs, limits.retention, now)?;
         self.world.jobs.extend(unknown_to(&self.world.jobs, &jobs));
-        invariants::Rows::new(&jobs, &records, limits).check(&self.ledger)
+        invariants::Rows::new(&jobs, &records, limits, &self.ledger).check()
     }
 
     async fn compare_all(&mut self) -> Told<()> {

@@ -4,7 +4,7 @@ use super::dice::Dice;
 use std::{collections::HashMap, sync::Arc};
 use uuid::Uuid;
 use windlass_core::{
-    Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Reply, RunId, Timestamp, WorkerId,
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Refusal, Reply, RunId, Timestamp, WorkerId,
     decider::Item,
     schedule::{Rule, Schedule},
 };
@@ -20,6 +20,8 @@ pub(super) struct World {
     pub jobs: Vec<JobKey>,
     pub leases: Vec<Known>,
     pub runs: Vec<(Namespace, RunId)>,
+    /// Jobs that have not ended.
+    pub crowd: usize,
     /// When calendar schedules are due, as far as known.
     pub calendars: HashMap<(Namespace, Arc<str>), Timestamp>,
     drawn: u64,
@@ -64,6 +66,7 @@ impl World {
             jobs: Vec::new(),
             leases: Vec::new(),
             runs: Vec::new(),
+            crowd: 0,
             calendars: HashMap::new(),
             drawn: 0,
         }
@@ -140,6 +143,18 @@ impl World {
             _ => {}
         }
         self.forget();
+    }
+
+    /// A lease that is of no use any more is mostly forgotten, so that the walk spends its time on live ones.
+    pub fn learn_dead(&mut self, command: &Command, reply: &Result<Reply, Refusal>) {
+        let ended =
+            matches!(reply, Ok(Reply::Ended { .. }) | Err(Refusal::LeaseLost { .. } | Refusal::NotFound { .. }))
+                || matches!((command, reply), (Command::Release(_), Ok(_)));
+        let Some(holder) = super::ledger::holder_of(command).filter(|_| ended) else { return };
+        if self.dice.percent(75) {
+            let job = holder.job_key().id;
+            self.leases.retain(|known| known.lease.job != job);
+        }
     }
 
     fn forget(&mut self) {
