@@ -5,11 +5,11 @@
 //! stopped or refused command had already changed is taken back, so a refusal of one never touches its neighbours.
 
 use crate::{
-    change::{Decision, JobChange, LogAppend, RecordChange, Wake},
+    change::{Decision, LogAppend},
     event::{Event, What},
     id::{JobId, RunId},
     job::{Attempt, Job, State},
-    keys::{HeadQuery, JobKey, Keys, RecordKey, Rows, WorkerKey},
+    keys::{HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
     limits::Limits,
     name::Namespace,
     payload::Payload,
@@ -24,6 +24,8 @@ use std::{
     sync::Arc,
 };
 use uuid::Uuid;
+
+mod load;
 
 /// Why a command stopped before it answered.
 #[derive(Debug)]
@@ -45,11 +47,50 @@ struct JobSlot {
     original: Option<Option<Job>>,
 }
 
+impl JobSlot {
+    /// The job as this batch made it, if it did.
+    fn changed(&self) -> Option<&Job> {
+        self.current.as_ref().filter(|_| self.original.is_some())
+    }
+}
+
 struct RecordSlot {
     current: Option<Record>,
     /// The version as loaded, once it was changed.
     original: Option<Option<u64>>,
     locked: bool,
+}
+
+type KeyAt = (Namespace, Arc<str>);
+
+/// Jobs changed by this batch that wait in a queue now, in its order. Rows as loaded are in [`Queue`].
+#[derive(Default)]
+struct Fresh {
+    pending: BTreeMap<(i32, i64), JobKey>,
+    /// By concurrency key.
+    waiting: HashMap<KeyAt, BTreeMap<(i32, i64), JobKey>>,
+}
+
+impl Fresh {
+    fn remove(&mut self, slot: &JobSlot) {
+        let Some(job) = slot.changed() else { return };
+        if job.state == State::Pending {
+            self.pending.remove(&select::order(job));
+        } else if let Some(key) = job.waits_for_key() {
+            let queue = self.waiting.get_mut(&(job.key.namespace.clone(), key.clone()));
+            queue.expect("it was entered there").remove(&select::order(job));
+        }
+    }
+
+    fn insert(&mut self, slot: &JobSlot) {
+        let Some(job) = slot.changed() else { return };
+        if job.state == State::Pending {
+            self.pending.insert(select::order(job), job.key.clone());
+        } else if let Some(key) = job.waits_for_key() {
+            let queue = self.waiting.entry((job.key.namespace.clone(), key.clone())).or_default();
+            queue.insert(select::order(job), job.key.clone());
+        }
+    }
 }
 
 #[derive(Default)]
@@ -96,12 +137,11 @@ pub struct Desk {
     new_children: HashMap<JobKey, Vec<JobKey>>,
     held: HashMap<WorkerKey, Vec<JobKey>>,
     run_jobs: HashMap<(Namespace, RunId), Vec<JobKey>>,
-    key_queues: HashMap<(Namespace, Arc<str>), Queue>,
+    key_queues: HashMap<KeyAt, Queue>,
     heads: HashMap<HeadQuery, Queue>,
     records: HashMap<RecordKey, RecordSlot>,
     siblings: HashMap<(Namespace, Arc<str>, Arc<str>), Vec<RecordKey>>,
-    /// Jobs changed by this batch that are pending now, in claim order.
-    fresh: BTreeMap<(i32, i64), JobKey>,
+    fresh: Fresh,
     changed_jobs: Vec<JobKey>,
     changed_records: Vec<RecordKey>,
     out: Decision,
@@ -128,7 +168,7 @@ impl Desk {
             heads: HashMap::new(),
             records: HashMap::new(),
             siblings: HashMap::new(),
-            fresh: BTreeMap::new(),
+            fresh: Fresh::default(),
             changed_jobs: Vec::new(),
             changed_records: Vec::new(),
             out: Decision::default(),
@@ -206,7 +246,16 @@ impl Desk {
         };
         let mut all = stored.clone();
         all.extend(self.new_children.get(parent).into_iter().flatten().cloned());
+        // Whatever order the store found them in, the same batch tells the same events in the same order.
+        all.sort();
         Ok(all)
+    }
+
+    /// Asks for the children of many jobs at once. Their rows come along.
+    pub(crate) fn want_children<'a>(&mut self, parents: impl IntoIterator<Item = &'a JobKey>) -> Result<(), Stop> {
+        let missing: Vec<&JobKey> = parents.into_iter().filter(|key| !self.children.contains_key(*key)).collect();
+        self.wanted.children.extend(missing.iter().copied().cloned());
+        if missing.is_empty() { Ok(()) } else { Err(Stop::Need) }
     }
 
     /// Jobs this worker holds, after all that was decided so far.
@@ -231,6 +280,23 @@ impl Desk {
         }))
     }
 
+    /// Runs `each` for all items even where some stop for missing rows, so that the rows of all of them come with one
+    /// load. What ran is then taken back with the rest of the command.
+    pub(crate) fn for_all<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut each: impl FnMut(&mut Desk, T) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let mut stuck = false;
+        for item in items {
+            match each(self, item) {
+                Err(Stop::Need) => stuck = true,
+                other => other?,
+            }
+        }
+        if stuck { Err(Stop::Need) } else { Ok(()) }
+    }
+
     fn current_jobs(&self, mut keys: Vec<JobKey>, fits: impl Fn(&Job) -> bool) -> Vec<Job> {
         keys.sort();
         keys.dedup();
@@ -241,28 +307,31 @@ impl Desk {
     /// The first job that waits for a concurrency key, or none.
     pub(crate) fn next_in_key_queue(&mut self, namespace: &Namespace, key: &Arc<str>) -> Result<Option<Job>, Stop> {
         let at = (namespace.clone(), key.clone());
-        let waits = |job: &Job| job.waits_for_key() == Some(key) && job.key.namespace == *namespace;
-        let Some(queue) = self.key_queues.get(&at) else {
+        let Some(queue) = self.key_queues.get_mut(&at) else {
             self.wanted.key_queue.insert(at, 1);
             return Err(Stop::Need);
         };
-        let stored = queue.jobs.iter().filter_map(|key| self.jobs[key].current.as_ref()).find(|job| waits(job));
-        if stored.is_none() && queue.jobs.len() == queue.asked {
+        // Rows this batch changed are found in `fresh` if they still wait.
+        while queue.next < queue.jobs.len() && self.jobs[&queue.jobs[queue.next]].original.is_some() {
+            queue.next += 1;
+        }
+        if queue.next == queue.jobs.len() && queue.jobs.len() == queue.asked {
             // Doubling keeps the number of round trips small when one batch frees the same key many times.
             let more = queue.asked * 2;
             self.wanted.key_queue.insert(at, more);
             return Err(Stop::Need);
         }
-        let changed = self.changed_jobs.iter().filter_map(|key| self.jobs[key].current.as_ref());
-        let first = stored.into_iter().chain(changed.filter(|job| waits(job))).min_by_key(|job| select::order(job));
-        Ok(first.cloned())
+        let stored = queue.jobs.get(queue.next).and_then(|key| self.jobs[key].current.as_ref());
+        let fresh = self.fresh.waiting.get(&at).and_then(|queue| queue.values().next());
+        let fresh = fresh.and_then(|key| self.jobs[key].current.as_ref());
+        Ok(stored.into_iter().chain(fresh).min_by_key(|job| select::order(job)).cloned())
     }
 
     /// Up to `max` jobs this offer may claim now, in claim order.
     pub(crate) fn select(&mut self, query: &HeadQuery, max: usize) -> Result<Vec<Job>, Stop> {
         let Some(queue) = self.heads.get_mut(query) else {
-            let wanted = self.wanted.heads.entry(query.clone()).or_default();
-            *wanted = (*wanted).max(max);
+            // Claims behind this one that offer the same add what they want.
+            *self.wanted.heads.entry(query.clone()).or_default() += max;
             return Err(Stop::Need);
         };
         // Rows this batch changed are found in `fresh` if they still count.
@@ -273,14 +342,21 @@ impl Desk {
         let stored = queue.jobs[queue.next..].iter().map(|key| &self.jobs[key]).filter(|slot| untouched(slot));
         let stored: Vec<&Job> = stored.filter_map(|slot| slot.current.as_ref()).take(max).collect();
         if stored.len() < max && queue.jobs.len() == queue.asked {
-            let missing = max - stored.len();
-            let total = queue.asked + missing.max(queue.asked / 2);
-            self.wanted.heads.insert(query.clone(), total);
+            *self.wanted.heads.entry(query.clone()).or_insert(queue.asked) += max - stored.len();
             return Err(Stop::Need);
         }
-        let fresh = self.fresh.values().filter_map(|key| self.jobs[key].current.as_ref());
-        let fresh = fresh.filter(|job| job.key.namespace == query.namespace && job.spec.tags.subset_of(&query.offered));
-        Ok(select::merge(stored.into_iter(), fresh, max))
+        let fits = |job: &&Job| job.key.namespace == query.namespace && job.spec.tags.subset_of(&query.offered);
+        let fresh = self.fresh.pending.values().filter_map(|key| self.jobs[key].current.as_ref()).filter(fits);
+        let chosen = select::merge(stored.into_iter(), fresh.clone(), max);
+        if chosen.iter().any(|job| !self.payloads.contains_key(&job.key)) {
+            // Each claim behind this one asks for the next ones in line, so that all payloads come together.
+            let lacking =
+                |job: &&Job| !self.payloads.contains_key(&job.key) && !self.wanted.payloads.contains(&job.key);
+            let next: Vec<JobKey> = fresh.filter(lacking).take(max).map(|job| job.key.clone()).collect();
+            self.wanted.payloads.extend(next);
+            return Err(Stop::Need);
+        }
+        Ok(chosen)
     }
 
     pub(crate) fn record(&mut self, key: &RecordKey, lock: bool) -> Result<Option<Record>, Stop> {
@@ -291,6 +367,15 @@ impl Desk {
                 Err(Stop::Need)
             }
         }
+    }
+
+    /// Notes a record that will be written, if it is not there yet. True: it is missing.
+    pub(crate) fn lacks_record(&mut self, key: RecordKey) -> bool {
+        let missing = self.records.get(&key).is_none_or(|slot| !slot.locked);
+        if missing {
+            self.wanted.want_record(key, true);
+        }
+        missing
     }
 
     /// Keys of the records of `kind` under `parent`.
@@ -333,16 +418,16 @@ impl Desk {
 
     fn set_job(&mut self, key: JobKey, job: Option<Job>) {
         let slot = self.jobs.entry(key.clone()).or_insert(JobSlot { current: None, original: None });
-        unqueue(&mut self.fresh, slot);
+        self.fresh.remove(slot);
         let before = std::mem::replace(&mut slot.current, job);
         if slot.original.is_none() {
             slot.original = Some(before);
             self.changed_jobs.push(key.clone());
-            self.undo.push(Undo::JobFirst(key.clone()));
+            self.undo.push(Undo::JobFirst(key));
         } else {
-            self.undo.push(Undo::JobAgain(key.clone(), before));
+            self.undo.push(Undo::JobAgain(key, before));
         }
-        enqueue(&mut self.fresh, key, slot);
+        self.fresh.insert(slot);
     }
 
     pub(crate) fn put_payload(&mut self, key: &JobKey, payload: Payload) {
@@ -443,164 +528,23 @@ impl Desk {
         self.out.events.truncate(self.mark.events);
         self.changed_jobs.truncate(self.mark.changed_jobs);
         self.changed_records.truncate(self.mark.changed_records);
-        // Jobs taken by what was rolled back can be claimed again.
-        self.heads.values_mut().for_each(|queue| queue.next = 0);
+        // Jobs taken by what was rolled back can be had again.
+        self.heads.values_mut().chain(self.key_queues.values_mut()).for_each(|queue| queue.next = 0);
     }
 
     /// `before`: none when the change to undo was the first one, so the row as loaded comes back.
     fn restore_job(&mut self, key: JobKey, before: Option<Option<Job>>) {
         let slot = self.jobs.get_mut(&key).expect("undo follows a write");
-        unqueue(&mut self.fresh, slot);
+        self.fresh.remove(slot);
         slot.current = match before {
             Some(before) => before,
             None => slot.original.take().expect("a changed job has an original"),
         };
-        enqueue(&mut self.fresh, key, slot);
+        self.fresh.insert(slot);
     }
-
-    // ---- loading and finishing -----------------------------------------------------------------------------
-
-    pub(crate) fn take_wanted(&mut self) -> Keys {
-        std::mem::take(&mut self.wanted)
-    }
-
-    /// Lays down what was found for `asked`. Rows this batch already knows are left as they are.
-    pub(crate) fn absorb(&mut self, asked: &Keys, rows: Rows) {
-        for job in rows.jobs {
-            self.know_job(job);
-        }
-        for (query, heads) in rows.heads {
-            let mut queue = Queue { asked: asked.heads.get(&query).copied().unwrap_or(0), ..Queue::default() };
-            for head in heads {
-                queue.jobs.push(head.job.key.clone());
-                self.payloads.entry(head.job.key.clone()).or_insert(head.payload);
-                self.know_job(head.job);
-            }
-            self.heads.insert(query, queue);
-        }
-        for (at, jobs) in rows.key_queue {
-            let asked = asked.key_queue.get(&at).copied().unwrap_or(0);
-            self.key_queues.insert(at, Queue { asked, jobs, next: 0 });
-        }
-        self.payloads.extend(rows.payloads);
-        self.children.extend(rows.children);
-        self.held.extend(rows.held);
-        self.run_jobs.extend(rows.run_jobs);
-        self.siblings.extend(rows.siblings);
-        for record in rows.records {
-            let locked = asked.records.get(&record.key).copied().unwrap_or(false);
-            self.know_record(record.key.clone(), Some(record), locked);
-        }
-        self.note_absent(asked);
-    }
-
-    fn know_job(&mut self, job: Job) {
-        self.jobs.entry(job.key.clone()).or_insert(JobSlot { current: Some(job), original: None });
-    }
-
-    fn know_record(&mut self, key: RecordKey, record: Option<Record>, locked: bool) {
-        match self.records.get_mut(&key) {
-            // A row that was only looked at may have moved on by the time it was locked.
-            Some(slot) if slot.original.is_none() => {
-                slot.current = record;
-                slot.locked |= locked;
-            }
-            Some(slot) => slot.locked |= locked,
-            None => {
-                self.records.insert(key, RecordSlot { current: record, original: None, locked });
-            }
-        }
-    }
-
-    fn note_absent(&mut self, asked: &Keys) {
-        for key in &asked.jobs {
-            self.jobs.entry(key.clone()).or_insert(JobSlot { current: None, original: None });
-        }
-        for key in &asked.payloads {
-            self.payloads.entry(key.clone()).or_default();
-        }
-        for key in &asked.children {
-            self.children.entry(key.clone()).or_default();
-        }
-        for key in &asked.held {
-            self.held.entry(key.clone()).or_default();
-        }
-        for key in &asked.run_jobs {
-            self.run_jobs.entry(key.clone()).or_default();
-        }
-        for key in &asked.siblings {
-            self.siblings.entry(key.clone()).or_default();
-        }
-        for (at, asked) in &asked.key_queue {
-            let queue = self.key_queues.entry(at.clone()).or_default();
-            queue.asked = *asked;
-        }
-        for (query, asked) in &asked.heads {
-            let queue = self.heads.entry(query.clone()).or_default();
-            queue.asked = *asked;
-        }
-        for (key, lock) in &asked.records {
-            match self.records.get_mut(key) {
-                Some(slot) => slot.locked |= lock,
-                None => self.know_record(key.clone(), None, *lock),
-            }
-        }
-    }
-
-    pub(crate) fn finish(mut self) -> Decision {
-        let mut out = std::mem::take(&mut self.out);
-        for key in std::mem::take(&mut self.changed_jobs) {
-            let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
-            let old = slot.original.expect("a changed job has an original");
-            if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending) {
-                let was_pending = old.as_ref().is_some_and(|old| old.state == State::Pending);
-                if !was_pending {
-                    out.wakes.push(Wake {
-                        namespace: key.namespace.clone(),
-                        lane: job.lane,
-                        tags: job.spec.tags.clone(),
-                    });
-                }
-            }
-            out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|job| job.due));
-            if old.is_some() || slot.current.is_some() {
-                out.jobs.push(JobChange { old, new: slot.current });
-            }
-        }
-        for key in std::mem::take(&mut self.changed_records) {
-            let slot = self.records.remove(&key).expect("changed records are on the desk");
-            let old_version = slot.original.expect("a changed record has an original");
-            out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|record| record.due));
-            if old_version.is_some() || slot.current.is_some() {
-                out.records.push(RecordChange { key, old_version, new: slot.current });
-            }
-        }
-        out
-    }
-}
-
-fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
-    a.into_iter().chain(b).min()
 }
 
 fn same_lease(old: &Job, new: &Job) -> bool {
     let secret = |job: &Job| job.live.lease.as_ref().filter(|_| job.state.is_held()).map(|lease| lease.secret);
     secret(old).is_some() && secret(old) == secret(new)
-}
-
-fn pending_place(slot: &JobSlot) -> Option<(i32, i64)> {
-    let job = slot.current.as_ref().filter(|_| slot.original.is_some())?;
-    (job.state == State::Pending).then_some((job.priority, job.seq))
-}
-
-fn unqueue(fresh: &mut BTreeMap<(i32, i64), JobKey>, slot: &JobSlot) {
-    if let Some(place) = pending_place(slot) {
-        fresh.remove(&place);
-    }
-}
-
-fn enqueue(fresh: &mut BTreeMap<(i32, i64), JobKey>, key: JobKey, slot: &JobSlot) {
-    if let Some(place) = pending_place(slot) {
-        fresh.insert(place, key);
-    }
 }

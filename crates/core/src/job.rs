@@ -318,6 +318,12 @@ pub struct Attempt {
 }
 
 impl Job {
+    /// A job at a place in the queue, but not yet in it.
+    pub(crate) fn queued(key: JobKey, priority: i32, seq: i64, spec: Spec) -> Self {
+        let lane = Lane::of(&key.namespace, &spec.tags);
+        Self { key, lane, priority, seq, state: State::Blocked, due: None, spec: Arc::new(spec), live: Live::default() }
+    }
+
     pub fn id(&self) -> JobId {
         self.key.id
     }
@@ -380,7 +386,12 @@ impl Job {
                 if self.live.unsettled {
                     return Some(finished);
                 }
-                Some(finished + self.spec.policy.retention.unwrap_or(retention))
+                let kept = finished + self.spec.policy.retention.unwrap_or(retention);
+                // Whoever repeats the submit is told what became of the job, so it outlives its key.
+                match self.spec.unique.as_ref().map(|unique| unique.until) {
+                    Some(UniqueUntil::After(length)) => Some(kept.max(self.spec.created_at + length)),
+                    _ => Some(kept),
+                }
             }
         }
     }

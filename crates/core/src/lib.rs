@@ -8,6 +8,10 @@
 //! batch of commands becomes a set of changes.
 #![forbid(unsafe_code)]
 
+// The tables the tests run on are shared with the tests outside, which know this crate by its name.
+#[cfg(test)]
+extern crate self as windlass_core;
+
 pub mod change;
 pub mod commands;
 pub mod concurrency;

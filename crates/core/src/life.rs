@@ -1,19 +1,25 @@
 //! The moves of a job that several commands share: into the queue, out of an attempt, to its end.
 
 use crate::{
-    concurrency,
+    concurrency::{self, KeyUse},
     desk::{Desk, Stop},
     event::What,
-    job::{Attempt, Job, Outcome, Reason, Spec, State},
+    job::{Attempt, Job, Outcome, Reason, Spec, State, UniqueUntil},
     keys::JobKey,
     policy::{ParentPolicy, RetryForm},
-    run, unique,
+    record::key_of,
+    run::{self, Run},
+    unique::{self, Taken},
 };
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 /// How many jobs one command may end by propagation; what is left is marked and done by the next sweep, so that
 /// one failure at the root of a huge graph does not hold everyone else up.
 const SETTLE_MAX: usize = 5_000;
+
+/// From this depth on, what is left of a run is loaded in one go: level by level a long chain would take a round trip
+/// for each link, and the whole run at once would be too much for a failure that few wait for.
+const WHOLE_RUN_DEPTH: usize = 3;
 
 /// Puts a job where it has to wait now: behind its parents, its time, its concurrency key, or in the queue.
 pub(crate) fn queue(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
@@ -106,38 +112,42 @@ pub(crate) fn close_attempt(desk: &mut Desk, job: &mut Job, outcome: Outcome) {
     job.live.progress = None;
 }
 
-/// Ends the job for good and puts a linked copy in its place. The copy's id is drawn here, its payload is shared.
+/// Ends the job for good and puts a linked copy in its place: what waited for it, and its unique key, go over to the
+/// copy. The copy's id is drawn here, its payload is shared.
 fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
+    gather(desk, &job)?;
     let payload = desk.payload(&job.key)?;
     let key = JobKey::new(&job.key.namespace, desk.draw_job_id());
     let seed = desk.draw();
     let delay = job.spec.policy.retry.backoff.delay(job.live.spent, seed);
     job.live.retry_job = Some(key.id);
-    let ended = end(desk, job, State::Failed, Some(outcome))?;
+    let ended = close(desk, job, State::Failed, Some(outcome))?;
     let spec = Spec {
         created_at: desk.now(),
         retry_of: Some(ended.key.id),
-        unique: None,
+        unique: ended.spec.unique.clone().filter(|unique| unique.until == UniqueUntil::Final),
         parents: Vec::new(),
         ..(*ended.spec).clone()
     };
-    let mut copy = Job {
-        key: key.clone(),
-        lane: ended.lane,
-        priority: ended.priority,
-        seq: desk.next_seq(),
-        state: State::Blocked,
-        due: None,
-        spec: Arc::new(spec),
-        live: Default::default(),
-    };
+    if let Some(unique) = &spec.unique {
+        unique::take(desk, &key.namespace, spec.owner.as_deref(), unique, key.id)?;
+    }
+    let mut copy = Job::queued(key.clone(), ended.priority, desk.next_seq(), spec);
     (copy.live.spent, copy.live.losses) = (ended.live.spent, ended.live.losses);
+    copy.live.dependents = ended.live.dependents;
     copy.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
+    for child in children_of(desk, &ended)? {
+        desk.put_edge(&key, &child);
+    }
     queue(desk, &mut copy)?;
     desk.tell(&key.namespace, What::Submitted { job: key.id });
     desk.put_payload(&key, payload);
     desk.put_job(copy);
     Ok(ended)
+}
+
+fn children_of(desk: &mut Desk, parent: &Job) -> Result<Vec<JobKey>, Stop> {
+    if parent.live.dependents { desk.children(&parent.key) } else { Ok(Vec::new()) }
 }
 
 pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
@@ -147,9 +157,30 @@ pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
 
 /// Ends a job and passes the news on to all that wait for it.
 pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
+    gather(desk, &job)?;
     let ended = close(desk, job, state, outcome)?;
-    settle(desk, &ended)?;
+    if ended.live.dependents {
+        settle(desk, vec![ended.clone()])?;
+    }
     Ok(ended)
+}
+
+/// Asks at once for the rows that the end of this job touches, instead of for one after the other.
+fn gather(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
+    let namespace = &job.key.namespace;
+    let mut missing = job.live.dependents && desk.want_children([&job.key]).is_err();
+    if let Some(run) = job.run() {
+        missing |= desk.lacks_record(key_of::<Run>(namespace, &run.to_string()));
+    }
+    if let Some(unique) = job.spec.unique.as_ref().filter(|unique| unique.until == UniqueUntil::Final) {
+        let key = unique::record_key(job.spec.owner.as_deref(), &unique.key);
+        missing |= desk.lacks_record(key_of::<Taken>(namespace, &key));
+    }
+    if let Some(concurrency) = job.spec.concurrency.as_ref().filter(|_| job.live.slot) {
+        missing |= desk.lacks_record(key_of::<KeyUse>(namespace, &concurrency.key));
+        missing |= desk.next_in_key_queue(namespace, &concurrency.key).is_err();
+    }
+    if missing { Err(Stop::Need) } else { Ok(()) }
 }
 
 /// Ends a job without looking at what waits for it.
@@ -182,43 +213,57 @@ fn ending(job: &Job) -> What {
     }
 }
 
-/// Passes the end of a job on to the jobs that wait for it, and theirs, breadth first.
-pub(crate) fn settle(desk: &mut Desk, ended: &Job) -> Result<(), Stop> {
-    let mut open: VecDeque<Job> = VecDeque::from([ended.clone()]);
-    let mut done = 0;
-    while let Some(mut parent) = open.pop_front() {
-        if !parent.live.dependents {
-            continue;
+/// Passes the end of these jobs on to the jobs that wait for them, and theirs, level by level.
+pub(crate) fn settle(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
+    let (mut parents, mut done) = (ended, 0);
+    for depth in 0.. {
+        parents.retain(|parent| parent.live.dependents);
+        if parents.is_empty() {
+            break;
         }
-        if done >= SETTLE_MAX {
-            parent.live.unsettled = true;
-            desk.put_job(parent);
-            continue;
+        if depth == WHOLE_RUN_DEPTH {
+            load_runs(desk, &parents)?;
         }
-        for child in waiting_children(desk, &parent)? {
-            done += 1;
-            open.extend(parent_ended(desk, &parent, child)?);
-        }
-        if parent.live.unsettled {
-            parent.live.unsettled = false;
-            desk.put_job(parent);
-        }
+        desk.want_children(parents.iter().map(|parent| &parent.key))?;
+        let mut ended = Vec::new();
+        desk.for_all(parents, |desk, parent| settle_one(desk, parent, &mut done, &mut ended))?;
+        parents = ended;
     }
     Ok(())
 }
 
-fn waiting_children(desk: &mut Desk, parent: &Job) -> Result<Vec<Job>, Stop> {
-    if let (Some(run), true) = (parent.run(), parent.state != State::Completed) {
-        // What follows may reach the whole run: load it in one go rather than level by level.
-        desk.open_jobs(&parent.key.namespace, run)?;
+fn load_runs(desk: &mut Desk, parents: &[Job]) -> Result<(), Stop> {
+    let mut runs: Vec<_> = parents.iter().filter_map(|job| Some((job.key.namespace.clone(), job.run()?))).collect();
+    runs.sort();
+    runs.dedup();
+    for (namespace, run) in runs {
+        let open = desk.open_jobs(&namespace, run)?;
+        desk.want_children(open.iter().filter(|job| job.live.dependents).map(|job| &job.key))?;
     }
-    let keys = desk.children(&parent.key)?;
-    desk.want_jobs(&keys)?;
-    let mut waiting = Vec::new();
-    for key in &keys {
-        waiting.extend(desk.job(key)?.filter(|job| job.state == State::Blocked && job.live.waiting > 0));
+    Ok(())
+}
+
+fn settle_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Vec<Job>) -> Result<(), Stop> {
+    if *done >= SETTLE_MAX {
+        parent.live.unsettled = true;
+        desk.put_job(parent);
+        return Ok(());
     }
-    Ok(waiting)
+    let children = desk.children(&parent.key)?;
+    desk.for_all(children, |desk, key| {
+        // Looked at one by one, because the end of one child may be the end of the next as well.
+        let child = desk.job(&key)?.filter(|job| job.state == State::Blocked && job.live.waiting > 0);
+        if let Some(child) = child {
+            *done += 1;
+            ended.extend(parent_ended(desk, &parent, child)?);
+        }
+        Ok(())
+    })?;
+    if parent.live.unsettled {
+        parent.live.unsettled = false;
+        desk.put_job(parent);
+    }
+    Ok(())
 }
 
 /// One parent of `child` has ended. Gives back the jobs that ended because of it.
@@ -245,8 +290,12 @@ pub(crate) fn parent_outcome(parent: &Job) -> Outcome {
     Outcome::new(Reason::ParentNotCompleted, format!("job {} is {}", parent.key.id, parent.state.name()))
 }
 
-/// Applies what has run out about a held job, exactly as the sweep would. None: nothing has.
+/// Applies what has run out about a job, exactly as the sweep would. None: nothing has.
 pub(crate) fn expire(desk: &mut Desk, job: &Job) -> Result<Option<Job>, Stop> {
+    if job.pending_until().is_some_and(|until| until <= desk.now()) {
+        let outcome = Outcome::new(Reason::PendingDeadlinePassed, "no worker claimed the job in time");
+        return end(desk, job.clone(), State::Failed, Some(outcome)).map(Some);
+    }
     let Some(reason) = job.overdue(desk.now()) else { return Ok(None) };
     let message = match reason {
         Reason::DeadlinePassed => "job timed out",

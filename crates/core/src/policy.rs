@@ -243,6 +243,7 @@ pub struct WorkerPolicy {
     pub alive_by: AliveBy,
     pub may_claim: MayClaim,
     pub unregister: Unregister,
+    pub online_from: OnlineFrom,
     pub unreachable_after: Option<Millis>,
     pub offline_after: Millis,
     /// Counted from the last sign of life.
@@ -255,6 +256,7 @@ impl Default for WorkerPolicy {
             alive_by: AliveBy::AnyCall,
             may_claim: MayClaim::Always,
             unregister: Unregister::Requeue,
+            online_from: OnlineFrom::Registration,
             unreachable_after: None,
             offline_after: Millis::from_secs(90),
             delete_after: Some(Millis::from_secs(86_400)),
@@ -268,6 +270,16 @@ pub enum AliveBy {
     Heartbeat,
     #[default]
     AnyCall,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnlineFrom {
+    /// Registering is a sign of life.
+    #[default]
+    Registration,
+    /// Somebody else registered it; it is offline until it calls itself.
+    FirstSign,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

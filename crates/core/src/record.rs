@@ -5,6 +5,7 @@ use crate::{
     desk::{Desk, Stop},
     keys::RecordKey,
     name::{Facet, Namespace},
+    refusal::Refusal,
     time::Timestamp,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -27,6 +28,9 @@ pub struct Record {
 /// A typed value kept as a record of one kind.
 pub trait Kind: Serialize + DeserializeOwned {
     const KIND: &'static str;
+    /// Whether its due time may stay behind what [`Kind::due`] says, so that frequent writes touch no index. What is
+    /// done about it when it is due must then look at the exact time.
+    const DUE_MAY_LAG: bool = false;
     /// When the sweep should look at it.
     fn due(&self) -> Option<Timestamp> {
         None
@@ -40,10 +44,13 @@ pub(crate) fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
     RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() }
 }
 
-pub(crate) fn decode<T: Kind>(record: &Record) -> T {
-    serde_json::from_str(&record.value).unwrap_or_else(|error| {
-        // Only this module writes these kinds, so a value it cannot read means the store was tampered with.
-        panic!("record {:?} does not hold a {}: {error}", record.key, T::KIND)
+/// Only this module writes these kinds, so a value it cannot read means that the store was tampered with. That is
+/// refused to whoever needs it, and does not take the rest of the batch down.
+pub(crate) fn decode<T: Kind>(record: &Record) -> Result<T, Refusal> {
+    serde_json::from_str(&record.value).map_err(|error| Refusal::Damaged {
+        what: T::KIND,
+        name: record.key.key.to_string(),
+        why: error.to_string(),
     })
 }
 
@@ -54,20 +61,20 @@ pub(crate) fn encode<T: Kind>(value: &T) -> Arc<str> {
 impl Desk {
     /// Reads a typed record without locking it: for facts the command only looks at.
     pub(crate) fn peek<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
-        Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode(&record)))
+        Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode(&record)).transpose()?)
     }
 
     /// Reads a typed record in order to change it.
     pub(crate) fn get<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
-        Ok(self.record(&key_of::<T>(namespace, key), true)?.map(|record| decode(&record)))
+        Ok(self.record(&key_of::<T>(namespace, key), true)?.map(|record| decode(&record)).transpose()?)
     }
 
-    /// Writes a typed record that was read with [`Desk::get`]. Its due time is kept while it is early enough.
+    /// Writes a typed record that was read with [`Desk::get`].
     pub(crate) fn put<T: Kind>(&mut self, namespace: &Namespace, key: &str, value: &T) -> Result<(), Stop> {
         let key = key_of::<T>(namespace, key);
         let old = self.record(&key, true)?;
         let due = match (old.as_ref().and_then(|old| old.due), value.due()) {
-            (Some(kept), Some(exact)) if kept <= exact && kept > self.now() => Some(kept),
+            (Some(kept), Some(exact)) if T::DUE_MAY_LAG && kept <= exact && kept > self.now() => Some(kept),
             (_, exact) => exact,
         };
         self.put_record(Record {

@@ -41,6 +41,9 @@ pub enum Refusal {
     Cycle { path: Vec<String> },
     #[error("{why}")]
     Forbidden { why: String },
+    /// What is stored cannot be read. Only commands that need this very record are refused.
+    #[error("the stored {what} {name} is damaged: {why}")]
+    Damaged { what: &'static str, name: String, why: String },
 }
 
 impl Refusal {
@@ -72,6 +75,7 @@ impl Refusal {
             Refusal::WorkerDraining { .. } => "worker-draining",
             Refusal::Cycle { .. } => "cycle",
             Refusal::Forbidden { .. } => "forbidden",
+            Refusal::Damaged { .. } => "damaged",
         }
     }
 }

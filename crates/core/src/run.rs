@@ -9,6 +9,7 @@ use crate::{
     job::{CancelRequest, DefinitionRef, Job, Outcome, Reason, State},
     life,
     name::Namespace,
+    policy::CancelPolicy,
     record::Kind,
     time::Timestamp,
 };
@@ -103,16 +104,22 @@ pub(crate) fn cancel_open(desk: &mut Desk, member: &Job, why: &Arc<str>) -> Resu
 
 pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by: &Arc<str>) -> Result<Vec<Job>, Stop> {
     let mut ended = Vec::new();
-    for job in desk.open_jobs(namespace, run)? {
-        // An earlier one may have taken this one along.
-        let Some(mut job) = desk.job(&job.key)?.filter(|job| !job.state.is_final()) else { continue };
-        job.live.cancel = Some(CancelRequest { by: by.clone(), at: desk.now() });
-        if job.state.is_held() && job.spec.policy.cancel == crate::policy::CancelPolicy::Drain {
-            desk.tell(namespace, What::CancelRequested { job: job.key.id, by: by.clone() });
-            desk.put_job(job);
-        } else {
-            ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
+    let open = desk.open_jobs(namespace, run)?;
+    desk.for_all(open, |desk, job| {
+        // The end of an earlier one may have let this one go on.
+        let Some(mut job) = desk.job(&job.key)? else { return Ok(()) };
+        let drains = job.spec.policy.cancel == CancelPolicy::Drain && job.state.is_held();
+        if drains && job.overdue(desk.now()).is_none() {
+            if job.live.cancel.is_none() {
+                job.live.cancel = Some(CancelRequest { by: by.clone(), at: desk.now() });
+                desk.tell(namespace, What::CancelRequested { job: job.key.id, by: by.clone() });
+                desk.put_job(job);
+            }
+            return Ok(());
         }
-    }
+        job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
+        ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
+        Ok(())
+    })?;
     Ok(ended)
 }

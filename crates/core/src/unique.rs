@@ -62,7 +62,11 @@ pub(crate) fn take(
 pub(crate) fn release(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
     match &job.spec.unique {
         Some(unique) if unique.until == UniqueUntil::Final => {
-            desk.remove::<Taken>(&job.key.namespace, &record_key(job.spec.owner.as_deref(), &unique.key))
+            let key = record_key(job.spec.owner.as_deref(), &unique.key);
+            match desk.get::<Taken>(&job.key.namespace, &key)? {
+                Some(taken) if taken.job == job.key.id => desk.remove::<Taken>(&job.key.namespace, &key),
+                _ => Ok(()),
+            }
         }
         _ => Ok(()),
     }

@@ -13,6 +13,7 @@ use crate::{
     name::{Namespace, Tags, WorkerId},
     policy::{AliveBy, WorkerPolicy},
     record::Kind,
+    refusal::Refusal,
     time::{Millis, Timestamp},
 };
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,10 @@ pub struct Worker {
     pub registered_at: Timestamp,
     pub last_seen: Timestamp,
     pub declared: Liveness,
+    /// It has unregistered but stays known, or was registered for somebody and has not come yet: offline, whenever it
+    /// was last seen.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub away: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub draining: bool,
     pub policy: WorkerPolicy,
@@ -58,7 +63,11 @@ impl Liveness {
 
 impl Kind for Worker {
     const KIND: &'static str = "worker";
+    const DUE_MAY_LAG: bool = true;
     fn due(&self) -> Option<Timestamp> {
+        if self.away && self.declared != Liveness::Offline {
+            return Some(self.last_seen);
+        }
         let after = match self.declared {
             Liveness::Online => Some(self.policy.unreachable_after.unwrap_or(self.policy.offline_after)),
             Liveness::Unreachable => Some(self.policy.offline_after),
@@ -72,7 +81,7 @@ impl Worker {
     /// What a reader sees now, whether or not a sweep ran.
     pub fn liveness(&self, now: Timestamp) -> Liveness {
         let silent = now - self.last_seen;
-        if silent >= self.policy.offline_after {
+        if self.away || silent >= self.policy.offline_after {
             Liveness::Offline
         } else if self.policy.unreachable_after.is_some_and(|after| silent >= after) {
             Liveness::Unreachable
@@ -85,6 +94,7 @@ impl Worker {
 /// A sign of life. Brings a worker back that was declared unreachable or offline.
 pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) -> Result<(), Stop> {
     worker.last_seen = desk.now();
+    worker.away = false;
     if worker.declared != Liveness::Online {
         worker.declared = Liveness::Online;
         desk.tell(namespace, What::WorkerOnline { worker: worker.id.clone() });
@@ -93,14 +103,26 @@ pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) 
 }
 
 /// Counts any call of a worker as a sign of life where its policy says so; written at most every tenth of the threshold.
-pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
-    let Some(worker) = desk.peek::<Worker>(namespace, id.as_str())? else { return Ok(()) };
+pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, worker: &Worker) -> Result<(), Stop> {
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);
     let stale = desk.now() - worker.last_seen >= Millis(threshold.0 / 10);
-    if worker.policy.alive_by == AliveBy::AnyCall && (stale || worker.declared != Liveness::Online) {
-        if let Some(mut worker) = desk.get::<Worker>(namespace, id.as_str())? {
+    let news = stale || worker.away || worker.declared != Liveness::Online;
+    if worker.policy.alive_by == AliveBy::AnyCall && news {
+        if let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())? {
             seen(desk, namespace, &mut worker)?;
         }
+    }
+    Ok(())
+}
+
+/// Ties a lease to the life of its worker: the worker's row is locked, so that it cannot be removed meanwhile, and one
+/// that was declared offline is put before the sweep again, which would otherwise never come to end the lease.
+pub(crate) fn bind(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
+    let found = desk.get::<Worker>(namespace, id.as_str())?;
+    let mut worker = found.ok_or_else(|| Refusal::not_found("worker", id))?;
+    if worker.declared == Liveness::Offline {
+        worker.declared = Liveness::Unreachable;
+        desk.put(namespace, id.as_str(), &worker)?;
     }
     Ok(())
 }
@@ -145,11 +167,12 @@ fn lose_jobs(
     only_bound: bool,
 ) -> Result<(), Stop> {
     let holder = WorkerKey { namespace: namespace.clone(), worker: id.clone() };
-    for job in desk.held(&holder)? {
-        if !only_bound || job.lives_with_worker() {
-            let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
-            life::attempt_failed(desk, job, Outcome::new(reason, message), true)?;
+    let held = desk.held(&holder)?;
+    desk.for_all(held, |desk, job| {
+        if (only_bound && !job.lives_with_worker()) || life::expire(desk, &job)?.is_some() {
+            return Ok(());
         }
-    }
-    Ok(())
+        let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
+        life::attempt_failed(desk, job, Outcome::new(reason, message), true).map(drop)
+    })
 }

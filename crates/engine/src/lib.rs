@@ -19,6 +19,8 @@ pub mod memory;
 mod settings;
 pub mod store;
 mod sweeper;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod waiters;
 
 pub use engine::{Counts, Engine, Error};

@@ -1,10 +1,6 @@
 //! Append to a job's log, under its live lease and within its cap.
 
-use super::{
-    Decided,
-    holder::{Found, Holder},
-    submit::check_size,
-};
+use super::{Decided, holder::Holder, submit::check_size};
 use crate::{change::LogAppend, desk::Desk, keys::Keys, payload::Payload, reply::Reply};
 
 #[derive(Clone, Debug)]
@@ -22,10 +18,9 @@ impl AppendLog {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         let limits = desk.limits();
         check_size("log", self.data.len(), limits.log_piece_bytes_max)?;
-        let mut job = match self.holder.find(desk, None)? {
-            Found::Held(job) => job,
-            Found::Replayed(_) => unreachable!("no final report was asked about"),
-            Found::Late(refusal) => return Ok(Err(refusal)),
+        let mut job = match self.holder.held(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let cancelled = job.live.cancel.is_some();
         let room = limits.log_bytes_max.saturating_sub(job.live.log.bytes);

@@ -6,7 +6,7 @@ use crate::{
     event::What,
     id::LeaseId,
     is_default,
-    job::{Job, Lease, Outcome, Reason, State},
+    job::{Job, Lease, State},
     keys::{HeadQuery, JobKey, Keys},
     life,
     name::{Namespace, Tags, WorkerId, check_name},
@@ -62,7 +62,7 @@ pub enum Unknown {
 
 /// Remembers what a request id got.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Asked {
+pub(crate) struct Asked {
     leases: Vec<(crate::id::JobId, Uuid)>,
     #[serde(default, skip_serializing_if = "is_default")]
     until: Option<Timestamp>,
@@ -108,10 +108,18 @@ impl Claim {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         self.check(desk)?;
-        let worker = self.admit(desk)?;
+        let known = desk.peek::<Worker>(&self.namespace, self.worker.as_str())?;
+        if let Some(worker) = &known {
+            self.check_owner(worker)?;
+        }
+        // Before anything else is asked of the worker: what it was given, it may hear again.
         if let Some(leases) = self.asked_before(desk)? {
             return Ok(Ok(Reply::Leases(leases)));
         }
+        let worker = match known {
+            Some(known) => self.admit(desk, known)?,
+            None => self.create(desk)?,
+        };
         let offered = match &self.offer {
             Offer::Tags(tags) => tags.clone(),
             Offer::Registered => worker.tags.clone(),
@@ -140,11 +148,18 @@ impl Claim {
         }
     }
 
+    /// With tokens in force nobody claims in another's name.
+    fn check_owner(&self, worker: &Worker) -> Result<(), Refusal> {
+        match (&self.principal, &worker.owner) {
+            (Some(caller), Some(owner)) if caller != owner => {
+                Err(Refusal::Forbidden { why: format!("the worker {} belongs to somebody else", self.worker) })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The worker, if it may claim now.
-    fn admit(&self, desk: &mut Desk) -> Result<Worker, Stop> {
-        let Some(found) = desk.peek::<Worker>(&self.namespace, self.worker.as_str())? else {
-            return self.create(desk);
-        };
+    fn admit(&self, desk: &mut Desk, found: Worker) -> Result<Worker, Stop> {
         if found.draining {
             return Err(Refusal::WorkerDraining { worker: self.worker.to_string() }.into());
         }
@@ -152,7 +167,7 @@ impl Claim {
         if found.policy.may_claim == MayClaim::OnlineOnly && liveness != Liveness::Online {
             return Err(Refusal::WorkerNotOnline { worker: self.worker.to_string(), liveness: liveness.name() }.into());
         }
-        worker::called(desk, &self.namespace, &self.worker)?;
+        worker::called(desk, &self.namespace, &found)?;
         Ok(found)
     }
 
@@ -160,6 +175,7 @@ impl Claim {
         let Unknown::Create(policy) = &self.unknown else {
             return Err(Refusal::not_found("worker", &self.worker).into());
         };
+        policy.check(&desk.limits())?;
         let worker = Worker {
             id: self.worker.clone(),
             tags: Tags::default(),
@@ -168,6 +184,7 @@ impl Claim {
             registered_at: desk.now(),
             last_seen: desk.now(),
             declared: Liveness::Online,
+            away: false,
             draining: false,
             policy: *policy,
             extra: None,
@@ -187,17 +204,20 @@ impl Claim {
                 break;
             }
             for job in candidates {
-                if job.pending_until().is_some_and(|until| until <= desk.now()) {
-                    never_claimed(desk, job)?;
-                } else {
-                    leases.push(self.lease(desk, job, self.secrets[leases.len()])?);
+                if life::expire(desk, &job)?.is_some() {
+                    // Its end may have been the end of others too: look again.
+                    break;
                 }
+                leases.push(self.lease(desk, job, self.secrets[leases.len()])?);
             }
         }
         Ok(leases)
     }
 
     fn lease(&self, desk: &mut Desk, mut job: Job, secret: Uuid) -> Result<Leased, Stop> {
+        if job.lives_with_worker() {
+            worker::bind(desk, &self.namespace, &self.worker)?;
+        }
         let policy = &job.spec.policy;
         let limits = desk.limits();
         let length = match policy.lease.length {
@@ -235,7 +255,8 @@ impl Claim {
         let mut live = Vec::new();
         for (key, (id, secret)) in keys.iter().zip(&asked.leases) {
             let Some(job) = desk.job(key)? else { continue };
-            if job.held_by(*secret).is_ok() && job.overdue(desk.now()).is_none() {
+            let mine = job.held_by(*secret).is_ok_and(|lease| lease.principal == self.principal);
+            if mine && job.overdue(desk.now()).is_none() {
                 let payload = desk.payload(key)?;
                 live.push(Leased { lease: LeaseId::new(*id, *secret), job: Box::new(job), payload });
             }
@@ -254,10 +275,4 @@ impl Claim {
         };
         desk.put(&self.namespace, &self.request_key(request), &asked)
     }
-}
-
-/// The pending deadline has passed.
-pub(crate) fn never_claimed(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
-    let outcome = Outcome::new(Reason::PendingDeadlinePassed, "no worker claimed the job in time");
-    life::end(desk, job, State::Failed, Some(outcome))
 }

@@ -3,7 +3,7 @@
 //! The index that named the row may be behind (somebody renewed, reported, or another server swept first). Everything is
 //! therefore decided again on the row itself; finding nothing to do is the normal case, not an error.
 
-use super::{Decided, claim, fire};
+use super::{Decided, fire};
 use crate::{
     desk::{Desk, Stop},
     job::{Job, State},
@@ -52,10 +52,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
     let now = desk.now();
     match job.state {
         State::Scheduled if job.live.run_at.is_none_or(|at| at <= now) => drop(life::requeue_waiting(desk, job)?),
-        State::Pending if job.pending_until().is_some_and(|until| until <= now) => {
-            drop(claim::never_claimed(desk, job)?)
-        }
-        State::Claimed | State::Running => {
+        State::Pending | State::Claimed | State::Running => {
             if life::expire(desk, &job)?.is_none() {
                 // Renewed since: only the due time moves on.
                 desk.put_job(job);
@@ -63,7 +60,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         }
         state if state.is_final() => {
             if job.live.unsettled {
-                life::settle(desk, &job)?;
+                life::settle(desk, vec![job])?;
             } else if job.due_exactly(desk.limits().retention).is_some_and(|due| due <= now) {
                 desk.remove_job(&job.key);
             } else {

@@ -2,10 +2,11 @@
 
 use super::{
     Decided,
-    submit::{NewJob, Submit, check_size},
+    submit::{NewJob, Submit, check_time},
 };
 use crate::{
     desk::{Desk, Stop},
+    id::JobId,
     keys::Keys,
     name::{Namespace, check_name},
     payload::Payload,
@@ -48,9 +49,9 @@ impl PutSchedule {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         let limits = desk.limits();
         check_name("name", &self.schedule.name, &limits)?;
-        check_size("payload", self.schedule.template.payload.len(), limits.payload_bytes_max)?;
-        self.schedule.template.policy.check(&limits)?;
-        self.schedule.template.tags.check("tags", limits.job_tags_max, &limits)?;
+        check_time("next_at", self.schedule.next_at, &limits)?;
+        // Checked as the job it will become, so that no firing is refused later.
+        job_of(&self.schedule, JobId::from_u128(0)).check(&limits)?;
         if let Rule::Every(every) = self.schedule.rule {
             check_length("rule.every", every, 1_000, &limits)?;
         }
@@ -95,6 +96,9 @@ impl Fire {
 pub(crate) fn fire_due(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<(), Stop> {
     let Some(mut schedule) = desk.get::<Schedule>(namespace, name)? else { return Ok(()) };
     let Rule::Every(every) = schedule.rule else { return Ok(()) };
+    if schedule.next_at > desk.now() {
+        return Ok(());
+    }
     let missed = (desk.now() - schedule.next_at).0.max(0) / every.0.max(1);
     schedule.next_at = Timestamp(schedule.next_at.0.saturating_add((missed + 1).saturating_mul(every.0)));
     fire(desk, namespace, schedule)
@@ -103,18 +107,21 @@ pub(crate) fn fire_due(desk: &mut Desk, namespace: &Namespace, name: &str) -> Re
 fn fire(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule) -> Result<(), Stop> {
     schedule.fired += 1;
     desk.put(namespace, &schedule.name.clone(), &schedule)?;
-    let template = schedule.template;
     // The id is drawn from the firing alone, so that a batch that is decided again makes the same job; it is free.
-    let id = desk.draw_job_id();
-    let job = NewJob {
-        priority: template.priority,
-        tags: template.tags,
-        payload: Payload::from(&*template.payload),
-        policy: template.policy,
-        extra: template.extra,
-        owner: Some(format!("schedule {}", schedule.name).into()),
-        ..NewJob::new(id)
-    };
+    let job = job_of(&schedule, desk.draw_job_id());
     Submit { namespace: namespace.clone(), job }.decide(desk)?.map_err(Stop::Refused)?;
     Ok(())
+}
+
+fn job_of(schedule: &Schedule, id: JobId) -> NewJob {
+    let template = &schedule.template;
+    NewJob {
+        priority: template.priority,
+        tags: template.tags.clone(),
+        payload: Payload::from(&*template.payload),
+        policy: template.policy.clone(),
+        extra: template.extra.clone(),
+        owner: Some(format!("schedule {}", schedule.name).into()),
+        ..NewJob::new(id)
+    }
 }

@@ -31,6 +31,8 @@ pub mod retry;
 pub mod start;
 pub mod submit;
 pub mod submit_run;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod workers;
 
 pub type Decided = Result<Result<Reply, Refusal>, Stop>;
@@ -103,11 +105,15 @@ impl Command {
         const BASE: usize = 256;
         BASE + match self {
             Command::Submit(submit) => submit.job.weight(),
-            Command::SubmitRun(run) => run.nodes.iter().map(|node| BASE + node.job.weight()).sum(),
+            Command::SubmitRun(run) => run.nodes.iter().map(|node| BASE + node.weight()).sum(),
             Command::Claim(claim) => claim.secrets.len() * BASE,
             Command::Complete(complete) => complete.result.len(),
             Command::AppendLog(append) => append.data.len(),
+            Command::Fail(fail) => fail.message.len(),
             Command::PutRecord(put) => put.value.len(),
+            Command::PutDefinition(put) => put.body.len(),
+            Command::PutSchedule(put) => put.schedule.template.payload.len(),
+            Command::RegisterWorker(register) => register.extra.as_ref().map_or(0, |extra| extra.len()),
             Command::All(all) => all.commands.iter().map(Command::weight).sum(),
             Command::UnregisterWorker(_) | Command::CancelRun(_) => 64 * BASE,
             _ => 0,

@@ -89,9 +89,8 @@ impl DisablePrincipal {
         let mut principal = principal(desk, &self.namespace, &self.name)?;
         principal.disabled = true;
         desk.put(&self.namespace, &self.name, &principal)?;
-        for token in desk.siblings(&self.namespace, Token::KIND, &self.name)? {
-            desk.delete_record(&token)?;
-        }
+        let tokens = desk.siblings(&self.namespace, Token::KIND, &self.name)?;
+        desk.for_all(tokens, |desk, token| desk.delete_record(&token))?;
         Ok(Ok(Reply::Principal(Box::new(principal))))
     }
 }

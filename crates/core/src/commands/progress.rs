@@ -1,11 +1,6 @@
 //! Report how far a job has come.
 
-use super::{
-    Decided,
-    holder::{Found, Holder},
-    start::started,
-    submit::check_size,
-};
+use super::{Decided, holder::Holder, start::started, submit::check_size};
 use crate::{desk::Desk, event::What, job::Progress, keys::Keys, refusal::Refusal, reply::Reply};
 use std::sync::Arc;
 
@@ -33,10 +28,9 @@ impl ReportProgress {
             self.message.as_ref().map_or(0, |message| message.len()),
             desk.limits().message_bytes_max,
         )?;
-        let mut job = match self.holder.find(desk, None)? {
-            Found::Held(job) => job,
-            Found::Replayed(_) => unreachable!("no final report was asked about"),
-            Found::Late(refusal) => return Ok(Err(refusal)),
+        let mut job = match self.holder.held(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         started(desk, &mut job);
         let kept = job.live.progress.take().map_or_else(|| Arc::from(""), |progress| progress.message);

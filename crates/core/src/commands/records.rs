@@ -1,30 +1,37 @@
 //! Write and delete records of kinds the rules do not know.
 
-use super::{Decided, submit::check_size};
+use super::{Decided, claim::Asked, submit::check_size};
 use crate::{
+    concurrency::KeyUse,
+    definition::{Definition, DefinitionHead},
     desk::Desk,
     event::What,
     keys::{Keys, RecordKey},
     name::{Facet, check_facets, check_name},
-    record::Record,
+    principal::{Principal, Token},
+    record::{Kind, Record},
     refusal::Refusal,
     reply::Reply,
+    run::Run,
+    schedule::Schedule,
     time::Timestamp,
+    unique::Taken,
+    worker::Worker,
 };
 use std::sync::Arc;
 
 /// Kinds that have commands of their own, which nobody may go around.
 const RESERVED: [&str; 10] = [
-    "worker",
-    "run",
-    "definition",
-    "definition_version",
-    "concurrency",
-    "unique",
-    "claim_request",
-    "principal",
-    "token",
-    "schedule",
+    Worker::KIND,
+    Run::KIND,
+    DefinitionHead::KIND,
+    Definition::KIND,
+    KeyUse::KIND,
+    Taken::KIND,
+    Asked::KIND,
+    Principal::KIND,
+    Token::KIND,
+    Schedule::KIND,
 ];
 
 /// What must be there before the write.
@@ -69,6 +76,11 @@ fn check(key: &RecordKey, expect: Expect, found: Option<&Record>) -> Result<(), 
     }
 }
 
+/// What has expired is gone, even if no sweep ran yet: a lock whose holder vanished can be taken at once.
+fn expired(desk: &Desk, record: &Record) -> bool {
+    record.due.is_some_and(|due| due <= desk.now())
+}
+
 impl PutRecord {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(self.key.clone(), true);
@@ -78,10 +90,11 @@ impl PutRecord {
         let limits = desk.limits();
         check_name("kind", &self.key.kind, &limits)?;
         check_name("key", &self.key.key, &limits)?;
+        self.parent.as_ref().map_or(Ok(()), |parent| check_name("parent", parent, &limits))?;
         check_facets(&self.facets, &limits)?;
         check_size("value", self.value.len(), limits.record_bytes_max)?;
         let before = desk.record(&self.key, true)?;
-        check(&self.key, self.expect, before.as_ref())?;
+        check(&self.key, self.expect, before.as_ref().filter(|before| !expired(desk, before)))?;
         let record = Record {
             key: self.key.clone(),
             version: before.map_or(1, |before| before.version + 1),
@@ -103,7 +116,7 @@ impl DeleteRecord {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let before = desk.record(&self.key, true)?;
+        let before = desk.record(&self.key, true)?.filter(|before| !expired(desk, before));
         check(&self.key, self.expect, before.as_ref())?;
         if before.is_none() {
             return Err(Refusal::not_found("record", &self.key.key).into());

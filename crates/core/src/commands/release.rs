@@ -1,9 +1,6 @@
 //! Hand a job back unworked: same place in the queue, nothing charged.
 
-use super::{
-    Decided,
-    holder::{Found, Holder},
-};
+use super::{Decided, holder::Holder};
 use crate::{
     desk::{Desk, Stop},
     event::What,
@@ -24,10 +21,9 @@ impl Release {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let job = match self.holder.find(desk, None)? {
-            Found::Held(job) => job,
-            Found::Replayed(_) => unreachable!("no final report was asked about"),
-            Found::Late(refusal) => return Ok(Err(refusal)),
+        let job = match self.holder.held(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let job = release(desk, job)?;
         Ok(Ok(Reply::Job(Box::new(job))))

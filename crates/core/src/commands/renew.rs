@@ -1,22 +1,18 @@
 //! Keep a lease alive.
 
-use super::{
-    Decided,
-    holder::{Found, Holder},
-};
+use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
     keys::Keys,
     policy::{LeaseEnd, check_length},
     reply::Reply,
     time::Millis,
-    worker,
 };
 
 #[derive(Clone, Debug)]
 pub struct Renew {
     pub holder: Holder,
-    /// From now; the length granted at the claim where absent.
+    /// From now, where that is longer than the length granted at the claim: a renewal never takes away.
     pub length: Option<Millis>,
 }
 
@@ -29,21 +25,18 @@ impl Renew {
     /// rewrites one small row and no index.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         self.length.map_or(Ok(()), |length| check_length("length", length, 1, &desk.limits()))?;
-        let mut job = match self.holder.find(desk, None)? {
-            Found::Held(job) => job,
-            Found::Replayed(_) => unreachable!("no final report was asked about"),
-            Found::Late(refusal) => return Ok(Err(refusal)),
+        let mut job = match self.holder.held(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         let now = desk.now();
         let renewable = job.spec.policy.lease.ends == LeaseEnd::Renewable;
         let cancelled = job.live.cancel.is_some();
         let lease = job.live.lease.as_mut().expect("a held job has a lease");
-        let worker = lease.worker.clone();
         if renewable {
-            lease.until = Some(now + self.length.unwrap_or(lease.length));
+            lease.until = Some(now + self.length.map_or(lease.length, |asked| asked.max(lease.length)));
         }
         let until = lease.until;
-        worker::called(desk, &job.key.namespace, &worker)?;
         if renewable {
             desk.put_job(job);
         }

@@ -5,14 +5,13 @@ use crate::{
     desk::Desk,
     event::What,
     id::JobId,
-    job::{Job, Live, Spec, State},
+    job::{Job, Spec},
     keys::{JobKey, Keys},
     life,
     name::Namespace,
     refusal::Refusal,
     reply::Reply,
 };
-use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Retry {
@@ -50,16 +49,7 @@ impl Retry {
             unique: None,
             ..(*old.spec).clone()
         };
-        let mut job = Job {
-            key: key.clone(),
-            lane: old.lane,
-            priority: old.priority,
-            seq: desk.next_seq(),
-            state: State::Blocked,
-            due: None,
-            spec: Arc::new(spec),
-            live: Live::default(),
-        };
+        let mut job = Job::queued(key.clone(), old.priority, desk.next_seq(), spec);
         life::queue(desk, &mut job)?;
         desk.tell(&self.namespace, What::Submitted { job: self.id });
         desk.put_payload(&key, payload);

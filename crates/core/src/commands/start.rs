@@ -1,9 +1,6 @@
 //! Say that work on a claimed job begins.
 
-use super::{
-    Decided,
-    holder::{Found, Holder},
-};
+use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
     event::What,
@@ -24,10 +21,9 @@ impl Start {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let mut job = match self.holder.find(desk, None)? {
-            Found::Held(job) => job,
-            Found::Replayed(_) => unreachable!("no final report was asked about"),
-            Found::Late(refusal) => return Ok(Err(refusal)),
+        let mut job = match self.holder.held(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
         };
         if job.state == State::Running {
             return Err(Refusal::AlreadyStarted.into());

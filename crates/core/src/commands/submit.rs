@@ -6,11 +6,11 @@ use crate::{
     desk::{Desk, Stop},
     event::What,
     id::JobId,
-    job::{ConcurrencyKey, DefinitionRef, Job, Live, Node, Spec, State, UniqueKey, UniqueUntil},
+    job::{ConcurrencyKey, DefinitionRef, Job, Node, Spec, State, UniqueKey, UniqueUntil},
     keys::{JobKey, Keys},
     life,
     limits::Limits,
-    name::{Facet, Lane, Namespace, Tags, check_facets, check_name},
+    name::{Facet, Namespace, Tags, check_facets, check_name},
     payload::Payload,
     policy::{JobPolicy, ParentPolicy, check_length},
     record,
@@ -97,10 +97,7 @@ impl NewJob {
             return Err(Refusal::Cycle { path: vec![self.id.to_string(), self.id.to_string()] });
         }
         if let Some(at) = self.run_at {
-            let latest = limits.length_max.0.saturating_mul(20);
-            if at.0 < 0 || at.0 > latest {
-                return Err(Refusal::invalid("run_at", format!("{} ms is not between 0 and {latest}", at.0)));
-            }
+            check_time("run_at", at, limits)?;
         }
         self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, limits))?;
         self.check_keys(limits)
@@ -115,6 +112,7 @@ impl NewJob {
         }
         if let Some(unique) = &self.unique {
             check_name("unique.key", &unique.key, limits)?;
+            check_size("unique.body_hash", unique.body_hash.len(), limits.name_bytes_max)?;
             if let UniqueUntil::After(length) = unique.until {
                 check_length("unique.until", length, 1, limits)?;
             }
@@ -141,17 +139,19 @@ impl NewJob {
             retry_of: None,
             extra: self.extra.clone(),
         };
-        Job {
-            key: JobKey::new(namespace, self.id),
-            lane: Lane::of(namespace, &self.tags),
-            priority: self.priority,
-            seq: desk.next_seq(),
-            state: State::Blocked,
-            due: None,
-            spec: Arc::new(spec),
-            live: Live { run_at: self.run_at, ..Live::default() },
-        }
+        let mut job = Job::queued(JobKey::new(namespace, self.id), self.priority, desk.next_seq(), spec);
+        job.live.run_at = self.run_at;
+        job
     }
+}
+
+/// A point in time somebody may have meant.
+pub(crate) fn check_time(field: &'static str, at: Timestamp, limits: &Limits) -> Result<(), Refusal> {
+    let latest = limits.length_max.0.saturating_mul(20);
+    if at.0 < 0 || at.0 > latest {
+        return Err(Refusal::invalid(field, format!("{} ms is not between 0 and {latest}", at.0)));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_size(field: &'static str, size: usize, max: usize) -> Result<(), Refusal> {
@@ -168,8 +168,8 @@ impl Submit {
         let (namespace, new) = (&self.namespace, &self.job);
         if let Some(unique) = &new.unique {
             if let Some(existing) = unique::take(desk, namespace, new.owner.as_deref(), unique, new.id)? {
-                // The job may have been removed by retention before its key was.
-                let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Completed, |job| job.state);
+                // A job outlives its key; only one that was retried as another may be gone, and it had failed.
+                let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
                 return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
             }
         }

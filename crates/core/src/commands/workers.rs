@@ -6,12 +6,12 @@ use crate::{
     event::What,
     job::Reason,
     keys::{Keys, WorkerKey},
+    life,
     name::{Namespace, Tags, WorkerId},
-    policy::{Unregister, WorkerPolicy},
+    policy::{OnlineFrom, Unregister, WorkerPolicy},
     record,
     refusal::Refusal,
     reply::Reply,
-    time::Timestamp,
     worker::{self, Liveness, Worker},
 };
 use std::sync::Arc;
@@ -76,20 +76,26 @@ impl RegisterWorker {
                 Refusal::Forbidden { why: format!("the worker {} belongs to somebody else", self.worker) }.into()
             );
         }
+        let absent = self.policy.online_from == OnlineFrom::FirstSign;
+        let declared = if absent { Liveness::Offline } else { Liveness::Online };
         let mut worker = Worker {
             id: self.worker.clone(),
             tags: self.tags.clone(),
             slots: self.slots,
             owner: self.owner.clone(),
             registered_at: desk.now(),
-            last_seen: desk.now(),
-            declared: before.as_ref().map_or(Liveness::Online, |before| before.declared),
+            last_seen: before.as_ref().map_or(desk.now(), |before| before.last_seen),
+            declared: before.as_ref().map_or(declared, |before| before.declared),
+            away: before.as_ref().map_or(absent, |before| before.away),
             draining: false,
             policy: self.policy,
             extra: self.extra.clone(),
         };
         desk.tell(&self.namespace, What::WorkerRegistered { worker: self.worker.clone() });
-        worker::seen(desk, &self.namespace, &mut worker)?;
+        match self.policy.online_from {
+            OnlineFrom::Registration => worker::seen(desk, &self.namespace, &mut worker)?,
+            OnlineFrom::FirstSign => desk.put(&self.namespace, self.worker.as_str(), &worker)?,
+        }
         Ok(Ok(Reply::Worker(Box::new(worker))))
     }
 }
@@ -135,15 +141,17 @@ impl UnregisterWorker {
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
                 let holder = WorkerKey { namespace: self.namespace.clone(), worker: self.worker.clone() };
-                for job in desk.held(&holder)? {
-                    release::release(desk, job)?;
-                }
+                let held = desk.held(&holder)?;
+                desk.for_all(held, |desk, job| match life::expire(desk, &job)? {
+                    Some(_) => Ok(()),
+                    None => release::release(desk, job).map(drop),
+                })?;
                 worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
             }
             Unregister::Fail => worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
             Unregister::Offline => {
-                // As if it had last been seen long ago: the next sweep declares it, a ping brings it back.
-                worker.last_seen = Timestamp(0);
+                // The next sweep declares it, a ping brings it back.
+                worker.away = true;
                 desk.put(&self.namespace, self.worker.as_str(), &worker)?;
             }
         }

@@ -1,0 +1,132 @@
+//! The desk's two ends: laying down the rows that were loaded, and handing over what the batch came to.
+
+use super::{Desk, JobSlot, Queue, RecordSlot};
+use crate::{
+    change::{Decision, JobChange, RecordChange, Wake},
+    job::{Job, State},
+    keys::{Keys, RecordKey, Rows},
+    record::Record,
+    time::Timestamp,
+};
+
+impl Desk {
+    pub(crate) fn take_wanted(&mut self) -> Keys {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Lays down what was found for `asked`. Rows this batch already knows are left as they are.
+    pub(crate) fn absorb(&mut self, asked: &Keys, rows: Rows) {
+        for job in rows.jobs {
+            self.know_job(job);
+        }
+        for (query, heads) in rows.heads {
+            let mut queue = Queue { asked: asked.heads.get(&query).copied().unwrap_or(0), ..Queue::default() };
+            for head in heads {
+                queue.jobs.push(head.job.key.clone());
+                self.payloads.entry(head.job.key.clone()).or_insert(head.payload);
+                self.know_job(head.job);
+            }
+            self.heads.insert(query, queue);
+        }
+        for (at, jobs) in rows.key_queue {
+            let asked = asked.key_queue.get(&at).copied().unwrap_or(0);
+            self.key_queues.insert(at, Queue { asked, jobs, next: 0 });
+        }
+        self.payloads.extend(rows.payloads);
+        self.children.extend(rows.children);
+        self.held.extend(rows.held);
+        self.run_jobs.extend(rows.run_jobs);
+        self.siblings.extend(rows.siblings);
+        // First as if none were there: a row that was only looked at may be gone by the time it is locked.
+        for (key, lock) in &asked.records {
+            self.know_record(key.clone(), None, *lock);
+        }
+        for record in rows.records {
+            let locked = asked.records.get(&record.key).copied().unwrap_or(false);
+            self.know_record(record.key.clone(), Some(record), locked);
+        }
+        self.note_absent(asked);
+    }
+
+    fn know_job(&mut self, job: Job) {
+        self.jobs.entry(job.key.clone()).or_insert(JobSlot { current: Some(job), original: None });
+    }
+
+    fn know_record(&mut self, key: RecordKey, record: Option<Record>, locked: bool) {
+        match self.records.get_mut(&key) {
+            // A row that was only looked at may have moved on by the time it was locked.
+            Some(slot) if slot.original.is_none() => {
+                slot.current = record;
+                slot.locked |= locked;
+            }
+            Some(slot) => slot.locked |= locked,
+            None => {
+                self.records.insert(key, RecordSlot { current: record, original: None, locked });
+            }
+        }
+    }
+
+    fn note_absent(&mut self, asked: &Keys) {
+        for key in &asked.jobs {
+            self.jobs.entry(key.clone()).or_insert(JobSlot { current: None, original: None });
+        }
+        for key in &asked.payloads {
+            self.payloads.entry(key.clone()).or_default();
+        }
+        for key in &asked.children {
+            self.children.entry(key.clone()).or_default();
+        }
+        for key in &asked.held {
+            self.held.entry(key.clone()).or_default();
+        }
+        for key in &asked.run_jobs {
+            self.run_jobs.entry(key.clone()).or_default();
+        }
+        for key in &asked.siblings {
+            self.siblings.entry(key.clone()).or_default();
+        }
+        for (at, asked) in &asked.key_queue {
+            let queue = self.key_queues.entry(at.clone()).or_default();
+            queue.asked = *asked;
+        }
+        for (query, asked) in &asked.heads {
+            let queue = self.heads.entry(query.clone()).or_default();
+            queue.asked = *asked;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Decision {
+        let mut out = std::mem::take(&mut self.out);
+        for key in std::mem::take(&mut self.changed_jobs) {
+            let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
+            let old = slot.original.expect("a changed job has an original");
+            if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending) {
+                let was_pending = old.as_ref().is_some_and(|old| old.state == State::Pending);
+                if !was_pending {
+                    out.wakes.push(Wake {
+                        namespace: key.namespace.clone(),
+                        lane: job.lane,
+                        tags: job.spec.tags.clone(),
+                    });
+                }
+            }
+            out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|job| job.due));
+            if old.is_some() || slot.current.is_some() {
+                out.jobs.push(JobChange { old, new: slot.current });
+            }
+        }
+        for key in std::mem::take(&mut self.changed_records) {
+            let slot = self.records.remove(&key).expect("changed records are on the desk");
+            let old_version = slot.original.expect("a changed record has an original");
+            out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|record| record.due));
+            if old_version.is_some() || slot.current.is_some() {
+                out.records.push(RecordChange { key, old_version, new: slot.current });
+            }
+        }
+        out
+    }
+}
+
+fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,17 @@
+//! One suite for every store: whatever keeps the rows, the same texts, the same walks and the same questions must come
+//! to the same answers. A store is done when this passes.
+//!
+//! Everything in here works on the [`Store`](crate::Store) trait alone and on a clock the test moves, so that a failure
+//! repeats exactly and a day of heartbeats takes a millisecond.
+
+pub mod bench;
+pub mod conformance;
+pub mod faults;
+pub mod scenario;
+pub mod snapshot;
+pub mod walk;
+
+pub use bench::{Bench, Fresh, START};
+
+/// A failure in words; tests print it whole.
+pub type Told<T> = Result<T, String>;

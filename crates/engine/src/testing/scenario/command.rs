@@ -1,0 +1,265 @@
+//! From a line to the command it stands for.
+
+use super::{
+    super::Told,
+    line::Line,
+    names::{Names, token_hash},
+    options::Options,
+};
+use std::sync::Arc;
+use windlass_core::{
+    Command, JobKey, Namespace, RecordKey, Timestamp, WorkerId,
+    commands::{
+        all::All,
+        append_log::AppendLog,
+        cancel::Cancel,
+        cancel_run::CancelRun,
+        claim::{Claim, Offer, Unknown},
+        complete::Complete,
+        definitions::{DeleteDefinition, PutDefinition},
+        due::Due,
+        fail::Fail,
+        fire::{DeleteSchedule, Fire, PutSchedule},
+        grace::Grace,
+        holder::{Address, Holder},
+        principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
+        progress::ReportProgress,
+        records::{DeleteRecord, Expect, PutRecord},
+        release::Release,
+        renew::Renew,
+        retry::Retry,
+        start::Start,
+        submit::Submit,
+        submit_run::{RunNode, SubmitRun},
+        workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
+    },
+    principal::Role,
+    schedule::{Rule, Schedule, Template},
+};
+
+pub(super) struct Builder<'a> {
+    pub names: &'a mut Names,
+    pub namespace: &'a Namespace,
+    pub now: Timestamp,
+}
+
+impl Builder<'_> {
+    pub fn command(&mut self, line: &Line) -> Told<Command> {
+        let mut options = Options::of(line);
+        let namespace = options.namespace(self.namespace)?;
+        let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
+        let command = match words[..] {
+            ["submit", job] => {
+                let id = self.names.job(job);
+                let job = options.new_job(self.names, id, self.now)?;
+                Submit { namespace, job }.into()
+            }
+            ["submit-run", run] => self.submit_run(&namespace, run, &mut options, &line.block)?.into(),
+            ["all"] => All { commands: line.block.iter().map(|line| self.command(line)).collect::<Told<_>>()? }.into(),
+            [worker, "claims"] => self.claim(&namespace, worker, &mut options)?.into(),
+            ["cancel", job] => {
+                Cancel { namespace, job: self.names.job(job), by: options.arc("by").unwrap_or_else(|| "admin".into()) }
+                    .into()
+            }
+            ["cancel-run", run] => {
+                let by = options.arc("by").unwrap_or_else(|| "admin".into());
+                CancelRun { namespace, run: self.names.run(run), by }.into()
+            }
+            ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
+            ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
+            ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
+            [verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release"), ref address @ ..] => {
+                self.report(verb, &namespace, address, &mut options)?
+            }
+            [verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister"), worker] => {
+                worker_command(verb, namespace, worker, &mut options)?
+            }
+            _ => self.record_command(&words, namespace, &mut options)?,
+        };
+        options.finish()?;
+        Ok(command)
+    }
+
+    fn submit_run(
+        &mut self,
+        namespace: &Namespace,
+        run: &str,
+        options: &mut Options,
+        block: &[Line],
+    ) -> Told<SubmitRun> {
+        let mut nodes = Vec::new();
+        for line in block {
+            let ["node", name] = line.words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
+                return Err(format!("line {}: under submit-run stand lines like: node a needs=b", line.number));
+            };
+            let mut options = Options::of(line);
+            let id = self.names.job(&format!("{run}.{name}"));
+            let needs = options.list("needs").into_iter().map(Arc::from).collect();
+            let job = options.new_job(self.names, id, self.now)?;
+            options.finish().map_err(|why| format!("line {}: {why}", line.number))?;
+            nodes.push(RunNode { name: name.into(), needs, job });
+        }
+        Ok(SubmitRun {
+            namespace: namespace.clone(),
+            id: self.names.run(run),
+            owner: options.arc("owner"),
+            definition: None,
+            nodes,
+            extra: options.arc("extra"),
+        })
+    }
+
+    fn claim(&mut self, namespace: &Namespace, worker: &str, options: &mut Options) -> Told<Claim> {
+        let max = options.number("max")?.unwrap_or(1);
+        let secrets = (0..max).map(|_| self.names.secret()).collect();
+        let mut claim = Claim::new(namespace, worker_id(worker)?, options.tags("tags"), secrets);
+        match options.text("offer").as_deref() {
+            None => {}
+            Some("registered") => claim.offer = Offer::Registered,
+            Some(narrowed) => claim.offer = Offer::Narrowed(narrowed.split(',').collect()),
+        }
+        claim.lease = options.length("ttl")?;
+        if options.text("unknown").as_deref() == Some("refuse") {
+            claim.unknown = Unknown::Refuse;
+        }
+        claim.principal = options.arc("as");
+        claim.request_id = options.arc("request");
+        Ok(claim)
+    }
+
+    /// `L1`, `j1 by w1`, `j1 by-owner alice`, or `j1` alone.
+    fn holder(&mut self, namespace: &Namespace, address: &[&str], options: &mut Options) -> Told<Holder> {
+        let address = match *address {
+            [name] => match self.names.lease(name) {
+                Some(lease) => Address::Lease(lease),
+                None => Address::Job(self.names.job(name)),
+            },
+            [job, "by", worker] => Address::Worker { job: self.names.job(job), worker: worker_id(worker)? },
+            [job, "by-owner", owner] => Address::Owner { job: self.names.job(job), principal: owner.into() },
+            _ => return Err("name a lease, a job, `j1 by w1` or `j1 by-owner alice`".into()),
+        };
+        Ok(Holder { namespace: namespace.clone(), address, principal: options.arc("as") })
+    }
+
+    fn report(&mut self, verb: &str, namespace: &Namespace, address: &[&str], options: &mut Options) -> Told<Command> {
+        let holder = self.holder(namespace, address, options)?;
+        Ok(match verb {
+            "start" => Start { holder }.into(),
+            "renew" => Renew { holder, length: options.length("ttl")? }.into(),
+            "progress" => {
+                let percent = options.number("percent")?.unwrap_or(0.0);
+                ReportProgress { holder, percent, message: options.arc("message") }.into()
+            }
+            "log" => AppendLog { holder, data: options.bytes("text")? }.into(),
+            "complete" => Complete { holder, result: options.bytes("result")? }.into(),
+            "fail" => {
+                let message = options.arc("message").unwrap_or_default();
+                let retryable = options.text("retryable").as_deref() != Some("no");
+                Fail { holder, message, retryable }.into()
+            }
+            _ => Release { holder }.into(),
+        })
+    }
+
+    fn record_command(&mut self, words: &[&str], namespace: Namespace, options: &mut Options) -> Told<Command> {
+        Ok(match *words {
+            ["define", name] => {
+                PutDefinition { namespace, name: name.into(), body: options.arc("body").unwrap_or_default() }.into()
+            }
+            ["undefine", name] => DeleteDefinition { namespace, name: name.into() }.into(),
+            ["put-schedule", name] => self.schedule(namespace, name, options)?.into(),
+            ["delete-schedule", name] => DeleteSchedule { namespace, name: name.into() }.into(),
+            ["fire", name] => {
+                let expected_at = options.time("expected")?.ok_or("fire needs expected=")?;
+                let next_at = options.time("next")?.ok_or("fire needs next=")?;
+                Fire { namespace, name: name.into(), expected_at, next_at }.into()
+            }
+            ["principal", name] => {
+                let role = role(options.text("role").as_deref())?;
+                let namespaces = options.list("namespaces").iter().map(|name| Namespace::new(name)).collect();
+                let namespaces: Result<Vec<Namespace>, _> = namespaces;
+                let namespaces = namespaces.map_err(|refusal| refusal.to_string())?;
+                CreatePrincipal { namespace, name: name.into(), role, namespaces }.into()
+            }
+            ["disable", name] => DisablePrincipal { namespace, name: name.into() }.into(),
+            ["token", name, "for", principal] => {
+                let hash = options.text("hash").unwrap_or_else(|| token_hash(name)).into();
+                let expires_at = options.time("expires")?;
+                IssueToken { namespace, principal: principal.into(), hash, shown: name.into(), expires_at }.into()
+            }
+            ["revoke", name] => RevokeToken { namespace, hash: token_hash(name).into() }.into(),
+            ["use", name] => UseToken { namespace, hash: token_hash(name).into() }.into(),
+            ["put", name] => {
+                let key = record_key(&namespace, name)?;
+                let (expect, parent) = (expect(options)?, options.arc("parent"));
+                let value = options.arc("value").unwrap_or_else(|| "{}".into());
+                let (facets, expires_at) = (options.facets()?, options.time("expires")?);
+                PutRecord { key, expect, parent, value, facets, expires_at }.into()
+            }
+            ["delete", name] => DeleteRecord { key: record_key(&namespace, name)?, expect: expect(options)? }.into(),
+            _ => return Err(format!("nobody knows what {:?} means", words.join(" "))),
+        })
+    }
+
+    fn schedule(&mut self, namespace: Namespace, name: &str, options: &mut Options) -> Told<PutSchedule> {
+        let rule = match (options.length("every")?, options.arc("calendar")) {
+            (Some(every), None) => Rule::Every(every),
+            (None, Some(calendar)) => Rule::Calendar(calendar),
+            _ => return Err("a schedule needs every= or calendar=".into()),
+        };
+        let next_at = options.time("first")?.unwrap_or(self.now);
+        let mut template = Template { priority: options.number("priority")?.unwrap_or(100), ..Template::default() };
+        template.tags = options.tags("tags");
+        template.payload = options.arc("payload").unwrap_or_default();
+        template.extra = options.arc("extra");
+        options.policy(&mut template.policy)?;
+        Ok(PutSchedule { namespace, schedule: Schedule { name: name.into(), next_at, rule, template, fired: 0 } })
+    }
+}
+
+fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut Options) -> Told<Command> {
+    let worker = worker_id(worker)?;
+    Ok(match verb {
+        "register" => RegisterWorker {
+            namespace,
+            worker,
+            tags: options.tags("tags"),
+            slots: options.number("slots")?.unwrap_or(0),
+            owner: options.arc("owner"),
+            policy: options.worker_policy()?,
+            extra: options.arc("extra"),
+        }
+        .into(),
+        "heartbeat" => Heartbeat { namespace, worker }.into(),
+        "drain" => DrainWorker { namespace, worker, draining: true }.into(),
+        "undrain" => DrainWorker { namespace, worker, draining: false }.into(),
+        _ => UnregisterWorker { namespace, worker, how: options.unregister("how")? }.into(),
+    })
+}
+
+fn worker_id(name: &str) -> Told<WorkerId> {
+    WorkerId::new(name).map_err(|refusal| refusal.to_string())
+}
+
+fn role(text: Option<&str>) -> Told<Role> {
+    match text {
+        Some("viewer") => Ok(Role::Viewer),
+        None | Some("editor") => Ok(Role::Editor),
+        Some("admin") => Ok(Role::Admin),
+        Some("worker") => Ok(Role::Worker),
+        Some(other) => Err(format!("there is no role {other}")),
+    }
+}
+
+pub(super) fn record_key(namespace: &Namespace, text: &str) -> Told<RecordKey> {
+    let (kind, key) = text.split_once('/').ok_or_else(|| format!("write kind/key, not {text}"))?;
+    Ok(RecordKey { namespace: namespace.clone(), kind: kind.into(), key: key.into() })
+}
+
+fn expect(options: &mut Options) -> Told<Expect> {
+    match options.text("expect").as_deref() {
+        None | Some("anything") => Ok(Expect::Anything),
+        Some("nothing") => Ok(Expect::Nothing),
+        Some(version) => version.parse().map(Expect::Version).map_err(|_| format!("expect={version} is no version")),
+    }
+}

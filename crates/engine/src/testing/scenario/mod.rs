@@ -1,0 +1,39 @@
+//! Rules as stories. One text runs on any store:
+//!
+//! ```text
+//! at 0s    submit j1 attempts=2
+//! at 0s    w1 claims ttl=30s            -> j1 as L1
+//! at 30s   tick                         -> j1 pending        # expiry counts from its own instant
+//! at 31s   w2 claims ttl=30s            -> j1 as L2
+//! at 32s   complete L1                  -> refused lease-lost
+//! at 33s   complete L2                  -> j1 completed
+//! events   j1  submitted claimed requeued claimed completed
+//! ```
+//!
+//! A line without `at` happens at the time of the one before; a line without `->` must not be refused. Lines indented
+//! under `together` are one batch, under `all` one all-or-nothing command, under `submit-run` the nodes of a run.
+//! `command.rs` lists the verbs, `options.rs` their options, `check.rs` what can be looked at.
+
+mod check;
+mod command;
+mod line;
+mod names;
+mod options;
+mod stage;
+mod told;
+
+use super::{Fresh, Told};
+
+macro_rules! scenarios {
+    ($($name:literal),+ $(,)?) => {
+        /// Every scenario: its name and its text.
+        pub const ALL: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".txt")))),+];
+    };
+}
+
+scenarios!["late_worker", "renewal", "replay", "cancel_drain", "diamond_run",];
+
+/// Plays one text on a fresh store. The error names the file, the line and what differed.
+pub async fn play(fresh: impl Into<Fresh>, name: &str, text: &str) -> Told<()> {
+    stage::play(fresh.into(), text).await.map_err(|why| format!("{name}.txt, {why}"))
+}

@@ -1,0 +1,196 @@
+//! What must hold of the rows themselves: nobody is forgotten, and everything that is counted adds up.
+
+use super::ledger::Ledger;
+use serde_json::from_str;
+use std::collections::HashMap;
+use windlass_core::{
+    Job, JobId, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind,
+    run::Run, unique::Taken, worker::Worker,
+};
+
+/// Keys that always come with the same limit, so that waiting for one means that it is full.
+const UNIFORM: [&str; 2] = ["one", "two"];
+
+pub(super) struct Rows<'a> {
+    jobs: HashMap<&'a JobKey, &'a Job>,
+    records: HashMap<&'a RecordKey, &'a Record>,
+    limits: Limits,
+    ledger: &'a Ledger,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(jobs: &'a [Job], records: &'a [Record], limits: Limits, ledger: &'a Ledger) -> Self {
+        Self {
+            jobs: jobs.iter().map(|job| (&job.key, job)).collect(),
+            records: records.iter().map(|record| (&record.key, record)).collect(),
+            limits,
+            ledger,
+        }
+    }
+
+    pub fn check(&self) -> Result<(), String> {
+        for job in self.jobs.values() {
+            self.has_a_way_on(job).map_err(|why| format!("{why}: {job:?}"))?;
+            self.adds_up(job).map_err(|why| format!("{why}: {job:?}"))?;
+        }
+        self.concurrency()?;
+        for record in self.records.values() {
+            self.record(record).map_err(|why| format!("{why}: {record:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn read<T: Kind>(&self, namespace: &Namespace, key: &str) -> Option<T> {
+        let key = RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() };
+        self.records.get(&key).and_then(|record| from_str(&record.value).ok())
+    }
+
+    /// Every job that has not ended has an owner, a timer, an open parent or a full key.
+    fn has_a_way_on(&self, job: &Job) -> Result<(), String> {
+        let exact = job.due_exactly(self.limits.retention);
+        let timed = match (job.due, exact) {
+            (Some(due), Some(exact)) => due <= exact,
+            (None, Some(_)) => false,
+            (_, None) => true,
+        };
+        if !timed {
+            return Err(format!("the sweep would look at {:?}, too late for {exact:?}", job.due));
+        }
+        match job.state {
+            State::Blocked if job.live.waiting > 0 => self.waits_for_parents(job),
+            State::Blocked => self.waits_for_key(job),
+            State::Scheduled if job.live.run_at.is_none() => Err("it waits for no time".into()),
+            State::Claimed | State::Running if exact.is_none() => self.lives_with_worker(job),
+            _ => Ok(()),
+        }
+    }
+
+    fn waits_for_parents(&self, job: &Job) -> Result<(), String> {
+        let open = job.spec.parents.iter().filter(|id| self.is_open(&job.key.namespace, **id)).count();
+        if open == job.live.waiting as usize { Ok(()) } else { Err(format!("{open} of its parents are open")) }
+    }
+
+    /// A job that was retried as a new one is open as long as that one is.
+    fn is_open(&self, namespace: &Namespace, id: JobId) -> bool {
+        let key = JobKey::new(namespace, id);
+        match self.ledger.retries.get(&key) {
+            Some(&retry) => self.is_open(namespace, retry),
+            None => self.jobs.get(&key).is_some_and(|job| !job.state.is_final()),
+        }
+    }
+
+    fn waits_for_key(&self, job: &Job) -> Result<(), String> {
+        let Some(concurrency) = &job.spec.concurrency else { return Err("it is blocked by nothing".into()) };
+        let used = self.read::<KeyUse>(&job.key.namespace, &concurrency.key).map_or(0, |key| key.used);
+        let full = if UNIFORM.contains(&&*concurrency.key) { concurrency.limit } else { 1 };
+        if used >= full { Ok(()) } else { Err(format!("its key has room: {used} of {}", concurrency.limit)) }
+    }
+
+    fn lives_with_worker(&self, job: &Job) -> Result<(), String> {
+        let worker = job.holder().ok_or("nobody holds it")?;
+        let key =
+            RecordKey { namespace: job.key.namespace.clone(), kind: "worker".into(), key: worker.as_str().into() };
+        let record = self.records.get(&key).ok_or("its lease ends with a worker that is gone")?;
+        record.due.map(|_| ()).ok_or_else(|| "its lease ends with a worker that never will".to_string())
+    }
+
+    fn adds_up(&self, job: &Job) -> Result<(), String> {
+        let live = &job.live;
+        let wrong = |why: &str| Err(why.to_string());
+        let may_hold = job.state == State::Pending || job.state.is_held();
+        if live.slot && !may_hold {
+            return wrong("it counts under its key without being pending or held");
+        }
+        if may_hold && job.spec.concurrency.is_some() && !live.slot {
+            return wrong("it does not count under its key");
+        }
+        if job.state.is_held() && live.lease.is_none() {
+            return wrong("it is held without a lease");
+        }
+        if live.cancel.is_some() && !job.state.is_held() && job.state != State::Cancelled {
+            return wrong("its cancellation came to nothing");
+        }
+        if job.state.is_final() != live.finished_at.is_some() {
+            return wrong("final and finished are not the same");
+        }
+        if job.state.is_final() && job.state != State::Completed && live.outcome.is_none() {
+            return wrong("it ended without a reason");
+        }
+        if live.spent > job.spec.policy.retry.attempts {
+            return wrong("it had more attempts than its budget");
+        }
+        if job.state == State::Pending && live.pending_since.is_none() {
+            return wrong("it is pending since never");
+        }
+        Ok(())
+    }
+
+    /// `used` is the number of jobs with a place, and no more than the most generous of them allows.
+    fn concurrency(&self) -> Result<(), String> {
+        let mut used: HashMap<(&Namespace, &str), (u32, u32)> = HashMap::new();
+        for job in self.jobs.values().filter(|job| job.live.slot) {
+            let Some(concurrency) = &job.spec.concurrency else { return Err(format!("a place under no key: {job:?}")) };
+            let (count, most) = used.entry((&job.key.namespace, &concurrency.key)).or_default();
+            (*count, *most) = (*count + 1, (*most).max(concurrency.limit));
+        }
+        for ((namespace, key), (count, most)) in &used {
+            let told = self.read::<KeyUse>(namespace, key).map_or(0, |key| key.used);
+            if told != *count || count > most {
+                return Err(format!("{count} jobs have a place under {key}, {told} are counted, {most} allowed"));
+            }
+        }
+        for record in self.records.values().filter(|record| &*record.key.kind == "concurrency") {
+            if !used.contains_key(&(&record.key.namespace, &*record.key.key)) {
+                return Err(format!("nobody has a place under {record:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&self, record: &Record) -> Result<(), String> {
+        let odd = |error: serde_json::Error| error.to_string();
+        match &*record.key.kind {
+            "run" => self.run(record, &from_str(&record.value).map_err(odd)?),
+            "unique" => self.unique(record, &from_str(&record.value).map_err(odd)?),
+            "worker" => {
+                let worker: Worker = from_str(&record.value).map_err(odd)?;
+                let exact = worker.due();
+                let timed = exact.is_none_or(|exact| record.due.is_some_and(|due| due <= exact));
+                if timed { Ok(()) } else { Err(format!("the sweep would be too late for {exact:?}")) }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&self, record: &Record, run: &Run) -> Result<(), String> {
+        let id: RunId = record.key.key.parse().map_err(|_| "no run id")?;
+        let jobs = self.ledger.runs.get(&(record.key.namespace.clone(), id)).ok_or("a run without jobs")?;
+        let count = |state: Option<State>| jobs.values().filter(|ended| **ended == state).count() as u32;
+        let counted = [
+            (run.open, None),
+            (run.completed, Some(State::Completed)),
+            (run.failed, Some(State::Failed)),
+            (run.cancelled, Some(State::Cancelled)),
+            (run.skipped, Some(State::Skipped)),
+        ];
+        for (told, state) in counted {
+            if told != count(state) {
+                return Err(format!("{} of its jobs are {state:?}, {told} are counted", count(state)));
+            }
+        }
+        if run.total as usize != jobs.len() || (run.open == 0) != run.finished_at.is_some() {
+            return Err(format!("it has {} jobs", jobs.len()));
+        }
+        Ok(())
+    }
+
+    /// A key kept until its job is final belongs to a job that is not.
+    fn unique(&self, record: &Record, taken: &Taken) -> Result<(), String> {
+        if taken.until.is_some() {
+            return Ok(());
+        }
+        let job = self.jobs.get(&JobKey::new(&record.key.namespace, taken.job));
+        let open = job.is_some_and(|job| !job.state.is_final());
+        if open { Ok(()) } else { Err("it is kept by a job that has ended".into()) }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the walker knows: names to choose from, and what earlier replies brought.
+
+use super::dice::Dice;
+use std::{collections::HashMap, sync::Arc};
+use uuid::Uuid;
+use windlass_core::{
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Refusal, Reply, RunId, Timestamp, WorkerId,
+    decider::Item,
+    schedule::{Rule, Schedule},
+};
+
+pub(super) const WORKERS: [&str; 6] = ["w1", "w2", "w3", "w4", "w5", "Arbeiter ✓"];
+pub(super) const PRINCIPALS: [&str; 4] = ["alice", "bob", "carol", "dave"];
+pub(super) const RECORD_KIND: &str = "note";
+
+pub(super) struct World {
+    pub dice: Dice,
+    pub now: Timestamp,
+    pub namespaces: [Namespace; 2],
+    pub jobs: Vec<JobKey>,
+    pub leases: Vec<Known>,
+    pub runs: Vec<(Namespace, RunId)>,
+    /// Jobs that have not ended.
+    pub crowd: usize,
+    /// When calendar schedules are due, as far as known.
+    pub calendars: HashMap<(Namespace, Arc<str>), Timestamp>,
+    drawn: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Known {
+    pub namespace: Namespace,
+    pub lease: LeaseId,
+    pub worker: WorkerId,
+    pub principal: Option<Arc<str>>,
+}
+
+/// Small enough that every limit is met now and then.
+pub(super) fn limits() -> Limits {
+    Limits {
+        payload_bytes_max: 200,
+        extra_bytes_max: 60,
+        record_bytes_max: 100,
+        message_bytes_max: 60,
+        name_bytes_max: 64,
+        job_tags_max: 3,
+        facets_max: 2,
+        parents_max: 4,
+        nodes_max: 9,
+        attempts_max: 9,
+        claim_max: 6,
+        log_piece_bytes_max: 80,
+        log_bytes_max: 150,
+        retention: Millis::from_secs(300),
+        ..Limits::default()
+    }
+}
+
+impl World {
+    pub fn new(seed: u64, now: Timestamp) -> Self {
+        let other = Namespace::new("other").expect("a plain word is a namespace");
+        Self {
+            dice: Dice::new(seed),
+            now,
+            namespaces: [Namespace::default(), other],
+            jobs: Vec::new(),
+            leases: Vec::new(),
+            runs: Vec::new(),
+            crowd: 0,
+            calendars: HashMap::new(),
+            drawn: 0,
+        }
+    }
+
+    pub fn namespace(&mut self) -> Namespace {
+        self.namespaces[usize::from(self.dice.percent(25))].clone()
+    }
+
+    /// The right namespace, or rarely the other one.
+    pub fn perhaps_foreign(&mut self, right: &Namespace) -> Namespace {
+        if self.dice.percent(3) { self.namespace() } else { right.clone() }
+    }
+
+    pub fn id(&mut self) -> u128 {
+        self.drawn += 1;
+        let random = u128::from(self.dice.bits()) & 0xfff;
+        let millis = self.now.0 as u128;
+        (millis << 80) | (0x7 << 76) | (random << 64) | (0b10 << 62) | u128::from(self.drawn)
+    }
+
+    pub fn secret(&mut self) -> Uuid {
+        Uuid::from_u128((u128::from(self.dice.bits()) << 64) | u128::from(self.dice.bits()))
+    }
+
+    pub fn item(&mut self, command: Command) -> Item {
+        Item { command, seed: self.dice.bits() }
+    }
+
+    /// A job that was submitted before, or rarely one that never was.
+    pub fn job(&mut self) -> JobKey {
+        if let Some(key) = self.dice.recent(&self.jobs, 30).cloned().filter(|_| !self.dice.percent(2)) {
+            return key;
+        }
+        let (namespace, id) = (self.namespace(), self.id());
+        JobKey::new(&namespace, JobId::from_u128(id))
+    }
+
+    pub fn worker(&mut self) -> WorkerId {
+        WorkerId::trusted(self.dice.pick::<&str>(&WORKERS))
+    }
+
+    /// Remembers what a reply brought.
+    pub fn learn(&mut self, command: &Command, reply: &Reply) {
+        match (command, reply) {
+            (Command::Submit(submit), Reply::Submitted { job, .. }) => {
+                self.jobs.push(JobKey::new(&submit.namespace, *job));
+            }
+            (Command::Retry(retry), Reply::Submitted { job, .. }) => {
+                self.jobs.push(JobKey::new(&retry.namespace, *job));
+            }
+            (Command::SubmitRun(run), Reply::Run { id, .. }) => {
+                self.runs.push((run.namespace.clone(), *id));
+                self.jobs.extend(run.nodes.iter().map(|node| JobKey::new(&run.namespace, node.job.id)));
+            }
+            (Command::Claim(claim), Reply::Leases(leases)) => self.leases.extend(leases.iter().map(|leased| Known {
+                namespace: claim.namespace.clone(),
+                lease: leased.lease,
+                worker: claim.worker.clone(),
+                principal: claim.principal.clone(),
+            })),
+            (Command::PutSchedule(put), Reply::Done) => {
+                let Schedule { name, next_at, rule, .. } = &put.schedule;
+                if matches!(rule, Rule::Calendar(_)) {
+                    self.calendars.insert((put.namespace.clone(), name.clone()), *next_at);
+                }
+            }
+            (Command::Fire(fire), Reply::Done) => {
+                self.calendars.insert((fire.namespace.clone(), fire.name.clone()), fire.next_at);
+            }
+            (Command::All(all), Reply::All(replies)) => {
+                all.commands.iter().zip(replies).for_each(|(command, reply)| self.learn(command, reply));
+            }
+            _ => {}
+        }
+        self.forget();
+    }
+
+    /// A lease that is of no use any more is mostly forgotten, so that the walk spends its time on live ones.
+    pub fn learn_dead(&mut self, command: &Command, reply: &Result<Reply, Refusal>) {
+        let ended =
+            matches!(reply, Ok(Reply::Ended { .. }) | Err(Refusal::LeaseLost { .. } | Refusal::NotFound { .. }))
+                || matches!((command, reply), (Command::Release(_), Ok(_)));
+        let Some(holder) = super::ledger::holder_of(command).filter(|_| ended) else { return };
+        if self.dice.percent(75) {
+            let job = holder.job_key().id;
+            self.leases.retain(|known| known.lease.job != job);
+        }
+    }
+
+    fn forget(&mut self) {
+        let excess = |length: usize, most: usize| length.saturating_sub(most);
+        self.jobs.drain(..excess(self.jobs.len(), 400));
+        self.leases.drain(..excess(self.leases.len(), 120));
+        self.runs.drain(..excess(self.runs.len(), 30));
+    }
+}
