@@ -6,7 +6,6 @@ use crate::{
     event::What,
     job::Reason,
     keys::{Keys, WorkerKey},
-    life,
     name::{Namespace, Tags, WorkerId},
     policy::{OnlineFrom, Unregister, WorkerPolicy},
     record,
@@ -140,12 +139,8 @@ impl UnregisterWorker {
         let mut worker = known(desk, &self.namespace, &self.worker)?;
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
-                let holder = WorkerKey { namespace: self.namespace.clone(), worker: self.worker.clone() };
-                let held = desk.held(&holder)?;
-                desk.for_all(held, |desk, job| match life::expire(desk, &job)? {
-                    Some(_) => Ok(()),
-                    None => release::release(desk, job).map(drop),
-                })?;
+                let release = |desk: &mut Desk, job| release::release(desk, job).map(drop);
+                worker::for_each_held(desk, &self.namespace, &self.worker, release)?;
                 worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
             }
             Unregister::Fail => worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
@@ -163,7 +158,7 @@ impl UnregisterWorker {
 mod tests {
     use super::*;
     use crate::{
-        commands::testing::{Story, bound, code, ns, once, registration, tries, worker},
+        commands::testing::{Story, bound, code, graph, ns, once, registration, tries, worker},
         job::State,
         policy::{AliveBy, MayClaim},
         time::Millis,
@@ -324,6 +319,23 @@ mod tests {
             story.wait(30_000);
             story.unregister("w", how).unwrap();
             assert_eq!(story.reason(1), Some(Reason::LeaseExpired), "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_whose_run_ended_with_another_of_the_same_worker_ends_once() {
+        for how in [Unregister::Requeue, Unregister::Fail] {
+            let mut story = story(WorkerPolicy::default());
+            let shape = |name: &str, job: &mut crate::commands::submit::NewJob| match name {
+                "first" => job.policy.hard_deadline = Some(Millis(10)),
+                "child" => job.policy.parents = crate::policy::ParentPolicy::CancelRun,
+                _ => job.policy.retry.attempts = 3,
+            };
+            story.run(graph(1, &["first", "child: first", "second"], shape)).unwrap();
+            assert_eq!(story.claims("w", 2).len(), 2);
+            story.wait(10);
+            story.unregister("w", how).unwrap();
+            assert_eq!(story.states(3), ["failed", "cancelled", "cancelled"], "{how:?}");
         }
     }
 
