@@ -1,8 +1,27 @@
 //! Runs commands: queue, batch, load, decide, write, commit, wake. The only way to change a job.
+//!
+//! ```text
+//! callers ──commands──▶ batcher ──▶ Store::run(batch): one transaction
+//!    ◀──replies after commit── │
+//!                              └─▶ after the commit: events to the feed, new work to waiting claimers
+//! ```
+//! [`Engine`] is what everything above talks to; [`store::Store`] is all it knows of what lies below.
 #![forbid(unsafe_code)]
 
+mod batcher;
+mod bulletin;
 pub mod clock;
+mod engine;
+mod feed;
+mod gather;
+pub mod ids;
 pub mod memory;
+mod settings;
 pub mod store;
+mod sweeper;
+mod waiters;
 
+pub use engine::{Counts, Engine, Error};
+pub use feed::{FeedItem, Subscription};
+pub use settings::Settings;
 pub use store::{Store, StoreError};

@@ -138,7 +138,7 @@ impl Tables {
 
     fn write_job(&mut self, change: JobChange) {
         let key = change.key().clone();
-        assert_eq!(self.jobs.get(&key).is_some(), change.old.is_some(), "{key:?}");
+        assert_eq!(self.jobs.contains_key(&key), change.old.is_some(), "{key:?}");
         if let Some(old) = self.jobs.remove(&key) {
             if old.state == State::Pending {
                 self.pending.remove(&select::order(&old));
@@ -221,6 +221,10 @@ impl Store for Memory {
             attempts: state.attempts.get(key).cloned().unwrap_or_default(),
             children: state.children.get(key).into_iter().flatten().copied().collect(),
         }))
+    }
+
+    async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+        Ok(self.lock().records.get(key).cloned())
     }
 
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
-    Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, Refusal, Reply, RunId,
-    State, Timestamp, Wake, WorkerId, commands::due::Due, decider::Item,
+    Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
+    Reply, RunId, State, Timestamp, Wake, WorkerId, commands::due::Due, decider::Item,
 };
 
 /// Named by what the caller should do.
@@ -146,6 +146,7 @@ pub trait Store: Send + Sync + 'static {
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;
+    async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError>;
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;
     /// Pieces after `after`, until `bytes_max` is reached; at least one if there is one.
     async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError>;

@@ -3,3 +3,5 @@
 
 pub mod embedded;
 pub mod postgres;
+#[cfg(feature = "testing")]
+pub mod testing;

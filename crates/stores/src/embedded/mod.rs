@@ -1,1 +1,265 @@
-//! One SQLite file in the data folder.
+//! The embedded store: one SQLite file in a data folder, one server at a time.
+//!
+//! One connection writes. The engine calls [`Store::run`] on the thread of its batcher, and the work is done right
+//! there, because a hop to another thread costs more than the statements. A few more connections read, and never wait
+//! for the writer (write-ahead log). A batch is one transaction, synced before it is answered.
+//!
+//! What is promised: an acknowledged batch survives a crash of the process and of the machine; after a failed sync or
+//! a damaged page nothing more is acknowledged; a full disk refuses what does not fit and goes on once there is room.
+//! SQLite keeps no checksums, so each row carries one of its own: a flipped bit in a row ends in an error. A flipped
+//! bit in an index may hide a row until [`Store::check`] or the check after an unclean stop finds it.
+
+mod cache;
+mod check;
+mod fault;
+mod lanes;
+mod listing;
+mod load;
+mod open;
+mod reads;
+mod rows;
+mod trim;
+mod write;
+mod writer;
+
+#[cfg(test)]
+mod plans;
+
+use async_trait::async_trait;
+use fault::Result as Found;
+use open::Folder;
+use rusqlite::Connection;
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+use tokio::sync::Semaphore;
+use windlass_core::{Job, JobKey, LogAppend, Record, Timestamp};
+use windlass_engine::{
+    StoreError,
+    clock::Clock,
+    store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, Trim},
+};
+use writer::Writer;
+
+pub use fault::OpenError;
+pub use open::SCHEMA_VERSION;
+
+/// Connections that read at the same time. More would only wait for the disk together.
+const READERS: usize = 4;
+
+#[derive(Clone)]
+pub struct Options {
+    pub clock: Arc<dyn Clock>,
+    pub sync: Sync,
+    /// How much of the database the writer keeps in memory.
+    pub cache_bytes: usize,
+    /// The write-ahead log is moved into the database whenever it holds so many pages.
+    pub checkpoint_pages: u32,
+    /// The database may not grow beyond so many pages of 4 KiB; a write that would is refused as full.
+    pub pages_max: u32,
+}
+
+impl Options {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            sync: Sync::Full,
+            cache_bytes: 64 << 20,
+            checkpoint_pages: 4_096,
+            // SQLite's own limit.
+            pages_max: u32::MAX - 1,
+        }
+    }
+}
+
+/// When a batch counts as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When the disk says so.
+    Full,
+    /// At once. A power cut may lose acknowledged work and damage the file: for tests and throw-away servers.
+    Off,
+}
+
+/// What the writer has done since the store was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    pub batches: u64,
+    /// Batches that wrote something.
+    pub commits: u64,
+    pub wal_bytes: u64,
+    /// Waits for the disk: one a commit, a few more for each checkpoint.
+    pub syncs: u64,
+    pub checkpoints: u64,
+    /// Lanes that may hold a pending job.
+    pub lanes: usize,
+}
+
+pub struct Embedded {
+    inner: Arc<Inner>,
+    permits: Arc<Semaphore>,
+}
+
+/// Connections go before the folder, whose lock must outlive them.
+struct Inner {
+    writer: Mutex<Writer>,
+    readers: Mutex<Vec<Connection>>,
+    clock: Arc<dyn Clock>,
+    /// The time of the last batch, for those who do not hold the writer.
+    last_now: AtomicI64,
+    folder: Folder,
+}
+
+impl Embedded {
+    /// Opens the data folder, and makes it if it is not there.
+    pub fn open(folder: &Path, options: Options) -> Result<Embedded, OpenError> {
+        let folder = Folder::open(folder)?;
+        folder.ensure_database()?;
+        let file = folder.database();
+        let connection = folder.open_writer(&options)?;
+        let writer = Writer::open(connection, options.checkpoint_pages);
+        let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
+        let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
+        let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
+        let last_now = AtomicI64::new(writer.last_now().0);
+        let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
+        let inner = Inner { writer, readers, clock: options.clock, last_now, folder };
+        Ok(Self { inner: Arc::new(inner), permits: Arc::new(Semaphore::new(READERS)) })
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.inner.writer().stats()
+    }
+
+    /// Changes how large the database may grow (see [`Options::pages_max`]).
+    pub fn set_pages_max(&self, pages_max: u32) -> Result<(), StoreError> {
+        let writer = self.inner.writer();
+        let set = writer.connection().pragma_update(None, "max_page_count", pages_max);
+        set.map_err(|error| fault::Fault::from(error).into())
+    }
+
+    /// Runs `read` where it may block, on a connection nobody else uses meanwhile.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| StoreError::Unavailable("the store is closed".into()))?;
+        let inner = self.inner.clone();
+        spawn(move || {
+            let reader = inner.take_reader()?;
+            let found = read(&reader).map_err(StoreError::from);
+            lock(&inner.readers).push(reader);
+            drop(permit);
+            found
+        })
+        .await
+    }
+}
+
+async fn spawn<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(StoreError::Unavailable(format!("a read did not end: {error}"))))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
+    }
+
+    /// There is one for each permit, unless the read it was lent to panicked.
+    fn take_reader(&self) -> Result<Connection, StoreError> {
+        let kept = lock(&self.readers).pop();
+        kept.map_or_else(|| self.folder.open_reader(), Ok).map_err(|error| fault::Fault::from(error).into())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now().max(Timestamp(self.last_now.load(Ordering::Acquire)))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Readers first: the log can only be moved whole when nobody reads from it.
+        lock(&self.readers).clear();
+        let complete = self.writer().close();
+        if complete {
+            self.folder.note_clean();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Embedded {
+    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        let outcome = self.inner.writer().run(&batch, &*self.inner.clock)?;
+        self.inner.last_now.fetch_max(outcome.now.0, Ordering::AcqRel);
+        Ok(outcome)
+    }
+
+    async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| rows::load_job(connection, &key)).await
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| listing::jobs(connection, &query)).await
+    }
+
+    async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| listing::count(connection, &query, max)).await
+    }
+
+    async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| reads::body(connection, &key)).await
+    }
+
+    async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| reads::records(connection, &query)).await
+    }
+
+    async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
+        let key = key.clone();
+        self.read(move |connection| reads::read_log(connection, &key, after, bytes_max)).await
+    }
+
+    async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
+        self.read(move |connection| reads::events_after(connection, after, limit)).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
+        let now = self.inner.now();
+        self.read(move |connection| reads::due(connection, limit, now)).await
+    }
+
+    /// Lanes need no trimming here: they are only kept while they hold a pending job.
+    async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
+        let inner = self.inner.clone();
+        spawn(move || {
+            let mut writer = inner.writer();
+            if !trim::is_due(writer.connection(), trim)? {
+                return Ok(0);
+            }
+            writer.maintain(|connection| trim::events(connection, trim))
+        })
+        .await
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read(check::all).await
+    }
+}

@@ -1,0 +1,95 @@
+//! What a run came to, for people and for programs.
+
+use serde::Serialize;
+use std::time::Duration;
+
+#[derive(Serialize)]
+pub struct Report {
+    pub store: &'static str,
+    pub callers: usize,
+    pub jobs: usize,
+    pub batch: usize,
+    pub pending: usize,
+    pub foreign: usize,
+    pub finished: usize,
+    /// Submit + claim + complete.
+    pub cycles_per_s: f64,
+    /// Claim + complete by bare prepared statements, as many jobs per transaction as the engine had.
+    pub limit_per_s: f64,
+    pub ratio: f64,
+    /// One job per transaction, SKIP LOCKED, 16 clients, by pgbench. PostgreSQL only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pgbench_per_s: Option<f64>,
+    /// Claim + complete alone, as a rate to set beside the two above.
+    pub claim_complete_per_s: f64,
+    /// Of one full cycle of a caller.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub submit: Latency,
+    pub claim: Latency,
+    pub complete: Latency,
+    pub jobs_per_commit: f64,
+    pub syncs_per_job: f64,
+    pub bytes_per_job: f64,
+    pub seconds: f64,
+}
+
+#[derive(Serialize, Clone, Copy, Default)]
+pub struct Latency {
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+}
+
+impl Latency {
+    pub fn of(samples: &mut [Duration]) -> Self {
+        samples.sort_unstable();
+        let at = |share: f64| {
+            let index = ((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1));
+            samples.get(index).map_or(0.0, |sample| sample.as_secs_f64() * 1_000.0)
+        };
+        Self { p50_ms: at(0.50), p99_ms: at(0.99) }
+    }
+}
+
+impl Report {
+    pub fn print(&self) {
+        println!("store             {}", self.store);
+        println!("callers, batch    {} x {}", self.callers, self.batch);
+        println!("before            {} pending, {} foreign, {} finished", self.pending, self.foreign, self.finished);
+        println!(
+            "full cycles       {:>10.0} jobs/s   ({} jobs in {:.1} s)",
+            self.cycles_per_s, self.jobs, self.seconds
+        );
+        println!("claim + complete  {:>10.0} jobs/s", self.claim_complete_per_s);
+        println!("store's limit     {:>10.0} jobs/s   cycles are {:.2} of it", self.limit_per_s, self.ratio);
+        if let Some(pgbench) = self.pgbench_per_s {
+            let times = self.claim_complete_per_s / pgbench.max(1.0);
+            println!("pgbench, single   {pgbench:>10.0} jobs/s   claim + complete is {times:.1} x that");
+        }
+        println!("                         p50        p99");
+        for (name, latency) in [
+            ("cycle", Latency { p50_ms: self.p50_ms, p99_ms: self.p99_ms }),
+            ("  submit", self.submit),
+            ("  claim", self.claim),
+            ("  complete", self.complete),
+        ] {
+            println!("{name:<17} {:>8.2} ms {:>7.2} ms", latency.p50_ms, latency.p99_ms);
+        }
+        println!("jobs per commit   {:>10.1}", self.jobs_per_commit);
+        println!("syncs per job     {:>10.3}", self.syncs_per_job);
+        println!("bytes per job     {:>10.0}", self.bytes_per_job);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_sorted_samples() {
+        let mut samples: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
+        let latency = Latency::of(&mut samples);
+        assert_eq!((latency.p50_ms.round(), latency.p99_ms.round()), (51.0, 100.0));
+        assert_eq!(Latency::of(&mut []).p50_ms, 0.0);
+    }
+}

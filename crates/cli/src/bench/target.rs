@@ -1,0 +1,104 @@
+//! The store a bench runs on, and what can be read off it from outside.
+
+use crate::bench::{StoreArgs, StoreKind};
+use anyhow::{Context, ensure};
+use std::{fs, path::PathBuf, sync::Arc};
+use tempfile::TempDir;
+use windlass_engine::{Settings, Store, clock::System, memory::Memory};
+use windlass_stores::{
+    embedded::{self, Embedded},
+    postgres::{self, Postgres},
+    testing::Cluster,
+};
+
+pub struct Target {
+    pub kind: StoreKind,
+    pub store: Arc<dyn Store>,
+    pub settings: Settings,
+    /// Where raw loops may put files of their own.
+    pub folder: PathBuf,
+    /// Of the database, for raw loops beside it.
+    pub url: Option<String>,
+    pub cluster: Option<Cluster>,
+    _temporary: Option<TempDir>,
+}
+
+/// Bytes written and syncs made so far.
+#[derive(Clone, Copy, Default)]
+pub struct Written {
+    pub bytes: u64,
+    pub syncs: u64,
+}
+
+impl Target {
+    pub async fn open(args: &StoreArgs) -> anyhow::Result<Self> {
+        ensure!(args.database.is_none() || args.store == StoreKind::Postgres, "--database goes with --store postgres");
+        ensure!(args.data.is_none() || args.store == StoreKind::Embedded, "--data goes with --store embedded");
+        let temporary = match &args.data {
+            Some(_) => None,
+            None => Some(TempDir::with_prefix("windlass-bench-").context("no room for a temporary folder")?),
+        };
+        let folder = match (&args.data, &temporary) {
+            (Some(data), _) => data.clone(),
+            (None, Some(temporary)) => temporary.path().join("data"),
+            (None, None) => unreachable!("one of the two was just made"),
+        };
+        let mut target = Self {
+            kind: args.store,
+            store: Arc::new(Memory::new(Arc::new(System::default()))),
+            settings: Settings::default(),
+            folder,
+            url: None,
+            cluster: None,
+            _temporary: temporary,
+        };
+        match args.store {
+            StoreKind::Memory => fs::create_dir_all(&target.folder)?,
+            StoreKind::Embedded => {
+                let store = Embedded::open(&target.folder, embedded::Options::default())?;
+                target.store = Arc::new(store);
+            }
+            StoreKind::Postgres => target.connect(args).await?,
+        }
+        Ok(target)
+    }
+
+    async fn connect(&mut self, args: &StoreArgs) -> anyhow::Result<()> {
+        let url = match &args.database {
+            Some(url) => url.clone(),
+            None => {
+                let cluster = Cluster::start();
+                let url = cluster.fresh_database();
+                self.cluster = Some(cluster);
+                url
+            }
+        };
+        self.store = Arc::new(Postgres::connect(postgres::Options::new(&url)).await?);
+        self.settings = Settings::shared();
+        self.url = Some(url);
+        Ok(())
+    }
+
+    pub async fn written(&self) -> anyhow::Result<Written> {
+        match &self.url {
+            Some(url) => wal_of(url).await,
+            None => own_writes(),
+        }
+    }
+}
+
+/// What this process gave to the disk, by the kernel's own count.
+fn own_writes() -> anyhow::Result<Written> {
+    let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let bytes =
+        io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).and_then(|text| text.trim().parse().ok());
+    Ok(Written { bytes: bytes.unwrap_or(0), syncs: 0 })
+}
+
+async fn wal_of(url: &str) -> anyhow::Result<Written> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    let sql = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, (SELECT wal_sync FROM pg_stat_wal)::bigint";
+    let row = client.query_one(sql, &[]).await?;
+    Ok(Written { bytes: row.get::<_, i64>(0) as u64, syncs: row.get::<_, i64>(1) as u64 })
+}

@@ -1,0 +1,373 @@
+//! The engine: what everything above the rules talks to.
+
+use crate::{
+    batcher::{self, Answer, Queues, Request},
+    bulletin::Bulletin,
+    feed::{Feed, Subscription},
+    ids,
+    settings::Settings,
+    store::{Bell, JobQuery, Outcome, Store, StoreError},
+    sweeper::{self, Alarm},
+    waiters::{Waiter, Waiters},
+};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+use thiserror::Error;
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
+use windlass_core::{
+    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
+    commands::{
+        claim::{Claim, Offer},
+        grace::Grace,
+    },
+    record::Kind,
+    worker::Worker,
+};
+
+/// A command's weight is counted in these, so that the queue's room fits a semaphore.
+const ROOM_UNIT: usize = 256;
+const GRACE_PAGE: usize = 500;
+
+#[derive(Clone, Debug, Error)]
+pub enum Error {
+    /// The rules said no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Too much is waiting already. Nothing was done; come back in a moment.
+    #[error("the server is busy; try again in a moment")]
+    Overloaded,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The engine is shutting down. Nothing was done.
+    #[error("the server is shutting down")]
+    Closed,
+}
+
+/// Cheap to clone; all clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+    batcher: Arc<Mutex<Option<thread::JoinHandle<()>>>>,
+}
+
+pub struct Inner {
+    pub store: Arc<dyn Store>,
+    pub settings: Settings,
+    commands: Mutex<Option<Senders>>,
+    room: Arc<Semaphore>,
+    log_room: Arc<Semaphore>,
+    waiters: Arc<Waiters>,
+    bulletin: Arc<Bulletin>,
+    feed: Arc<Feed>,
+    pub alarm: Alarm,
+    batches: AtomicU64,
+    commands_run: AtomicU64,
+}
+
+/// What the engine has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Transactions committed.
+    pub batches: u64,
+    /// Commands in them, refused ones included.
+    pub commands: u64,
+}
+
+#[derive(Clone)]
+struct Senders {
+    commands: mpsc::UnboundedSender<Request>,
+    logs: mpsc::UnboundedSender<Request>,
+}
+
+impl Engine {
+    /// Starts the batcher and, unless the settings say otherwise, the sweeper.
+    pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
+        let (commands, command_queue) = mpsc::unbounded_channel();
+        let (logs, log_queue) = mpsc::unbounded_channel();
+        let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
+        let inner = Arc::new(Inner {
+            room: room(settings.queue_bytes_max),
+            log_room: room(settings.log_queue_bytes_max),
+            commands: Mutex::new(Some(Senders { commands, logs })),
+            waiters: Arc::default(),
+            bulletin: Arc::default(),
+            feed: Arc::new(Feed::new(settings.poll_every)),
+            alarm: Alarm::default(),
+            batches: AtomicU64::new(0),
+            commands_run: AtomicU64::new(0),
+            store,
+            settings,
+        });
+        let batcher = batcher::spawn(inner.clone(), Queues { commands: command_queue, logs: log_queue })
+            .map_err(|error| StoreError::Unavailable(format!("no thread for the batcher: {error}")))?;
+        let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
+        if engine.inner.settings.grace {
+            engine.grant_grace().await?;
+        }
+        if engine.inner.settings.sweep_every.is_some() {
+            sweeper::spawn(&engine);
+        }
+        if let Some(bells) = engine.inner.store.bells() {
+            tokio::spawn(hear(Arc::downgrade(&engine.inner), bells));
+        }
+        Ok(engine)
+    }
+
+    /// While this server was away nobody could renew, so every live lease gets its full length again before the first
+    /// sweep looks at it.
+    async fn grant_grace(&self) -> Result<(), Error> {
+        let states = vec![State::Claimed, State::Running];
+        let mut query = JobQuery { states, limit: GRACE_PAGE, ..JobQuery::default() };
+        loop {
+            let held = self.inner.store.jobs(&query).await?;
+            let Some(last) = held.last() else { return Ok(()) };
+            query.before = Some((last.key.namespace.clone(), last.key.id));
+            self.run_many(held.into_iter().map(|job| Grace { job: job.key }.into()).collect()).await?;
+        }
+    }
+
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+
+    /// Runs one command. Answered after its transaction has committed.
+    pub async fn run(&self, command: impl Into<Command>) -> Result<Reply, Error> {
+        let mut replies = self.run_many(vec![command.into()]).await?;
+        Ok(replies.pop().expect("one command has one reply")?)
+    }
+
+    /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
+    /// is [`windlass_core::commands::all::All`].
+    pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        Ok(self.inner.enqueue(commands, None)?.await.map_err(lost)??)
+    }
+
+    /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
+    pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
+        let deadline = Instant::now() + wait;
+        let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
+        let mut woken: Option<Waiter> = None;
+        loop {
+            let waiter = self.inner.waiters.register(query.clone());
+            let leases = self.claim_now(claim.clone()).await?;
+            if let Some(woken) = woken.take() {
+                woken.used();
+            }
+            if !leases.is_empty() || Instant::now() >= deadline {
+                return Ok(leases);
+            }
+            let until = match self.inner.settings.poll_every {
+                Some(every) => deadline.min(Instant::now() + every),
+                None => deadline,
+            };
+            let timed_out = timeout_at(until, waiter.woken()).await.is_err();
+            if timed_out && Instant::now() >= deadline {
+                return Ok(Vec::new());
+            }
+            // Kept until the next look is answered: if this caller goes away before that, the wake-up is passed on.
+            woken = (!timed_out).then_some(waiter);
+            claim.secrets = ids::secrets(claim.secrets.len());
+        }
+    }
+
+    async fn claim_now(&self, claim: Claim) -> Result<Vec<Leased>, Error> {
+        let abandon = claim.request_id.is_none().then(|| claim.namespace.clone());
+        let receiver = self.inner.enqueue(vec![claim.into()], abandon.clone())?;
+        let mut delivery = Delivery { inner: self.inner.clone(), abandon, receiver };
+        match delivery.answer().await?.pop() {
+            Some(Ok(Reply::Leases(leases))) => Ok(leases),
+            Some(Err(refusal)) => Err(refusal.into()),
+            other => unreachable!("a claim answers with leases, not {other:?}"),
+        }
+    }
+
+    /// The tags to wait by.
+    async fn offered(&self, claim: &Claim) -> Result<Tags, Error> {
+        let narrowed = match &claim.offer {
+            Offer::Tags(tags) => return Ok(tags.clone()),
+            Offer::Registered => None,
+            Offer::Narrowed(tags) => Some(tags),
+        };
+        let registered = self.worker(claim).await?.map(|worker| worker.tags).unwrap_or_default();
+        Ok(narrowed.map_or(registered.clone(), |tags| registered.intersection(tags)))
+    }
+
+    async fn worker(&self, claim: &Claim) -> Result<Option<Worker>, Error> {
+        self.read_record::<Worker>(&claim.namespace, claim.worker.as_str()).await
+    }
+
+    /// Reads one typed record, as it was last committed.
+    pub async fn read_record<T: Kind>(&self, namespace: &Namespace, key: &str) -> Result<Option<T>, Error> {
+        let at = RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() };
+        let found = self.inner.store.record(&at).await?;
+        found.map(|record| serde_json::from_str(&record.value)).transpose().map_err(|error| {
+            StoreError::Corrupt(format!("the {} record {key:?} cannot be read: {error}", T::KIND)).into()
+        })
+    }
+
+    /// Waits until a job has ended, at most so long, and gives it as it is then.
+    pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
+        let deadline = Instant::now() + wait;
+        let reader = self.inner.bulletin.register(key);
+        loop {
+            let mut news = std::pin::pin!(reader.news());
+            news.as_mut().enable();
+            let job = self.inner.store.job(key).await?;
+            if job.as_ref().is_none_or(|job| job.state.is_final()) || Instant::now() >= deadline {
+                return Ok(job);
+            }
+            self.wait_for_news(news, deadline).await;
+        }
+    }
+
+    /// Log pieces after `after`; if there are none yet, waits for some, at most so long.
+    pub async fn follow_log(
+        &self,
+        key: &JobKey,
+        after: u64,
+        bytes_max: usize,
+        wait: Duration,
+    ) -> Result<Vec<LogAppend>, Error> {
+        let deadline = Instant::now() + wait;
+        let reader = self.inner.bulletin.register(key);
+        loop {
+            let mut news = std::pin::pin!(reader.news());
+            news.as_mut().enable();
+            let pieces = self.inner.store.read_log(key, after, bytes_max).await?;
+            let over = !pieces.is_empty() || Instant::now() >= deadline;
+            if over || self.inner.store.job(key).await?.is_none_or(|job| job.state.is_final()) {
+                return Ok(pieces);
+            }
+            self.wait_for_news(news, deadline).await;
+        }
+    }
+
+    async fn wait_for_news(&self, news: impl Future<Output = ()>, deadline: Instant) {
+        let until = match self.inner.settings.poll_every {
+            Some(every) => deadline.min(Instant::now() + every),
+            None => deadline,
+        };
+        drop(timeout_at(until, news).await);
+    }
+
+    /// Events after number `after`, or from now on.
+    pub async fn subscribe(&self, after: Option<u64>) -> Result<Subscription, Error> {
+        Ok(Subscription::new(self.inner.feed.clone(), self.inner.store.clone(), after).await?)
+    }
+
+    /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.
+    pub async fn tick(&self) -> Result<usize, Error> {
+        sweeper::tick(self).await.map(|(done, _)| done)
+    }
+
+    pub fn counts(&self) -> Counts {
+        let inner = &self.inner;
+        Counts { batches: inner.batches.load(Ordering::Relaxed), commands: inner.commands_run.load(Ordering::Relaxed) }
+    }
+
+    /// How many claimers wait in a namespace.
+    pub fn waiting(&self, namespace: &Namespace) -> usize {
+        self.inner.waiters.len(namespace)
+    }
+
+    /// Accepts no more, answers everything accepted, and returns when all of it is on disk.
+    pub async fn shut_down(&self) {
+        self.inner.close();
+        let batcher = self.batcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        if let Some(batcher) = batcher {
+            drop(tokio::task::spawn_blocking(move || batcher.join()).await);
+        }
+    }
+}
+
+/// A batcher that went away in the middle means a bug brought it down: nobody knows whether it had committed.
+fn lost(_: oneshot::error::RecvError) -> StoreError {
+    StoreError::Unavailable("the engine stopped before it answered".into())
+}
+
+/// The way of a claim's answer. If the claimer goes away while the answer is on it, the jobs are taken back.
+struct Delivery {
+    inner: Arc<Inner>,
+    abandon: Option<Namespace>,
+    receiver: oneshot::Receiver<Answer>,
+}
+
+impl Delivery {
+    async fn answer(&mut self) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        Ok((&mut self.receiver).await.map_err(lost)??)
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.receiver.close();
+        if let (Ok(Ok(undelivered)), Some(namespace)) = (self.receiver.try_recv(), &self.abandon) {
+            batcher::take_back(&self.inner, namespace, undelivered);
+        }
+    }
+}
+
+impl Inner {
+    pub fn enqueue(
+        &self,
+        commands: Vec<Command>,
+        abandon: Option<Namespace>,
+    ) -> Result<oneshot::Receiver<Answer>, Error> {
+        let is_log = matches!(commands.first(), Some(Command::AppendLog(_)));
+        let senders =
+            self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone().ok_or(Error::Closed)?;
+        let weight: usize = commands.iter().map(Command::weight).sum();
+        let room = if is_log { &self.log_room } else { &self.room };
+        let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
+        let room = room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)?;
+        let (reply, receiver) = oneshot::channel();
+        let sender = if is_log { senders.logs } else { senders.commands };
+        sender.send(Request { commands, reply, room, abandon, weight }).map_err(|_| Error::Closed)?;
+        Ok(receiver)
+    }
+
+    /// Everything that follows from a commit.
+    pub fn committed(&self, outcome: Outcome, commands: usize) {
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
+        self.waiters.wake(&outcome.wakes);
+        self.bulletin.post(&outcome.events, &outcome.logged);
+        self.alarm.hear_of(outcome.next_due);
+        self.alarm.wrote(!outcome.events.is_empty());
+        self.feed.publish(outcome.first_event, outcome.events);
+    }
+
+    fn close(&self) {
+        self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        self.alarm.stop();
+    }
+}
+
+/// Passes on what other servers on the same store did.
+async fn hear(inner: std::sync::Weak<Inner>, mut bells: mpsc::Receiver<Bell>) {
+    while let Some(bell) = bells.recv().await {
+        let Some(inner) = inner.upgrade() else { return };
+        match bell {
+            Bell::Wakes(wakes) => inner.waiters.wake(&wakes),
+            Bell::Something => inner.waiters.wake_all(),
+        }
+        inner.feed.ring_bell();
+    }
+}

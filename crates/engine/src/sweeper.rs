@@ -1,0 +1,116 @@
+//! Does what is due when it is due: expired leases, deadlines, silent workers, retries, schedules, retention.
+//!
+//! Asleep until the earliest due time it knows of; every commit that writes an earlier one wakes it. Each due row becomes
+//! an ordinary command that looks again at the row itself, so several servers may sweep at once without harm.
+
+use crate::{
+    engine::{Engine, Error},
+    store::Trim,
+};
+use std::{
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
+    time::Duration,
+};
+use tokio::{sync::Notify, time::timeout};
+use windlass_core::{Command, Timestamp};
+
+/// Rows handled in one transaction.
+const PAGE: usize = 256;
+const TRIM_EVERY: Duration = Duration::from_secs(60);
+
+/// When the sweeper means to wake up, and the bell that wakes it earlier.
+pub struct Alarm {
+    set_for: AtomicI64,
+    bell: Notify,
+    dirty: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self {
+            set_for: AtomicI64::new(i64::MIN),
+            bell: Notify::new(),
+            dirty: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Alarm {
+    pub fn hear_of(&self, due: Option<Timestamp>) {
+        if due.is_some_and(|due| due.0 < self.set_for.load(Ordering::Acquire)) {
+            self.bell.notify_one();
+        }
+    }
+
+    pub fn wrote(&self, events: bool) {
+        if events && !self.dirty.load(Ordering::Relaxed) {
+            self.dirty.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+}
+
+pub fn spawn(engine: &Engine) {
+    let engine = engine.clone();
+    tokio::spawn(async move {
+        let every = engine.settings().sweep_every.unwrap_or(Duration::from_secs(60));
+        let mut trimmed = tokio::time::Instant::now();
+        loop {
+            let pause = match tick(&engine).await {
+                Ok((_, next)) => next.map_or(every, |next| next.min(every)),
+                Err(error) => {
+                    tracing::warn!(%error, "the sweep failed and is tried again");
+                    Duration::from_secs(1).min(every)
+                }
+            };
+            let alarm = &engine.inner().alarm;
+            drop(timeout(pause, alarm.bell.notified()).await);
+            if alarm.stopped.load(Ordering::Acquire) {
+                return;
+            }
+            if trimmed.elapsed() >= TRIM_EVERY && alarm.dirty.swap(false, Ordering::Relaxed) {
+                trimmed = tokio::time::Instant::now();
+                trim(&engine).await;
+            }
+        }
+    });
+}
+
+/// Everything due now; how many rows that were, and how long until the next.
+pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
+    let mut done = 0;
+    loop {
+        let page = engine.store().due(PAGE).await?;
+        // Set before the rows are worked on, so that what they make due in turn rings the bell.
+        let next = page.next.map_or(i64::MAX, |next| next.0);
+        engine.inner().alarm.set_for.store(next, Ordering::Release);
+        if page.due.is_empty() {
+            let until = page.next.map(|next| Duration::from_millis((next - page.now).0.max(1) as u64));
+            return Ok((done, until));
+        }
+        done += page.due.len();
+        engine.run_many(page.due.into_iter().map(Command::Due).collect()).await?;
+    }
+}
+
+async fn trim(engine: &Engine) {
+    let kept = engine.settings().events_kept;
+    loop {
+        let now = match engine.store().due(1).await {
+            Ok(page) => page.now,
+            Err(_) => return,
+        };
+        let before = Timestamp(now.0.saturating_sub(kept.0));
+        match engine.store().trim(Trim { events_before: before, limit: 10_000 }).await {
+            Ok(gone) if gone >= 10_000 => continue,
+            Ok(_) => return,
+            Err(error) => return tracing::warn!(%error, "old events could not be removed and are tried again"),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The engine around the rules: batching, waiting, sweeping, telling. On the reference store.
+
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout};
+use windlass_core::{
+    Command, JobKey, Leased, Limits, Millis, Namespace, Payload, Refusal, Reply, State, Tags, Timestamp, WorkerId,
+    commands::{
+        append_log::AppendLog,
+        claim::Claim,
+        complete::Complete,
+        holder::Holder,
+        submit::{NewJob, Submit},
+    },
+};
+use windlass_engine::{
+    Engine, Error, FeedItem, Settings,
+    clock::{Clock, Simulated, System},
+    ids,
+    memory::Memory,
+};
+
+const SOON: Duration = Duration::from_secs(20);
+
+fn ns() -> Namespace {
+    Namespace::default()
+}
+
+async fn engine(clock: Arc<dyn Clock>, settings: Settings) -> Engine {
+    Engine::start(Arc::new(Memory::new(clock)), settings).await.unwrap()
+}
+
+async fn real_time() -> Engine {
+    engine(Arc::new(System::default()), Settings::default()).await
+}
+
+fn submit(tags: &[&str]) -> Submit {
+    let tags = tags.iter().copied().collect();
+    Submit { namespace: ns(), job: NewJob { tags, payload: "{}".into(), ..NewJob::new(ids::job_id()) } }
+}
+
+fn claim(worker: &str, tags: &[&str], max: usize) -> Claim {
+    Claim::new(&ns(), WorkerId::new(worker).unwrap(), tags.iter().copied().collect::<Tags>(), ids::secrets(max))
+}
+
+async fn complete(engine: &Engine, leased: &Leased) -> Result<Reply, Error> {
+    engine.run(Complete { holder: Holder::lease(&ns(), leased.lease), result: "1".into() }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_claimers_never_share_a_job() {
+    let engine = real_time().await;
+    let jobs: Vec<Command> = (0..1_000).map(|_| submit(&[]).into()).collect();
+    engine.run_many(jobs).await.unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..64 {
+        let engine = engine.clone();
+        tasks.spawn(async move {
+            let mut done = Vec::new();
+            loop {
+                let leases = engine.claim(claim(&format!("w{n}"), &[], 3), Duration::ZERO).await.unwrap();
+                if leases.is_empty() {
+                    return done;
+                }
+                for leased in leases {
+                    complete(&engine, &leased).await.unwrap();
+                    done.push(leased.lease.job);
+                }
+            }
+        });
+    }
+    let mut all = tasks.join_all().await.concat();
+    assert_eq!(all.len(), 1_000);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 1_000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_claim_is_woken_by_the_job_it_can_take() {
+    let engine = real_time().await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.claim(claim("w1", &["gpu"], 1), SOON).await.unwrap() }
+    });
+    while engine.waiting(&ns()) == 0 {
+        tokio::task::yield_now().await;
+    }
+    engine.run(submit(&["tpu"])).await.unwrap();
+    let Reply::Submitted { job, .. } = engine.run(submit(&["gpu"])).await.unwrap() else { panic!() };
+    let leases = timeout(SOON, waiting).await.unwrap().unwrap();
+    assert_eq!(leases[0].lease.job, job);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_not_lost_when_its_claimer_has_gone() {
+    let engine = real_time().await;
+    for round in 0..200 {
+        let gone = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.claim(claim("gone", &[], 1), SOON).await }
+        });
+        while engine.waiting(&ns()) == 0 {
+            tokio::task::yield_now().await;
+        }
+        let stays = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.claim(claim("stays", &[], 1), SOON).await.unwrap() }
+        });
+        engine.run(submit(&[])).await.unwrap();
+        // Anywhere between being woken and being answered.
+        for _ in 0..round % 7 {
+            tokio::task::yield_now().await;
+        }
+        gone.abort();
+        let leases = match gone.await {
+            Ok(leases) => {
+                stays.abort();
+                drop(stays.await);
+                leases.unwrap()
+            }
+            Err(_) => timeout(SOON, stays).await.expect("the job went to nobody").unwrap(),
+        };
+        complete(&engine, &leases[0]).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_job_does_not_wake_two_thousand() {
+    let engine = real_time().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..2_000 {
+        let engine = engine.clone();
+        tasks.spawn(async move { engine.claim(claim(&format!("w{n}"), &[], 1), Duration::from_secs(3)).await });
+    }
+    while engine.waiting(&ns()) < 2_000 {
+        tokio::task::yield_now().await;
+    }
+    engine.run(submit(&[])).await.unwrap();
+    let leases = timeout(SOON, tasks.join_next()).await.unwrap().unwrap().unwrap().unwrap();
+    assert_eq!(leases.len(), 1);
+    // The others still wait: nobody else was woken to look in vain.
+    assert!(engine.waiting(&ns()) >= 1_997, "{}", engine.waiting(&ns()));
+    tasks.abort_all();
+}
+
+#[tokio::test]
+async fn the_sweep_expires_a_lease_by_the_clock_alone() {
+    let clock = Arc::new(Simulated::at(Timestamp(0)));
+    let engine = engine(clock.clone(), Settings { sweep_every: None, ..Settings::default() }).await;
+    engine.run(submit(&[])).await.unwrap();
+    let leased = engine.claim(claim("w1", &[], 1), Duration::ZERO).await.unwrap().remove(0);
+    clock.advance(Millis(29_999));
+    engine.tick().await.unwrap();
+    assert_eq!(engine.store().job(&leased.job.key).await.unwrap().unwrap().state, State::Claimed);
+    clock.advance(Millis(1));
+    engine.tick().await.unwrap();
+    assert_eq!(engine.store().job(&leased.job.key).await.unwrap().unwrap().state, State::Pending);
+    let refused = complete(&engine, &leased).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(Refusal::LeaseLost { state: State::Pending })));
+}
+
+#[tokio::test]
+async fn a_delayed_job_wakes_its_claimer_when_its_time_has_come() {
+    let engine = real_time().await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.claim(claim("w1", &[], 1), SOON).await.unwrap() }
+    });
+    let mut job = submit(&[]);
+    let at = System::default().now() + Millis(80);
+    job.job.run_at = Some(at);
+    engine.run(job).await.unwrap();
+    let leases = waiting.await.unwrap();
+    assert_eq!(leases.len(), 1);
+    assert!(leases[0].job.live.claimed_at >= Some(at));
+}
+
+#[tokio::test]
+async fn events_replay_from_any_number_and_go_on_live() {
+    let engine = real_time().await;
+    for _ in 0..10 {
+        engine.run(submit(&[])).await.unwrap();
+    }
+    let mut feed = engine.subscribe(Some(4)).await.unwrap();
+    let mut live = engine.subscribe(None).await.unwrap();
+    for _ in 0..10 {
+        engine.run(submit(&[])).await.unwrap();
+    }
+    for expected in 5..=20 {
+        let FeedItem::Event(number, _) = timeout(SOON, feed.next()).await.unwrap().unwrap() else { panic!() };
+        assert_eq!(number, expected);
+    }
+    let FeedItem::Event(number, _) = timeout(SOON, live.next()).await.unwrap().unwrap() else { panic!() };
+    assert_eq!(number, 11);
+}
+
+#[tokio::test]
+async fn a_reader_behind_what_is_kept_is_told_of_the_gap() {
+    let engine = real_time().await;
+    for _ in 0..10 {
+        engine.run(submit(&[])).await.unwrap();
+    }
+    let trim = windlass_engine::store::Trim { events_before: Timestamp(i64::MAX), limit: 7 };
+    assert_eq!(engine.store().trim(trim).await.unwrap(), 7);
+    let mut feed = engine.subscribe(Some(2)).await.unwrap();
+    assert_eq!(feed.next().await.unwrap(), FeedItem::Gap { requested: 2, oldest: 8 });
+    assert!(matches!(feed.next().await.unwrap(), FeedItem::Event(8, _)));
+    let mut ahead = engine.subscribe(Some(99)).await.unwrap();
+    assert_eq!(ahead.next().await.unwrap(), FeedItem::Gap { requested: 99, oldest: 11 });
+}
+
+#[tokio::test]
+async fn a_flood_of_events_at_a_paused_reader_loses_none() {
+    let engine = real_time().await;
+    let mut feed = engine.subscribe(None).await.unwrap();
+    for _ in 0..100 {
+        engine.run_many((0..1_000).map(|_| submit(&[]).into()).collect()).await.unwrap();
+    }
+    for expected in 1..=100_000 {
+        let FeedItem::Event(number, _) = feed.next().await.unwrap() else { panic!() };
+        assert_eq!(number, expected);
+    }
+}
+
+#[tokio::test]
+async fn watching_a_job_ends_with_the_job() {
+    let engine = real_time().await;
+    engine.run(submit(&[])).await.unwrap();
+    let leased = engine.claim(claim("w1", &[], 1), Duration::ZERO).await.unwrap().remove(0);
+    let key = leased.job.key.clone();
+    let watching = tokio::spawn({
+        let (engine, key) = (engine.clone(), key.clone());
+        async move { engine.watch(&key, SOON).await.unwrap().unwrap() }
+    });
+    tokio::task::yield_now().await;
+    complete(&engine, &leased).await.unwrap();
+    assert_eq!(watching.await.unwrap().state, State::Completed);
+    let begun = Instant::now();
+    assert_eq!(engine.watch(&JobKey::new(&ns(), ids::job_id()), SOON).await.unwrap(), None);
+    assert!(begun.elapsed() < SOON);
+}
+
+#[tokio::test]
+async fn logs_are_followed_and_capped() {
+    let limits = Limits { log_bytes_max: 10, ..Limits::default() };
+    let engine = engine(Arc::new(System::default()), Settings { limits, ..Settings::default() }).await;
+    engine.run(submit(&[])).await.unwrap();
+    let leased = engine.claim(claim("w1", &[], 1), Duration::ZERO).await.unwrap().remove(0);
+    let following = tokio::spawn({
+        let (engine, key) = (engine.clone(), leased.job.key.clone());
+        async move { engine.follow_log(&key, 0, 1 << 20, SOON).await.unwrap() }
+    });
+    tokio::task::yield_now().await;
+    let append = |text: &str| AppendLog { holder: Holder::lease(&ns(), leased.lease), data: text.into() };
+    engine.run(append("12345678")).await.unwrap();
+    assert_eq!(following.await.unwrap()[0].data, Payload::from("12345678"));
+    let reply = engine.run(append("90abc")).await.unwrap();
+    assert_eq!(reply, Reply::Logged { dropped_bytes: 3, cancelled: false });
+    let pieces = engine.store().read_log(&leased.job.key, 1, 1 << 20).await.unwrap();
+    assert_eq!(pieces[0].data, Payload::from("90"));
+}
+
+#[tokio::test]
+async fn a_full_queue_says_so_instead_of_growing() {
+    let settings = Settings { queue_bytes_max: 1 << 20, ..Settings::default() };
+    let engine = engine(Arc::new(System::default()), settings).await;
+    let big = |size: usize| {
+        let mut job = submit(&[]);
+        job.job.payload = Payload::from(vec![b'x'; size]);
+        job
+    };
+    assert!(matches!(engine.run(big(2 << 20)).await, Err(Error::Overloaded)));
+    engine.run(big(1 << 10)).await.unwrap();
+    engine.shut_down().await;
+    assert!(matches!(engine.run(submit(&[])).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
+async fn leases_get_their_time_back_after_the_server_was_away() {
+    let clock = Arc::new(Simulated::at(Timestamp(0)));
+    let store = Arc::new(Memory::new(clock.clone()));
+    let settings = Settings { sweep_every: None, ..Settings::default() };
+    let engine = Engine::start(store.clone(), settings.clone()).await.unwrap();
+    engine.run(submit(&[])).await.unwrap();
+    let leased = engine.claim(claim("w1", &[], 1), Duration::ZERO).await.unwrap().remove(0);
+    engine.shut_down().await;
+    clock.advance(Millis::from_secs(600));
+    let engine = Engine::start(store, settings).await.unwrap();
+    engine.tick().await.unwrap();
+    clock.advance(Millis::from_secs(29));
+    engine.tick().await.unwrap();
+    assert!(matches!(complete(&engine, &leased).await.unwrap(), Reply::Ended { replayed: false, .. }));
+}

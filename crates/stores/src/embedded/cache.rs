@@ -1,0 +1,79 @@
+//! Remembers the rows used lately, so that a row just written is not read and parsed again.
+//!
+//! Two generations instead of a list in order of use: when the young one is full it becomes the old one, and what was
+//! not asked for since then is dropped. Cheap, bounded, and close enough.
+
+use std::{collections::HashMap, hash::Hash};
+
+pub(super) struct Cache<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+    /// Entries in each generation.
+    entries_max: usize,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
+    pub(super) fn new(entries_max: usize) -> Self {
+        Self { young: HashMap::new(), old: HashMap::new(), entries_max }
+    }
+
+    pub(super) fn get(&mut self, key: &K) -> Option<V> {
+        if let Some(value) = self.young.get(key) {
+            return Some(value.clone());
+        }
+        let (key, value) = self.old.remove_entry(key)?;
+        self.put(key, value.clone());
+        Some(value)
+    }
+
+    pub(super) fn put(&mut self, key: K, value: V) {
+        if self.young.len() >= self.entries_max {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(key, value);
+    }
+
+    pub(super) fn forget(&mut self, key: &K) {
+        // Also where the young one had it: the old one may still hold what it was before.
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.young.clear();
+        self.old.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_stays_and_the_rest_goes() {
+        let mut cache = Cache::new(2);
+        cache.put("kept", 0);
+        for n in 1..10 {
+            cache.put(["a", "b", "c"][n % 3], n);
+            assert_eq!(cache.get(&"kept"), Some(0));
+            assert!(cache.young.len() <= 2 && cache.old.len() <= 2);
+        }
+        cache.put("once", 1);
+        for n in 0..8 {
+            cache.put(["a", "b", "c", "d"][n % 4], n);
+        }
+        assert_eq!(cache.get(&"once"), None);
+    }
+
+    #[test]
+    fn a_newer_value_hides_an_older_one_until_it_is_forgotten() {
+        let mut cache = Cache::new(2);
+        for key in ["a", "b", "c"] {
+            cache.put(key, 1);
+        }
+        cache.put("a", 2);
+        assert_eq!(cache.get(&"a"), Some(2));
+        cache.forget(&"a");
+        assert_eq!(cache.get(&"a"), None);
+    }
+}

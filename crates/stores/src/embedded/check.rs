@@ -1,0 +1,74 @@
+//! Looks for damage: in the file, in the rows, and between the rows.
+
+use super::{fault::Result, rows};
+use rusqlite::Connection;
+use windlass_core::{JobKey, RecordKey};
+
+/// Enough to see what kind of damage it is.
+const PROBLEMS_MAX: usize = 100;
+
+/// Rules that must hold between rows; each statement answers with the offenders.
+const RULES: [(&str, &str); 5] = [
+    ("has nothing to wait for and nobody to run it", include_str!("sql/check_stuck.sql")),
+    ("is held by a worker that does not exist and will not time out", include_str!("sql/check_holder.sql")),
+    ("has no row of what was submitted, or that row has no job", include_str!("sql/check_inputs.sql")),
+    ("is a concurrency key whose count does not match its jobs", include_str!("sql/check_concurrency.sql")),
+    ("is a gap or an overlap in the numbers of events", include_str!("sql/check_events.sql")),
+];
+
+/// SQLite's own checks: `quick_check` or `integrity_check`. They answer one row saying "ok", or what they found.
+pub(super) fn pragma(connection: &Connection, name: &str) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    connection.pragma(None, name, PROBLEMS_MAX as i64, |row| {
+        problems.push(row.get::<_, String>(0)?);
+        Ok(())
+    })?;
+    problems.retain(|problem| problem != "ok");
+    Ok(problems)
+}
+
+pub(super) fn all(connection: &Connection) -> Result<Vec<String>> {
+    let mut problems = pragma(connection, "integrity_check")?;
+    if problems.is_empty() {
+        for (what, sql) in RULES {
+            problems.extend(offenders(connection, sql)?.into_iter().map(|name| format!("{name} {what}")));
+        }
+        sums(connection, &mut problems)?;
+    }
+    problems.truncate(PROBLEMS_MAX);
+    Ok(problems)
+}
+
+fn offenders(connection: &Connection, sql: &str) -> Result<Vec<String>> {
+    let mut statement = connection.prepare(sql)?;
+    let found = statement.query_map([PROBLEMS_MAX as i64], |row| row.get(0))?;
+    Ok(found.collect::<std::result::Result<_, _>>()?)
+}
+
+/// Reads every row that has a checksum.
+fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
+    let mut note = |outcome: Result<()>| match outcome {
+        Ok(()) => Ok(()),
+        Err(super::fault::Fault::Damaged(what)) => {
+            problems.push(what);
+            Ok(())
+        }
+        Err(other) => Err(other),
+    };
+    let mut jobs = connection.prepare("SELECT namespace, id FROM jobs")?;
+    let mut found = jobs.query([])?;
+    while let Some(row) = found.next()? {
+        let key = JobKey::new(&rows::to_namespace(rows::text(row, 0)?)?, rows::blob_id(row, 1)?);
+        note(rows::load_job(connection, &key).map(drop))?;
+        note(super::reads::body(connection, &key).map(drop))?;
+        note(super::reads::read_log(connection, &key, 0, usize::MAX).map(drop))?;
+    }
+    let mut records = connection.prepare("SELECT namespace, kind, key FROM records")?;
+    let mut found = records.query([])?;
+    while let Some(row) = found.next()? {
+        let namespace = rows::to_namespace(rows::text(row, 0)?)?;
+        let key = RecordKey { namespace, kind: row.get(1)?, key: row.get(2)? };
+        note(rows::load_record(connection, &key).map(drop))?;
+    }
+    note(super::reads::events_after(connection, 0, usize::MAX).map(drop))
+}

@@ -1,0 +1,209 @@
+//! Which lanes may hold a pending job, and which of them an offer can serve.
+//!
+//! Kept in memory only, as it follows from the claim index: found there when the store is opened, grown when a job
+//! becomes pending, shrunk when a lane is looked into and found empty. A lane too many costs one look; a lane too few
+//! would hide a job, so entries are added before a batch commits and stay if it does not.
+
+use super::{
+    fault::{Fault, Result},
+    rows,
+};
+use rusqlite::Connection;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+use windlass_core::{HeadQuery, Job, JobId, JobKey, Lane, Namespace, Tags, select};
+
+/// Priority and place in the queue.
+pub(super) type Place = (i32, i64);
+
+#[derive(Default)]
+pub(super) struct Lanes {
+    spaces: HashMap<Namespace, Space>,
+}
+
+/// The lanes of one namespace.
+#[derive(Default)]
+struct Space {
+    lanes: HashMap<Lane, Entry>,
+    /// Lanes under the tag that was the rarest when they came. A lane that requires no tag is under none.
+    by_tag: HashMap<Arc<str>, HashSet<Lane>>,
+    untagged: Option<Lane>,
+    /// All lanes by the earliest place their head can have.
+    by_place: BTreeSet<(Place, Lane)>,
+}
+
+struct Entry {
+    tags: Tags,
+    under: Option<Arc<str>>,
+    /// No pending job of the lane comes before this.
+    low: Place,
+}
+
+impl Lanes {
+    /// Finds all lanes that hold a pending job.
+    pub(super) fn open(connection: &Connection) -> Result<Self> {
+        let mut lanes = Lanes::default();
+        let mut last = (String::new(), Vec::new());
+        let mut statement = connection.prepare(include_str!("sql/lane_next.sql"))?;
+        loop {
+            let mut rows = statement.query((&last.0, &last.1))?;
+            let Some(row) = rows.next()? else { return Ok(lanes) };
+            last = (row.get(0)?, row.get(1)?);
+            let key = JobKey::new(&rows::to_namespace(&last.0)?, rows::blob_id(row, 4)?);
+            let job = rows::load_job(connection, &key)?.ok_or_else(|| missing(&key))?;
+            lanes.add(&job);
+        }
+    }
+
+    /// Notes that `job` is, or is about to be, pending.
+    pub(super) fn add(&mut self, job: &Job) {
+        if !self.spaces.contains_key(&job.key.namespace) {
+            self.spaces.insert(job.key.namespace.clone(), Space::default());
+        }
+        let space = self.spaces.get_mut(&job.key.namespace).expect("it was just made");
+        space.add(job.lane, &job.spec.tags, select::order(job));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.spaces.values().map(|space| space.lanes.len()).sum()
+    }
+
+    /// The first `count` pending jobs that fit, in claim order: the same answer as [`select::heads`].
+    pub(super) fn heads(&mut self, connection: &Connection, query: &HeadQuery, count: usize) -> Result<Vec<JobKey>> {
+        let Some(space) = self.spaces.get_mut(&query.namespace) else { return Ok(Vec::new()) };
+        let mut search = Search { connection, query, count, found: BTreeMap::new(), seen: Vec::new() };
+        match space.fitting(&query.offered) {
+            Some(fitting) => search.all(fitting.into_iter())?,
+            None => {
+                let fits = |(_, lane): &(Place, Lane)| space.lanes[lane].tags.subset_of(&query.offered);
+                search.all(space.by_place.iter().copied().filter(fits))?;
+            }
+        }
+        let Search { found, seen, .. } = search;
+        for (lane, head) in seen {
+            space.saw(lane, head);
+        }
+        Ok(found.into_values().map(|id| JobKey::new(&query.namespace, id)).collect())
+    }
+}
+
+pub(super) fn missing(key: &JobKey) -> Fault {
+    Fault::Damaged(format!("an index names job {}/{}, which is not there as it says", key.namespace, key.id))
+}
+
+impl Space {
+    fn add(&mut self, lane: Lane, tags: &Tags, place: Place) {
+        if let Some(entry) = self.lanes.get_mut(&lane) {
+            if place < entry.low {
+                self.by_place.remove(&(entry.low, lane));
+                self.by_place.insert((place, lane));
+                entry.low = place;
+            }
+            return;
+        }
+        let count = |tag: &str| self.by_tag.get(tag).map_or(0, HashSet::len);
+        let under: Option<Arc<str>> = tags.iter().min_by_key(|tag| count(tag)).map(Arc::from);
+        match &under {
+            Some(tag) => drop(self.by_tag.entry(tag.clone()).or_default().insert(lane)),
+            None => self.untagged = Some(lane),
+        }
+        self.by_place.insert((place, lane));
+        self.lanes.insert(lane, Entry { tags: tags.clone(), under, low: place });
+    }
+
+    /// A look into the lane found this head, or nothing.
+    fn saw(&mut self, lane: Lane, head: Option<Place>) {
+        let Some(entry) = self.lanes.get_mut(&lane) else { return };
+        if head == Some(entry.low) {
+            return;
+        }
+        self.by_place.remove(&(entry.low, lane));
+        match head {
+            Some(place) => {
+                entry.low = place;
+                self.by_place.insert((place, lane));
+            }
+            None => self.remove(lane),
+        }
+    }
+
+    fn remove(&mut self, lane: Lane) {
+        let Some(entry) = self.lanes.remove(&lane) else { return };
+        let Some(tag) = entry.under else {
+            self.untagged = None;
+            return;
+        };
+        if let Some(under) = self.by_tag.get_mut(&tag) {
+            under.remove(&lane);
+            if under.is_empty() {
+                self.by_tag.remove(&tag);
+            }
+        }
+    }
+
+    /// The lanes that fit, by the earliest place of their head. None: so many may fit that it is better to walk them all
+    /// in that order.
+    fn fitting(&self, offered: &Tags) -> Option<Vec<(Place, Lane)>> {
+        let under = || offered.iter().filter_map(|tag| self.by_tag.get(tag));
+        let candidates: usize = under().map(HashSet::len).sum();
+        if candidates > 64 && candidates > self.lanes.len() / 4 {
+            return None;
+        }
+        let lanes = under().flatten().chain(&self.untagged).copied();
+        let with_entry = lanes.map(|lane| (lane, &self.lanes[&lane]));
+        let fitting = with_entry.filter(|(_, entry)| entry.tags.subset_of(offered));
+        let mut fitting: Vec<(Place, Lane)> = fitting.map(|(lane, entry)| (entry.low, lane)).collect();
+        fitting.sort_unstable();
+        Some(fitting)
+    }
+}
+
+/// Looks into lanes until no later one can hold anything earlier.
+struct Search<'a> {
+    connection: &'a Connection,
+    query: &'a HeadQuery,
+    count: usize,
+    found: BTreeMap<Place, JobId>,
+    seen: Vec<(Lane, Option<Place>)>,
+}
+
+pub(super) const LANE_HEADS: &str = include_str!("sql/lane_heads.sql");
+
+impl Search<'_> {
+    fn all(&mut self, lanes: impl Iterator<Item = (Place, Lane)>) -> Result<()> {
+        for (low, lane) in lanes {
+            if self.beyond(low) {
+                break;
+            }
+            self.look(lane)?;
+        }
+        Ok(())
+    }
+
+    /// True when enough was found, all of it before `place`.
+    fn beyond(&self, place: Place) -> bool {
+        self.found.len() >= self.count && self.found.last_key_value().is_none_or(|(last, _)| *last < place)
+    }
+
+    fn look(&mut self, lane: Lane) -> Result<()> {
+        let mut statement = self.connection.prepare_cached(LANE_HEADS)?;
+        let limit = i64::try_from(self.count).unwrap_or(i64::MAX);
+        let mut rows = statement.query((self.query.namespace.as_str(), rows::lane_bytes(lane), limit))?;
+        let mut head = None;
+        while let Some(row) = rows.next()? {
+            let place = (row.get(0)?, row.get(1)?);
+            head.get_or_insert(place);
+            if self.beyond(place) {
+                break;
+            }
+            self.found.insert(place, rows::blob_id(row, 2)?);
+            if self.found.len() > self.count {
+                self.found.pop_last();
+            }
+        }
+        self.seen.push((lane, head));
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+//! Loads the rows a decision asks for, from memory where they were used lately.
+
+use super::{
+    cache::Cache,
+    fault::Result,
+    lanes::{Lanes, missing},
+    rows,
+};
+use rusqlite::{Connection, OptionalExtension, Params};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+use windlass_core::{
+    Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State,
+};
+
+/// Rows with more bytes than this are read again rather than remembered.
+const REMEMBERED_BYTES_MAX: usize = 2_048;
+const JOBS_REMEMBERED: usize = 16_384;
+const RECORDS_REMEMBERED: usize = 4_096;
+
+/// What the writer knows without asking the database. All of it follows from committed rows.
+pub(super) struct Memo {
+    jobs: Cache<JobKey, (Job, Option<Payload>)>,
+    records: Cache<RecordKey, Record>,
+    pub(super) lanes: Lanes,
+    /// No job of the namespace has a higher id.
+    newest: HashMap<Namespace, JobId>,
+}
+
+pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
+pub(super) const JOB_HELD: &str = include_str!("sql/job_held.sql");
+pub(super) const JOB_RUN_OPEN: &str = include_str!("sql/job_run_open.sql");
+pub(super) const JOB_KEY_QUEUE: &str = include_str!("sql/job_key_queue.sql");
+pub(super) const CHILDREN: &str = include_str!("sql/children.sql");
+pub(super) const RECORD_SIBLINGS: &str = include_str!("sql/record_siblings.sql");
+
+impl Memo {
+    pub(super) fn open(connection: &Connection) -> Result<Self> {
+        Ok(Self {
+            jobs: Cache::new(JOBS_REMEMBERED),
+            records: Cache::new(RECORDS_REMEMBERED),
+            lanes: Lanes::open(connection)?,
+            newest: HashMap::new(),
+        })
+    }
+
+    /// After anything went wrong: only what is on disk counts. Lanes may stay, too many of them do no harm.
+    pub(super) fn clear(&mut self) {
+        self.jobs.clear();
+        self.records.clear();
+        self.newest.clear();
+    }
+
+    pub(super) fn load(&mut self, connection: &Connection, keys: &Keys) -> Result<Rows> {
+        let mut rows = Rows::default();
+        let mut wanted: BTreeSet<JobKey> = BTreeSet::new();
+        for key in &keys.payloads {
+            rows.payloads.extend(self.payload(connection, key)?.map(|payload| (key.clone(), payload)));
+        }
+        for parent in &keys.children {
+            let found =
+                ids(connection, CHILDREN, &parent.namespace, (parent.namespace.as_str(), parent.id.as_bytes()))?;
+            wanted.extend(found.iter().cloned());
+            rows.children.insert(parent.clone(), found);
+        }
+        for at in &keys.held {
+            let found = ids(connection, JOB_HELD, &at.namespace, (at.namespace.as_str(), at.worker.as_str()))?;
+            wanted.extend(found.iter().cloned());
+            rows.held.insert(at.clone(), found);
+        }
+        for at in &keys.run_jobs {
+            let found = ids(connection, JOB_RUN_OPEN, &at.0, (at.0.as_str(), at.1.as_bytes()))?;
+            wanted.extend(found.iter().cloned());
+            rows.run_jobs.insert(at.clone(), found);
+        }
+        for (at, &count) in &keys.key_queue {
+            let limit = i64::try_from(count).unwrap_or(i64::MAX);
+            let found = ids(connection, JOB_KEY_QUEUE, &at.0, (at.0.as_str(), &*at.1, limit))?;
+            wanted.extend(found.iter().cloned());
+            rows.key_queue.insert(at.clone(), found);
+        }
+        for (query, &count) in &keys.heads {
+            let found = self.lanes.heads(connection, query, count)?;
+            let heads = found.iter().map(|key| self.head(connection, key)).collect::<Result<_>>()?;
+            rows.heads.insert(query.clone(), heads);
+        }
+        for key in keys.records.keys() {
+            rows.records.extend(self.record(connection, key)?);
+        }
+        for at in &keys.siblings {
+            rows.siblings.insert(at.clone(), siblings(connection, at)?);
+        }
+        for key in keys.jobs.iter().chain(wanted.difference(&keys.jobs)) {
+            rows.jobs.extend(self.job(connection, key)?);
+        }
+        Ok(rows)
+    }
+
+    fn job(&mut self, connection: &Connection, key: &JobKey) -> Result<Option<Job>> {
+        if self.is_above_newest(connection, key)? {
+            return Ok(None);
+        }
+        if let Some((job, _)) = self.jobs.get(key) {
+            return Ok(Some(job));
+        }
+        rows::load_job(connection, key)
+    }
+
+    /// Ids are drawn in growing order, so that a new job's id is nearly always known to be free without a look.
+    fn is_above_newest(&mut self, connection: &Connection, key: &JobKey) -> Result<bool> {
+        if let Some(newest) = self.newest.get(&key.namespace) {
+            return Ok(key.id > *newest);
+        }
+        let mut statement = connection.prepare_cached(JOB_NEWEST)?;
+        let newest = statement.query_row([key.namespace.as_str()], |row| Ok(rows::blob_id(row, 0))).optional()?;
+        let newest = newest.transpose()?.unwrap_or(JobId::from_u128(0));
+        // An id of all zeros is below nothing, and therefore looked up.
+        self.newest.insert(key.namespace.clone(), newest);
+        Ok(key.id > newest)
+    }
+
+    fn head(&mut self, connection: &Connection, key: &JobKey) -> Result<Head> {
+        let found = match self.jobs.get(key) {
+            Some((job, payload)) => Some((job, payload)),
+            None => rows::load_job(connection, key)?.map(|job| (job, None)),
+        };
+        let Some((job, payload)) = found.filter(|(job, _)| job.state == State::Pending) else {
+            return Err(missing(key));
+        };
+        let payload = match payload {
+            Some(payload) => payload,
+            None => rows::load_payload(connection, key)?.unwrap_or_default(),
+        };
+        Ok(Head { job, payload })
+    }
+
+    fn payload(&mut self, connection: &Connection, key: &JobKey) -> Result<Option<Payload>> {
+        match self.jobs.get(key) {
+            Some((_, Some(payload))) => Ok(Some(payload)),
+            _ => rows::load_payload(connection, key),
+        }
+    }
+
+    pub(super) fn record(&mut self, connection: &Connection, key: &RecordKey) -> Result<Option<Record>> {
+        if let Some(record) = self.records.get(key) {
+            return Ok(Some(record));
+        }
+        let found = rows::load_record(connection, key)?;
+        if let Some(record) = found.as_ref().filter(|record| record.value.len() <= REMEMBERED_BYTES_MAX) {
+            self.records.put(key.clone(), record.clone());
+        }
+        Ok(found)
+    }
+
+    /// Before the commit, because too much of this does no harm and too little would.
+    pub(super) fn expect(&mut self, decision: &Decision) {
+        for change in &decision.jobs {
+            let Some(job) = &change.new else { continue };
+            if job.state == State::Pending {
+                self.lanes.add(job);
+            }
+            if let (None, Some(newest)) = (&change.old, self.newest.get_mut(&job.key.namespace)) {
+                *newest = job.key.id.max(*newest);
+            }
+        }
+    }
+
+    /// After the commit: remembers what will be asked for again.
+    pub(super) fn learn(&mut self, decision: &mut Decision) {
+        let mut payloads: HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
+        for change in decision.jobs.drain(..) {
+            self.learn_job(change, &mut payloads);
+        }
+        for change in decision.records.drain(..) {
+            match change.new.filter(|record| record.value.len() <= REMEMBERED_BYTES_MAX) {
+                Some(record) => self.records.put(change.key, record),
+                None => self.records.forget(&change.key),
+            }
+        }
+    }
+
+    fn learn_job(&mut self, change: JobChange, payloads: &mut HashMap<JobKey, Payload>) {
+        if change.new.as_ref().is_none_or(|job| job.state.is_final()) {
+            // Nobody asks for a job that has ended, but for a repeated report.
+            self.jobs.forget(change.key());
+            return;
+        }
+        let Some(job) = change.new else { return };
+        let known = match change.old {
+            None => payloads.remove(&job.key),
+            Some(_) => self.jobs.get(&job.key).and_then(|(_, payload)| payload),
+        };
+        let payload = known.filter(|payload| payload.len() <= REMEMBERED_BYTES_MAX);
+        self.jobs.put(job.key.clone(), (job, payload));
+    }
+}
+
+fn ids(connection: &Connection, sql: &str, namespace: &Namespace, params: impl Params) -> Result<Vec<JobKey>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(JobKey::new(namespace, rows::blob_id(row, 0)?));
+    }
+    Ok(found)
+}
+
+fn siblings(connection: &Connection, at: &(Namespace, Arc<str>, Arc<str>)) -> Result<Vec<RecordKey>> {
+    let mut statement = connection.prepare_cached(RECORD_SIBLINGS)?;
+    let mut rows = statement.query((at.0.as_str(), &*at.1, &*at.2))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = Arc::from(rows::text(row, 0)?);
+        found.push(RecordKey { namespace: at.0.clone(), kind: at.1.clone(), key });
+    }
+    Ok(found)
+}

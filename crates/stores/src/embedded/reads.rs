@@ -1,0 +1,179 @@
+//! What is read without the writer: each on a connection of its own, as of the last commit.
+
+use super::{
+    fault::{Fault, Result},
+    rows, write,
+};
+use rusqlite::{Connection, OptionalExtension};
+use std::sync::Arc;
+use windlass_core::{
+    Attempt, Event, JobId, JobKey, LogAppend, Payload, Record, RecordKey, Timestamp, commands::due::Due,
+};
+use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
+
+pub(super) const JOB_DUE_LIST: &str = include_str!("sql/job_due_list.sql");
+pub(super) const RECORD_DUE_LIST: &str = include_str!("sql/record_due_list.sql");
+pub(super) const LOG_READ: &str = include_str!("sql/log_read.sql");
+pub(super) const EVENTS_FROM: &str = include_str!("sql/events_from.sql");
+pub(super) const RECORDS_ALL: &str = include_str!("sql/records_all.sql");
+pub(super) const RECORDS_UNDER: &str = include_str!("sql/records_under.sql");
+pub(super) const RECORDS_FACET: &str = include_str!("sql/records_facet.sql");
+pub(super) const RESULT: &str = "SELECT result, sum FROM results WHERE namespace = ?1 AND id = ?2";
+pub(super) const ATTEMPTS: &str = "SELECT body, sum FROM attempts WHERE namespace = ?1 AND job = ?2 ORDER BY no";
+
+fn clamp(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn body(connection: &Connection, key: &JobKey) -> Result<Option<JobBody>> {
+    let Some(payload) = rows::load_payload(connection, key)? else { return Ok(None) };
+    Ok(Some(JobBody {
+        payload,
+        result: rows::load_blob(connection, RESULT, key)?,
+        attempts: attempts(connection, key)?,
+        children: children(connection, key)?,
+    }))
+}
+
+fn attempts(connection: &Connection, key: &JobKey) -> Result<Vec<Attempt>> {
+    let mut statement = connection.prepare_cached(ATTEMPTS)?;
+    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes()))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body = rows::text(row, 0)?;
+        rows::body_sum(key, body.as_bytes()).check(row.get(1)?, || format!("an attempt of job {}", key.id))?;
+        found.push(serde_json::from_str(body).map_err(unreadable)?);
+    }
+    Ok(found)
+}
+
+fn children(connection: &Connection, key: &JobKey) -> Result<Vec<JobId>> {
+    let mut statement = connection.prepare_cached(super::load::CHILDREN)?;
+    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes()))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(rows::blob_id(row, 0)?);
+    }
+    Ok(found)
+}
+
+fn unreadable(error: serde_json::Error) -> Fault {
+    Fault::Damaged(format!("a row cannot be read: {error}"))
+}
+
+pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Vec<Record>> {
+    let (namespace, kind) = (query.namespace.as_str(), &*query.kind);
+    let (after, limit) = (query.after.as_deref().unwrap_or(""), clamp(query.limit));
+    let parent = query.parent.as_deref();
+    let sql = match (&query.facet, parent) {
+        (Some(_), _) => RECORDS_FACET,
+        (None, Some(_)) => RECORDS_UNDER,
+        (None, None) => RECORDS_ALL,
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = match (&query.facet, parent) {
+        (Some(facet), _) => statement.query((namespace, kind, after, limit, parent, &*facet.name, &*facet.value))?,
+        (None, Some(parent)) => statement.query((namespace, kind, after, limit, parent))?,
+        (None, None) => statement.query((namespace, kind, after, limit))?,
+    };
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = RecordKey {
+            namespace: query.namespace.clone(),
+            kind: query.kind.clone(),
+            key: Arc::from(rows::text(row, 0)?),
+        };
+        found.extend(rows::load_record(connection, &key)?);
+    }
+    Ok(found)
+}
+
+pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>> {
+    let mut statement = connection.prepare_cached(LOG_READ)?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes(), after))?;
+    let (mut found, mut bytes) = (Vec::new(), 0usize);
+    while let Some(row) = rows.next()? {
+        let (piece, attempt, at): (i64, u32, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let data = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
+        bytes = bytes.saturating_add(data.len());
+        if bytes > bytes_max && !found.is_empty() {
+            break;
+        }
+        let sum = rows::body_sum(key, data).int(piece).int(attempt.into()).int(at);
+        sum.check(row.get(3)?, || format!("piece {piece} of the log of job {}", key.id))?;
+        let data = Payload::from(data);
+        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), data });
+    }
+    Ok(found)
+}
+
+/// The rows of one batch's events, parsed.
+pub(super) fn batch_events(first_no: u64, count: i64, sum: i64, body: &str) -> Result<Vec<Event>> {
+    write::event_sum(first_no, body).check(sum, || format!("the batch of events from {first_no}"))?;
+    let events: Vec<Event> = serde_json::from_str(body).map_err(unreadable)?;
+    if events.len() as i64 != count {
+        return Err(Fault::Damaged(format!("{} of {count} events are there from {first_no}", events.len())));
+    }
+    Ok(events)
+}
+
+pub(super) fn events_after(connection: &Connection, after: u64, limit: usize) -> Result<EventPage> {
+    // All three from one snapshot, so that they agree.
+    let snapshot = connection.unchecked_transaction()?;
+    let (oldest, last) = event_range(&snapshot)?;
+    let mut page = EventPage { events: Vec::new(), oldest, last };
+    let from = i64::try_from(after.saturating_add(1)).unwrap_or(i64::MAX);
+    let mut statement = snapshot.prepare_cached(EVENTS_FROM)?;
+    let mut rows = statement.query([from])?;
+    while page.events.len() < limit {
+        let Some(row) = rows.next()? else { break };
+        let first_no = row.get::<_, i64>(0)? as u64;
+        let events = batch_events(first_no, row.get(1)?, row.get(2)?, rows::text(row, 3)?)?;
+        let numbered = (first_no..).zip(events).filter(|(number, _)| *number > after);
+        page.events.extend(numbered.take(limit - page.events.len()));
+    }
+    Ok(page)
+}
+
+/// The lowest number kept and the highest given.
+fn event_range(connection: &Connection) -> Result<(u64, u64)> {
+    let mark = "SELECT value FROM meta WHERE name = 'last_event'";
+    let mark: Option<i64> = connection.prepare_cached(mark)?.query_row([], |row| row.get(0)).optional()?;
+    let last = "SELECT first_no + count - 1 FROM events ORDER BY first_no DESC LIMIT 1";
+    let last: Option<i64> = connection.prepare_cached(last)?.query_row([], |row| row.get(0)).optional()?;
+    let last = last.max(mark).unwrap_or(0);
+    let oldest = "SELECT first_no FROM events ORDER BY first_no LIMIT 1";
+    let oldest: Option<i64> = connection.prepare_cached(oldest)?.query_row([], |row| row.get(0)).optional()?;
+    Ok((oldest.unwrap_or(last + 1) as u64, last as u64))
+}
+
+pub(super) fn due(connection: &Connection, limit: usize, now: Timestamp) -> Result<DuePage> {
+    let snapshot = connection.unchecked_transaction()?;
+    // One more than asked for, from each: it tells when to look again.
+    let ask = clamp(limit).saturating_add(1);
+    let mut all: Vec<(Timestamp, Due)> = Vec::new();
+    let mut statement = snapshot.prepare_cached(JOB_DUE_LIST)?;
+    let mut rows = statement.query([ask])?;
+    while let Some(row) = rows.next()? {
+        let key = JobKey::new(&rows::to_namespace(rows::text(row, 1)?)?, rows::blob_id(row, 2)?);
+        all.push((Timestamp(row.get(0)?), Due::Job(key)));
+        if all.last().is_some_and(|(at, _)| *at > now) {
+            break;
+        }
+    }
+    let mut statement = snapshot.prepare_cached(RECORD_DUE_LIST)?;
+    let mut rows = statement.query([ask])?;
+    while let Some(row) = rows.next()? {
+        let namespace = rows::to_namespace(rows::text(row, 1)?)?;
+        let at = Timestamp(row.get(0)?);
+        all.push((at, Due::Record(RecordKey { namespace, kind: row.get(2)?, key: row.get(3)? })));
+        if at > now {
+            break;
+        }
+    }
+    all.sort();
+    let count = all.iter().take_while(|(at, _)| *at <= now).count().min(limit);
+    let next = all.get(count).map(|(at, _)| *at);
+    Ok(DuePage { now, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })
+}

@@ -1,0 +1,289 @@
+//! The one connection that writes: a batch is one transaction on it.
+
+use super::{
+    Stats,
+    fault::{Fault, Result},
+    load::Memo,
+    write,
+};
+use rusqlite::{Connection, OptionalExtension, wal::CheckpointMode};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use windlass_core::{Context, Decision, Timestamp, decider};
+use windlass_engine::{
+    StoreError,
+    clock::Clock,
+    store::{Batch, Outcome},
+};
+
+/// Bytes of a frame in the write-ahead log, beyond the page it holds.
+const FRAME_HEADER: u64 = 24;
+pub(super) const PAGE: u64 = 4_096;
+pub(super) const MARK: &str = include_str!("sql/mark.sql");
+
+pub(super) struct Writer {
+    connection: Connection,
+    memo: Memo,
+    marks: Marks,
+    log: Log,
+    stats: Stats,
+    /// Why nothing more is written.
+    stopped: Option<String>,
+}
+
+/// Numbers that only grow. They are kept with the events, and in `meta` where there are none.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    pub(super) last_event: u64,
+    pub(super) next_seq: i64,
+    pub(super) last_now: Timestamp,
+}
+
+impl Marks {
+    fn open(connection: &Connection) -> Result<Self> {
+        let mark = |name: &str| -> Result<i64> {
+            let sql = "SELECT value FROM meta WHERE name = ?1";
+            Ok(connection.query_row(sql, [name], |row| row.get(0)).optional()?.unwrap_or(0))
+        };
+        let sql = "SELECT first_no + count - 1, next_seq, at FROM events ORDER BY first_no DESC LIMIT 1";
+        let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
+        let (event, seq, at): (i64, i64, i64) = last.unwrap_or((0, 1, 0));
+        Ok(Self {
+            last_event: mark("last_event")?.max(event) as u64,
+            next_seq: mark("next_seq")?.max(seq),
+            last_now: Timestamp(mark("last_now")?.max(at)),
+        })
+    }
+
+    /// Where the marks stand once `decision` is written.
+    fn after(self, decision: &Decision, now: Timestamp) -> Self {
+        let places = decision.jobs.iter().filter_map(|change| change.new.as_ref()).map(|job| job.seq + 1);
+        Self {
+            last_event: self.last_event + decision.events.len() as u64,
+            next_seq: places.fold(self.next_seq, i64::max),
+            last_now: now.max(self.last_now),
+        }
+    }
+
+    fn named(self) -> [(&'static str, i64); 3] {
+        [("last_event", self.last_event as i64), ("next_seq", self.next_seq), ("last_now", self.last_now.0)]
+    }
+
+    /// Writes the marks that moved since; all of them if that is not known.
+    fn write(self, connection: &Connection, since: Option<Marks>) -> Result<()> {
+        let mut statement = connection.prepare_cached(MARK)?;
+        let before = since.map(Marks::named);
+        for (at, mark) in self.named().into_iter().enumerate() {
+            if before.is_none_or(|before| before[at] != mark) {
+                statement.execute(mark)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The write-ahead log: how full it is, and when to move it into the database.
+///
+/// SQLite's own checkpoints ignore errors, a failed sync among them; therefore they are switched off and done here. The
+/// file is written over from its start after a complete checkpoint and never cut, because a file that grows costs more
+/// with each sync.
+struct Log {
+    /// Set by SQLite with each commit.
+    pages: Arc<AtomicU32>,
+    pages_before: u32,
+    checkpoint_pages: u32,
+    next_checkpoint: u32,
+}
+
+impl Writer {
+    pub(super) fn open(mut connection: Connection, checkpoint_pages: u32) -> Result<Self> {
+        let pages = Arc::new(AtomicU32::new(0));
+        let told = pages.clone();
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count: i32| {
+            told.store(count.unsigned_abs(), Ordering::Release);
+            Ok(())
+        }))?;
+        connection.set_prepared_statement_cache_capacity(128);
+        let log = Log { pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
+        let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
+        Ok(Self { connection, memo, marks, log, stats: Stats::default(), stopped: None })
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(super) fn last_now(&self) -> Timestamp {
+        self.marks.last_now
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats { lanes: self.memo.lanes.len(), ..self.stats }
+    }
+
+    pub(super) fn run(&mut self, batch: &Batch, clock: &dyn Clock) -> std::result::Result<Outcome, StoreError> {
+        self.ready()?;
+        let now = clock.now().max(self.marks.last_now);
+        self.stats.batches += 1;
+        let outcome = self.try_run(batch, now);
+        outcome.map_err(|fault| self.failed(fault))
+    }
+
+    /// Refuses to go on after a fault that left it open what is on disk.
+    fn ready(&mut self) -> std::result::Result<(), StoreError> {
+        if let Some(why) = &self.stopped {
+            return Err(StoreError::Corrupt(format!("nothing more is written since: {why}")));
+        }
+        if !self.connection.is_autocommit() {
+            // A batch panicked half-way: what it had written is taken back.
+            self.roll_back();
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, fault: Fault) -> StoreError {
+        self.roll_back();
+        let fatal = fault.is_fatal();
+        let error = StoreError::from(fault);
+        if fatal {
+            tracing::error!(%error, "the store stops accepting writes");
+            self.stopped = Some(error.to_string());
+        }
+        error
+    }
+
+    fn roll_back(&mut self) {
+        self.memo.clear();
+        // After some errors SQLite has rolled back already.
+        if !self.connection.is_autocommit() {
+            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+                self.stopped.get_or_insert_with(|| format!("a transaction could not be rolled back: {error}"));
+            }
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<()> {
+        self.connection.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    fn try_run(&mut self, batch: &Batch, now: Timestamp) -> Result<Outcome> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let context = Context { now, first_seq: self.marks.next_seq, limits: batch.limits };
+        let (connection, memo) = (&self.connection, &mut self.memo);
+        let mut decision = decider::drive(&batch.items, context, |keys| memo.load(connection, keys))?;
+        let mut commit_time = Duration::ZERO;
+        let first_event = self.marks.last_event + 1;
+        if decision.writes_nothing() {
+            self.execute("ROLLBACK")?;
+        } else {
+            commit_time = self.write(&decision, now)?;
+            self.memo.learn(&mut decision);
+        }
+        Ok(Outcome {
+            replies: decision.replies,
+            events: decision.events,
+            first_event: Some(first_event),
+            wakes: decision.wakes,
+            logged: decision.logs.into_iter().map(|append| append.job).collect(),
+            next_due: decision.next_due,
+            now,
+            commit_time,
+        })
+    }
+
+    fn write(&mut self, decision: &Decision, now: Timestamp) -> Result<Duration> {
+        let marks = self.marks.after(decision, now);
+        self.memo.expect(decision);
+        write::write(&self.connection, &mut self.memo, decision)?;
+        if decision.events.is_empty() {
+            marks.write(&self.connection, Some(self.marks))?;
+        } else {
+            write::write_events(&self.connection, self.marks.last_event + 1, &decision.events, marks.next_seq)?;
+        }
+        let commit_time = self.commit()?;
+        self.marks = marks;
+        Ok(commit_time)
+    }
+
+    fn commit(&mut self) -> Result<Duration> {
+        let start = Instant::now();
+        self.execute("COMMIT")?;
+        let commit_time = start.elapsed();
+        self.count_commit();
+        self.checkpoint_if_full()?;
+        Ok(commit_time)
+    }
+
+    fn count_commit(&mut self) {
+        let pages = self.log.pages.load(Ordering::Acquire);
+        let before = self.log.pages_before;
+        let restarted = pages <= before;
+        let written = if restarted { pages } else { pages - before };
+        self.log.pages_before = pages;
+        if restarted {
+            self.log.next_checkpoint = self.log.checkpoint_pages;
+        }
+        self.stats.commits += 1;
+        self.stats.wal_bytes += u64::from(written) * (PAGE + FRAME_HEADER);
+        // The log's new header is synced on its own before the first commit that writes over an old one.
+        self.stats.syncs += 1 + u64::from(restarted);
+    }
+
+    /// Moves the log into the database when it is full. Readers never wait for it; only when they have kept it from
+    /// starting over for long does it wait for them, so that the log stays bounded.
+    fn checkpoint_if_full(&mut self) -> Result<()> {
+        let pages = self.log.pages_before;
+        if pages < self.log.next_checkpoint {
+            return Ok(());
+        }
+        let overdue = pages >= self.log.checkpoint_pages.saturating_mul(4);
+        let mode = if overdue { CheckpointMode::RESTART } else { CheckpointMode::PASSIVE };
+        self.log.next_checkpoint = pages + self.log.checkpoint_pages / 4;
+        match self.connection.wal_checkpoint_v2::<&str>(None, mode).map_err(Fault::from) {
+            Ok(_) => {
+                self.stats.checkpoints += 1;
+                self.stats.syncs += 2;
+                Ok(())
+            }
+            // The batch is committed, so it is answered; but it is the last.
+            Err(fault) if fault.is_fatal() => {
+                self.failed(fault);
+                Ok(())
+            }
+            // No room in the database file, or a reader in the way: the log holds everything, so try again later.
+            Err(fault) => {
+                tracing::warn!(error = ?fault, "the write-ahead log could not be moved into the database yet");
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs `work` as a transaction of its own, with the marks written first.
+    pub(super) fn maintain<T>(
+        &mut self,
+        work: impl FnOnce(&Connection) -> Result<T>,
+    ) -> std::result::Result<T, StoreError> {
+        self.ready()?;
+        self.try_maintain(work).map_err(|fault| self.failed(fault))
+    }
+
+    fn try_maintain<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.execute("BEGIN IMMEDIATE")?;
+        self.marks.write(&self.connection, None)?;
+        let done = work(&self.connection)?;
+        self.commit()?;
+        Ok(done)
+    }
+
+    /// Leaves everything in the database file. False: something may be missing there.
+    pub(super) fn close(&mut self) -> bool {
+        let complete = self.connection.wal_checkpoint_v2::<&str>(None, CheckpointMode::TRUNCATE).is_ok();
+        complete && self.stopped.is_none()
+    }
+}

@@ -1,0 +1,77 @@
+//! Promise: what the embedded store acknowledged survives `kill -9` at any moment, and nothing completes twice.
+//!
+//! The engine runs under load in a child process, which is this very test program called again. It writes each
+//! acknowledgement to a pipe. The parent kills it at a random moment, opens the data again in a new child, and so on; in
+//! the end the whole record is checked against what the store holds.
+
+mod load;
+
+use load::{Ack, Recorder, knob};
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use windlass_engine::{Engine, Settings, ids};
+use windlass_stores::embedded::{Embedded, Options};
+
+const CHILD: &str = "WINDLASS_CRASH_CHILD";
+
+async fn open(folder: &Path) -> (Arc<Embedded>, Engine) {
+    let store = Arc::new(Embedded::open(folder, Options::default()).expect("opens after a crash"));
+    let engine = Engine::start(store.clone(), Settings::default()).await.expect("starts");
+    (store, engine)
+}
+
+/// Not a test by itself: what the parent kills.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn child() {
+    let Ok(folder) = std::env::var(CHILD) else { return };
+    let (_store, engine) = open(folder.as_ref()).await;
+    let record: Recorder = Arc::new(|ack| {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{ack}").and_then(|()| out.flush()).expect("the parent listens");
+    });
+    load::start(&engine, 16, record).join_all().await;
+}
+
+/// Runs a child for a while and kills it. Gives what it acknowledged.
+fn run_and_kill(folder: &Path, alive: Duration) -> Vec<Ack> {
+    let mut child = Command::new(std::env::current_exe().expect("a test has a program"))
+        .args(["child", "--exact", "--nocapture"])
+        .env(CHILD, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let reader = std::thread::spawn(move || lines.map_while(Result::ok).filter_map(|line| line.parse().ok()).collect());
+    std::thread::sleep(alive);
+    child.kill().expect("SIGKILL");
+    child.wait().expect("ends");
+    reader.join().expect("reads to the end")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_to_kill_9() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut acks = Vec::new();
+    let kills = knob("WINDLASS_KILLS", 15);
+    for _ in 0..kills {
+        acks.extend(run_and_kill(folder.path(), Duration::from_millis(60 + ids::seed() % 500)));
+    }
+    let (store, engine) = open(folder.path()).await;
+    load::check(&*store, &acks).await;
+    let drained = Arc::new(Mutex::new(Vec::new()));
+    let record: Recorder = {
+        let drained = drained.clone();
+        Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
+    };
+    load::drain(&engine, &record).await;
+    acks.extend(drained.lock().expect("no panic").drain(..));
+    load::check(&*store, &acks).await;
+    let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
+    println!("{kills} kills, {} acknowledgements, {completed} completions", acks.len());
+    assert!(completed > kills, "the load did nothing worth killing");
+}
