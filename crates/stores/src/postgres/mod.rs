@@ -1,1 +1,169 @@
 //! PostgreSQL 15 or newer, shared by any number of servers.
+//!
+//! The server is the batcher: many commands become one transaction of a few set-based statements over a few connections.
+//! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
+//! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
+
+mod check;
+mod connection;
+mod doorbell;
+mod events;
+mod failure;
+mod heads;
+mod lanes;
+mod load;
+mod migrate;
+mod open;
+mod pipe;
+mod read;
+mod rows;
+mod run;
+mod statements;
+mod write;
+
+pub use open::OpenError;
+
+use async_trait::async_trait;
+use connection::{Pool, Target};
+use doorbell::Doorbell;
+use lanes::Lanes;
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicI64},
+    time::Duration,
+};
+use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey};
+use windlass_engine::{
+    clock::Clock,
+    store::{Batch, Bell, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim},
+};
+
+/// How to use a database.
+#[derive(Clone)]
+pub struct Options {
+    /// `postgres://user:password@host:5432/database`; several hosts may be named, the one that takes writes is used.
+    pub url: String,
+    /// None: the database's clock, so that servers with skewed clocks agree.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// Batches on their way at once, each on a connection of its own.
+    pub in_flight: usize,
+    /// Connections for reads.
+    pub readers: usize,
+    /// Tell and hear other servers about new work.
+    pub notify: bool,
+    pub schema: String,
+    pub statement_timeout: Duration,
+    /// How long to go on trying while the database does not answer.
+    pub patience: Duration,
+    /// Bring an older schema forward; false: refuse to start with one.
+    pub migrate: bool,
+    /// Start although the database may lose what it acknowledged.
+    pub allow_unsafe: bool,
+}
+
+impl Options {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            clock: None,
+            in_flight: 3,
+            readers: 4,
+            notify: true,
+            schema: "windlass".into(),
+            statement_timeout: Duration::from_secs(30),
+            patience: Duration::from_secs(5),
+            migrate: true,
+            allow_unsafe: false,
+        }
+    }
+}
+
+pub struct Postgres {
+    inner: Arc<Inner>,
+    bells: Mutex<Option<tokio::sync::mpsc::Receiver<Bell>>>,
+}
+
+/// What outlives a caller that goes away.
+struct Inner {
+    target: Arc<Target>,
+    writers: Arc<Pool>,
+    readers: Arc<Pool>,
+    readers_for_numbers: Arc<Pool>,
+    numbering: tokio::sync::Mutex<()>,
+    lanes: Arc<Lanes>,
+    clock: Option<Arc<dyn Clock>>,
+    /// The latest time the database told.
+    latest: AtomicI64,
+    patience: Duration,
+    attempt_max: Duration,
+    in_flight: usize,
+    doorbell: Option<Doorbell>,
+}
+
+impl Postgres {
+    pub async fn connect(options: Options) -> Result<Self, OpenError> {
+        open::open(options).await
+    }
+}
+
+#[async_trait]
+impl Store for Postgres {
+    /// In a task of its own: a caller that goes away must not leave a half transaction behind.
+    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+        let inner = self.inner.clone();
+        let task = tokio::spawn(async move { inner.run_items(&batch.items, batch.limits).await });
+        task.await.map_err(|error| StoreError::Corrupt(format!("a batch was not finished: {error}")))?
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.in_flight
+    }
+
+    async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.job(key).await
+    }
+
+    async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
+        self.inner.jobs(query).await
+    }
+
+    async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
+        self.inner.count(query, max).await
+    }
+
+    async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
+        self.inner.body(key).await
+    }
+
+    async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+        self.inner.record(key).await
+    }
+
+    async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.inner.records(query).await
+    }
+
+    async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
+        self.inner.read_log(key, after, bytes_max).await
+    }
+
+    async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
+        self.inner.events_after(after, limit).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
+        self.inner.due(limit).await
+    }
+
+    async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
+        self.inner.trim(trim).await
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check().await
+    }
+
+    /// Given once; whoever asks first hears the bells.
+    fn bells(&self) -> Option<tokio::sync::mpsc::Receiver<Bell>> {
+        self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}

@@ -1,0 +1,84 @@
+//! Looks for damage: rows that contradict each other or cannot be read.
+
+use super::{Inner, failure::Failure, rows::Names, statements::in_schema};
+use tokio_postgres::Row;
+use windlass_engine::StoreError;
+
+/// Each finds at most a few rows of one kind of contradiction, as a text.
+const CHECKS: &[(&str, &str)] = &[
+    (
+        "both unfinished and finished",
+        "SELECT j.namespace || '/' || j.id FROM windlass.jobs j JOIN windlass.jobs_done d USING (namespace, id)",
+    ),
+    (
+        "held without a worker, or the other way round",
+        "SELECT namespace || '/' || id FROM windlass.jobs WHERE (state IN (3, 4)) <> (worker IS NOT NULL)",
+    ),
+    (
+        "pending in a lane that is not listed",
+        "SELECT j.namespace || '/' || j.id FROM windlass.jobs j WHERE j.state = 2 AND NOT EXISTS \
+         (SELECT FROM windlass.lanes l WHERE l.namespace = j.namespace AND l.lane = j.lane)",
+    ),
+    (
+        "a payload without a job",
+        "SELECT p.namespace || '/' || p.id FROM windlass.payloads p \
+         WHERE NOT EXISTS (SELECT FROM windlass.jobs j WHERE j.namespace = p.namespace AND j.id = p.id) \
+           AND NOT EXISTS (SELECT FROM windlass.jobs_done j WHERE j.namespace = p.namespace AND j.id = p.id)",
+    ),
+    (
+        "event numbers with a gap or an overlap before",
+        "SELECT first_no::text FROM (SELECT first_no, lag(first_no + count) OVER (ORDER BY first_no) AS expected \
+         FROM windlass.events WHERE first_no > 0) e WHERE first_no <> expected",
+    ),
+    (
+        "event numbers above the last one given",
+        "SELECT first_no::text FROM windlass.events \
+         WHERE first_no + count - 1 > (SELECT value FROM windlass.meta WHERE name = 'last_event')",
+    ),
+];
+const FOUND_MAX: usize = 20;
+/// Rows read at a time when all of them have to be decoded.
+const CHUNK: i64 = 1_000;
+
+impl Inner {
+    pub async fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.read(async |reader| {
+            let mut found = Vec::new();
+            for (what, text) in CHECKS {
+                let text = in_schema(&format!("{text} LIMIT {FOUND_MAX}"), &self.target.schema);
+                for row in reader.client().query(&text, &[]).await? {
+                    found.push(format!("{what}: {}", row.try_get::<_, String>(0)?));
+                }
+            }
+            let mut names = Names::default();
+            for table in ["jobs", "jobs_done"] {
+                let lane = if table == "jobs" { "lane" } else { "NULL::uuid" };
+                let text = format!(
+                    "SELECT namespace, id, {lane}, priority, seq, state, due, spec, live FROM windlass.{table} \
+                     WHERE (namespace, id) > ($1, $2) ORDER BY namespace, id LIMIT {CHUNK}"
+                );
+                let text = in_schema(&text, &self.target.schema);
+                let mut after = (String::new(), uuid::Uuid::nil());
+                loop {
+                    let rows = reader.client().query(&text, &[&after.0, &after.1]).await?;
+                    let Some(last) = rows.last() else { break };
+                    after = (last.try_get(0)?, last.try_get(1)?);
+                    found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));
+                    found.truncate(FOUND_MAX * CHECKS.len());
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+}
+
+fn unreadable(names: &mut Names, row: &Row) -> Option<String> {
+    let error = names.job(row).err()?;
+    let place = format!("{}/{}", row.get::<_, String>(0), row.get::<_, uuid::Uuid>(1));
+    let why = match error {
+        Failure::Conflict(why) | Failure::Lost(why) => why,
+        Failure::Refused(error) => error.to_string(),
+    };
+    Some(format!("a job that cannot be read: {place}: {why}"))
+}

@@ -1,0 +1,169 @@
+//! Connections, and the small pools they wait in.
+//!
+//! A connection goes back to its pool only when whoever used it says that its transaction has ended. One that is simply
+//! dropped, because a task was cancelled or panicked or the server went away, is closed: the server then rolls back.
+
+use super::{
+    failure::{Failure, describe},
+    statements::{self, Sql},
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep},
+};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement, types::ToSql};
+use windlass_engine::StoreError;
+
+pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// How to reach the database, shared by all pools.
+pub struct Target {
+    pub config: Config,
+    pub schema: String,
+    pub statement_timeout: Duration,
+    /// Host and database, for messages. Never the password.
+    pub name: String,
+}
+
+impl Target {
+    /// Opens a session and sets it up; `prepare` also makes the statements ready.
+    pub async fn connect(&self, settings: &str) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.config.connect(NoTls).await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = describe(&error), "a database connection ended");
+            }
+        });
+        let timeout = self.statement_timeout.as_millis();
+        client.batch_execute(&format!("SET statement_timeout = {timeout}; {settings}")).await?;
+        Ok(client)
+    }
+}
+
+/// Every statement of a batch finds its rows by key. Plans are made once and kept, so they must not be made for tables that
+/// happened to be small: a scan that was right for ten rows would be kept for a million.
+pub const WRITER_SETTINGS: &str = "SET jit = off; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; \
+     SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '10s'; SET synchronous_commit = on";
+pub const READER_SETTINGS: &str = "SET jit = off";
+
+pub struct Connection {
+    client: Client,
+    statements: Vec<Statement>,
+}
+
+impl Connection {
+    pub async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Failure> {
+        Ok(self.client.query(&self.statements[sql as usize], params).await?)
+    }
+
+    pub async fn execute(&self, sql: Sql, params: Params<'_>) -> Result<u64, Failure> {
+        Ok(self.client.execute(&self.statements[sql as usize], params).await?)
+    }
+
+    pub async fn batch(&self, text: &str) -> Result<(), Failure> {
+        Ok(self.client.batch_execute(text).await?)
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+pub struct Pool {
+    target: Arc<Target>,
+    settings: &'static str,
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    /// How long to try before saying that the database is away.
+    patience: Duration,
+}
+
+/// A connection in use.
+pub struct Taken {
+    connection: Option<Connection>,
+    pool: Arc<Pool>,
+    /// Made for this use: what was known from earlier ones may not hold on the server now answering.
+    pub fresh: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Taken {
+    /// Gives the connection back. Only for one that is in no transaction.
+    pub fn give_back(mut self) {
+        let connection = self.connection.take().filter(|connection| !connection.client.is_closed());
+        self.pool.idle().extend(connection);
+    }
+}
+
+impl std::ops::Deref for Taken {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection.as_ref().expect("taken out only when given back")
+    }
+}
+
+impl Pool {
+    pub fn new(target: Arc<Target>, settings: &'static str, size: usize, patience: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            target,
+            settings,
+            idle: Mutex::default(),
+            permits: Arc::new(Semaphore::new(size.max(1))),
+            patience,
+        })
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for a free connection, and tries for a while to make one where the database does not answer.
+    pub async fn take(self: &Arc<Self>) -> Result<Taken, StoreError> {
+        let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let kept = {
+            let mut idle = self.idle();
+            idle.retain(|connection| !connection.client.is_closed());
+            idle.pop()
+        };
+        let fresh = kept.is_none();
+        let connection = match kept {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        Ok(Taken { connection: Some(connection), pool: self.clone(), fresh, _permit: permit })
+    }
+
+    /// After trouble every kept connection is suspect; what is idle is made anew.
+    pub fn forget_idle(&self) {
+        self.idle().clear();
+    }
+
+    async fn connect(&self) -> Result<Connection, StoreError> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let failure = match tokio::time::timeout(self.patience, self.try_connect()).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(Failure::Refused(error))) => return Err(error),
+                Ok(Err(Failure::Lost(why) | Failure::Conflict(why))) => why,
+                Err(_) => "no answer".to_owned(),
+            };
+            if Instant::now() + pause >= deadline {
+                return Err(StoreError::Unavailable(format!("{}: {failure}", self.target.name)));
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    async fn try_connect(&self) -> Result<Connection, Failure> {
+        let client = self.target.connect(self.settings).await?;
+        let statements = statements::prepare(&client, &self.target.schema).await?;
+        Ok(Connection { client, statements })
+    }
+}

@@ -1,0 +1,166 @@
+//! Tells other servers that there is work, and hears it from them.
+//!
+//! A wake-up is a hint: everything works without, by polling, for instance behind a pooler that does not pass
+//! notifications on. Never sent inside a write transaction, because PostgreSQL lets only one transaction with a
+//! notification commit at a time; instead what many batches have to tell is sent together, at most every 50 ms.
+
+use super::{connection::Target, failure::describe, lanes::Lanes, rows::uuid_of};
+use std::{collections::HashSet, future::poll_fn, sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+use uuid::Uuid;
+use windlass_core::{Lane, Wake};
+use windlass_engine::store::Bell;
+
+/// The least time between two notifications.
+const GAP: Duration = Duration::from_millis(50);
+/// More lanes than this are not named. PostgreSQL takes less than 8,000 bytes.
+const LANES_MAX: usize = 200;
+/// How long our own notification may take to come back before the channel is called deaf.
+const ECHO_MAX: Duration = Duration::from_secs(10);
+const BELLS_MAX: usize = 256;
+
+pub struct Doorbell {
+    lanes: mpsc::Sender<Vec<Lane>>,
+}
+
+impl Doorbell {
+    pub fn start(target: Arc<Target>, lanes: Arc<Lanes>) -> (Self, mpsc::Receiver<Bell>) {
+        let (ring, rung) = mpsc::channel(BELLS_MAX);
+        let (bells, heard) = mpsc::channel(BELLS_MAX);
+        let ringer = Ringer { target, lanes, bells, me: Uuid::new_v4().simple().to_string() };
+        tokio::spawn(ringer.work(rung));
+        (Self { lanes: ring }, heard)
+    }
+
+    /// Never waits: where too much is on its way already, others hear of something anyway.
+    pub fn ring(&self, wakes: &[Wake]) {
+        let mut lanes: Vec<Lane> = wakes.iter().map(|wake| wake.lane).collect();
+        lanes.sort();
+        lanes.dedup();
+        let _ = self.lanes.try_send(lanes);
+    }
+}
+
+struct Ringer {
+    target: Arc<Target>,
+    lanes: Arc<Lanes>,
+    bells: mpsc::Sender<Bell>,
+    me: String,
+}
+
+impl Ringer {
+    /// Until the store is gone.
+    async fn work(self, mut rung: mpsc::Receiver<Vec<Lane>>) {
+        let mut pause = Duration::from_millis(100);
+        loop {
+            let begun = Instant::now();
+            match self.session(&mut rung).await {
+                Ok(()) => return,
+                Err(error) => tracing::debug!(error = describe(&error), "the doorbell's connection ended"),
+            }
+            if begun.elapsed() > Duration::from_secs(60) {
+                pause = Duration::from_millis(100);
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(10));
+            if rung.is_closed() && rung.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// One connection, used for both directions. Ends without an error when the store is gone.
+    async fn session(&self, rung: &mut mpsc::Receiver<Vec<Lane>>) -> Result<(), tokio_postgres::Error> {
+        let (client, mut connection) = self.target.config.connect(NoTls).await?;
+        let (heard, mut hears) = mpsc::channel(BELLS_MAX);
+        let driver = tokio::spawn(async move {
+            while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(notification) = message? {
+                    // When nobody keeps up, what is lost is a hint.
+                    let _ = heard.try_send(notification.payload().to_owned());
+                }
+            }
+            Ok::<(), tokio_postgres::Error>(())
+        });
+        let result = self.converse(&client, rung, &mut hears).await;
+        drop(client);
+        driver.abort();
+        result
+    }
+
+    async fn converse(
+        &self,
+        client: &Client,
+        rung: &mut mpsc::Receiver<Vec<Lane>>,
+        hears: &mut mpsc::Receiver<String>,
+    ) -> Result<(), tokio_postgres::Error> {
+        let channel = self.channel();
+        client.batch_execute(&format!("LISTEN \"{channel}\"")).await?;
+        // What was said before this connection listened is not known.
+        let _ = self.bells.try_send(Bell::Something);
+        let notify = client.prepare("SELECT pg_notify($1, $2)").await?;
+        let mut due: HashSet<Lane> = HashSet::new();
+        let mut next = Instant::now();
+        let mut echo: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                lanes = rung.recv() => match lanes {
+                    Some(lanes) => due.extend(lanes),
+                    None => return Ok(()),
+                },
+                text = hears.recv() => match text {
+                    Some(text) => {
+                        if self.hear(&text) {
+                            echo = None;
+                        }
+                    }
+                    // The connection is gone; asking it says why.
+                    None => client.batch_execute("").await?,
+                },
+                () = sleep_until(next), if !due.is_empty() => {
+                    let text = self.text(&due);
+                    due.clear();
+                    client.query(&notify, &[&channel, &text]).await?;
+                    next = Instant::now() + GAP;
+                    echo.get_or_insert(next);
+                    if echo.is_some_and(|since| since.elapsed() > ECHO_MAX) {
+                        tracing::warn!("notifications do not come back; other servers' work is found by polling");
+                        echo = Some(Instant::now() + Duration::from_secs(3_600));
+                    }
+                }
+            }
+        }
+    }
+
+    fn channel(&self) -> String {
+        format!("{}_work", self.target.schema)
+    }
+
+    fn text(&self, lanes: &HashSet<Lane>) -> String {
+        if lanes.len() > LANES_MAX {
+            return format!("{} *", self.me);
+        }
+        lanes.iter().fold(self.me.clone(), |text, lane| format!("{text} {}", uuid_of(*lane).simple()))
+    }
+
+    /// True for our own words.
+    fn hear(&self, text: &str) -> bool {
+        let mut words = text.split(' ');
+        if words.next() == Some(&self.me) {
+            return true;
+        }
+        let lanes =
+            words.map(|word| Uuid::parse_str(word).ok().and_then(|lane| self.lanes.wake_of(Lane(lane.as_u128()))));
+        // A lane that is not known here yet is found by looking.
+        let bell = lanes.collect::<Option<Vec<Wake>>>().map_or(Bell::Something, Bell::Wakes);
+        if let Bell::Wakes(wakes) = &bell {
+            self.lanes.saw_work(wakes);
+        }
+        let _ = self.bells.try_send(bell);
+        false
+    }
+}

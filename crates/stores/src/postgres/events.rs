@@ -1,0 +1,118 @@
+//! The event feed. Batches write their events without a number; whoever reads gives the numbers.
+//!
+//! One reader at a time numbers what is visible, in the order of ids, and goes on where the last one ended. A batch that
+//! commits late gets later numbers, so that no reader ever skips an event and nobody waits for a foreign long transaction.
+//! Ids are drawn when a batch holds all its locks: of two batches that touched the same job, the later has the higher id and
+//! cannot be visible before the earlier.
+
+use super::{Inner, connection::Taken, failure::Failure, pipe::send, rows::namespace, statements::Sql};
+use uuid::Uuid;
+use windlass_core::{Event, Lane};
+use windlass_engine::{
+    StoreError,
+    store::{EventPage, Trim},
+};
+
+struct Bounds {
+    last: i64,
+    oldest: i64,
+    unnumbered: bool,
+}
+
+impl Inner {
+    pub async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
+        let reader = self.readers.take().await?;
+        let page = self.page(&reader, after, limit).await.map_err(Failure::into_store_error)?;
+        reader.give_back();
+        Ok(page)
+    }
+
+    async fn page(&self, reader: &Taken, after: u64, limit: usize) -> Result<EventPage, Failure> {
+        let mut bounds = bounds(reader).await?;
+        if bounds.unnumbered {
+            self.number().await?;
+            bounds = self::bounds(reader).await?;
+        }
+        let (last, oldest) = (bounds.last as u64, bounds.oldest as u64);
+        // Numbers have no gaps, so that they tell how many rows can be needed at most.
+        let from = after.saturating_add(1).max(oldest);
+        let to = from.saturating_add(limit as u64).saturating_sub(1).min(last);
+        let mut events = Vec::new();
+        if from <= to {
+            let rows = reader.query(Sql::ReadEvents, &[&(from as i64), &(to as i64), &(limit as i64)]).await?;
+            for row in &rows {
+                let first: i64 = row.try_get(0)?;
+                let body: Vec<Event> = serde_json::from_str(row.try_get(1)?)?;
+                events.extend((first as u64..).zip(body));
+            }
+            events.retain(|(number, _)| (from..=to).contains(number));
+        }
+        Ok(EventPage { events, oldest, last })
+    }
+
+    /// Gives numbers to everything visible. Runs in a task of its own, since a caller that goes away must not leave the
+    /// lock behind.
+    async fn number(&self) -> Result<(), Failure> {
+        let _one_at_a_time = self.numbering.lock().await;
+        let taken = self.readers_for_numbers.take().await.map_err(Failure::Refused)?;
+        let lock = format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
+             SELECT pg_advisory_xact_lock({})",
+            self.lock_key("events")
+        );
+        let task = tokio::spawn(async move {
+            // The lock is taken by a statement of its own, so that the next one sees what its last holder wrote.
+            let locked = send(taken.batch(&lock));
+            let numbered = send(taken.execute(Sql::NumberEvents, &[]));
+            let committed = send(taken.batch("COMMIT"));
+            let result = match (locked.await, numbered.await, committed.await) {
+                (Err(failure), _, _) | (_, Err(failure), _) | (_, _, Err(failure)) => Err(failure),
+                (Ok(()), Ok(_), Ok(())) => Ok(()),
+            };
+            if !matches!(result, Err(Failure::Lost(_))) {
+                taken.give_back();
+            }
+            result
+        });
+        match task.await.map_err(|error| Failure::corrupt(error.to_string()))? {
+            // Somebody else is at it, for longer than usual: what is numbered so far is still right.
+            Err(Failure::Conflict(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    pub async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
+        let reader = self.readers.take().await?;
+        let gone = self.trim_on(&reader, trim).await.map_err(Failure::into_store_error)?;
+        reader.give_back();
+        Ok(gone)
+    }
+
+    async fn trim_on(&self, reader: &Taken, trim: Trim) -> Result<usize, Failure> {
+        if bounds(reader).await?.unnumbered {
+            self.number().await?;
+        }
+        let limit = trim.limit as i64;
+        let rows = reader.query(Sql::TrimEvents, &[&trim.events_before.0, &limit]).await?;
+        let events: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        reader.execute(Sql::TrimMarks, &[&trim.events_before.0, &limit]).await?;
+        let lanes = reader.query(Sql::TrimLanes, &[&limit]).await?;
+        for row in &lanes {
+            self.lanes.forget(Lane(row.try_get::<_, Uuid>(0)?.as_u128()));
+        }
+        Ok(events as usize + lanes.len())
+    }
+
+    pub async fn namespaces(&self, reader: &Taken) -> Result<Vec<String>, Failure> {
+        let rows = reader.query(Sql::Namespaces, &[]).await?;
+        rows.iter().map(|row| Ok(namespace(row.try_get(0)?)?.to_string())).collect()
+    }
+}
+
+async fn bounds(reader: &Taken) -> Result<Bounds, Failure> {
+    let rows = reader.query(Sql::EventBounds, &[]).await?;
+    let row = rows.first().ok_or_else(|| Failure::corrupt("the event counter is missing"))?;
+    let last = row.try_get::<_, Option<i64>>(0)?.ok_or_else(|| Failure::corrupt("the event counter is missing"))?;
+    let oldest = row.try_get::<_, Option<i64>>(1)?.unwrap_or(last + 1);
+    Ok(Bounds { last, oldest, unnumbered: row.try_get(2)? })
+}

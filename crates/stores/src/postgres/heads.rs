@@ -1,0 +1,144 @@
+//! The fronts of the lanes an offer can serve: the claim's selection, whose reference is `windlass_core::select`.
+//!
+//! The first look takes what is there in one round trip, and is all there is to it while there is enough work. Only when it
+//! finds too little is the truth established: lanes that appeared meanwhile are read, and jobs that others have locked are
+//! waited for, because their holder may still let go of them.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    lanes::Lanes,
+    pipe::send,
+    rows::{Names, payload},
+    statements::Sql,
+};
+use serde_json::from_str;
+use std::{collections::HashMap, sync::Arc};
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_core::{Head, HeadQuery, Lane, Tags};
+
+/// Up to so many lanes are all looked into at every claim.
+const LANES_MAX: usize = 512;
+/// Of more lanes than that, so many with the best known fronts.
+const LANES_FIRST: usize = 256;
+/// Lanes with work that are listed at most; with more, all lanes of the offer are looked into instead.
+const BUSY_MAX: i64 = 20_000;
+/// How many more jobs than wanted are read, since others may have locked some.
+const SLACK: i64 = 16;
+/// Every round waits for at least one other transaction, or reads four times as far.
+const ROUNDS_MAX: usize = 64;
+
+/// What the first look found; none where it did not look.
+pub struct Look(Option<Vec<Head>>);
+
+pub async fn first_look(
+    connection: &Connection,
+    lanes: &Lanes,
+    query: &HeadQuery,
+    count: usize,
+) -> Result<Look, Failure> {
+    let serving = lanes.serving(query);
+    let namespace = query.namespace.as_str();
+    let wanted = count as i64;
+    match &serving[..] {
+        [] => Ok(Look(None)),
+        [one] => {
+            let rows = connection.query(Sql::HeadsOne, &[&namespace, one, &wanted]).await?;
+            Ok(Look(Some(read(&rows)?)))
+        }
+        all if all.len() <= LANES_MAX => {
+            Ok(Look(Some(heads(connection, namespace, all, wanted, wanted + SLACK).await?.0)))
+        }
+        all => match lanes.best_known(&query.namespace, all, LANES_FIRST) {
+            Some(best) => Ok(Look(Some(heads(connection, namespace, &best, wanted, wanted + SLACK).await?.0))),
+            None => Ok(Look(None)),
+        },
+    }
+}
+
+/// Enough, or all there is.
+pub async fn settle(
+    connection: &Connection,
+    lanes: &Lanes,
+    query: &HeadQuery,
+    count: usize,
+    look: Look,
+) -> Result<Vec<Head>, Failure> {
+    if let Some(found) = look.0.filter(|found| found.len() >= count) {
+        return Ok(found);
+    }
+    refresh(connection, lanes).await?;
+    let namespace = query.namespace.as_str();
+    let serving = worth_a_look(connection, lanes, query).await?;
+    if serving.is_empty() {
+        return Ok(Vec::new());
+    }
+    let wanted = count as i64;
+    let mut limit = wanted + SLACK;
+    for _ in 0..ROUNDS_MAX {
+        let (found, seen) = heads(connection, namespace, &serving, wanted, limit).await?;
+        if found.len() >= count || found.len() as i64 == seen {
+            return Ok(found);
+        }
+        if seen == limit {
+            limit *= 4;
+            continue;
+        }
+        let ours: Vec<Uuid> = found.iter().map(|head| head.job.key.id.0).collect();
+        connection.query(Sql::WaitForHead, &[&namespace, &&serving[..], &ours]).await?;
+    }
+    Err(Failure::Conflict("the jobs to be claimed were always locked by others".into()))
+}
+
+async fn heads(
+    connection: &Connection,
+    namespace: &str,
+    lanes: &[Uuid],
+    wanted: i64,
+    limit: i64,
+) -> Result<(Vec<Head>, i64), Failure> {
+    let rows = connection.query(Sql::Heads, &[&namespace, &lanes, &wanted, &limit]).await?;
+    let seen = rows.first().map_or(Ok(0), |row| row.try_get(10))?;
+    // A single row without a job only carries the count.
+    let taken: Vec<Row> =
+        rows.into_iter().filter(|row| matches!(row.try_get::<_, Option<Uuid>>(1), Ok(Some(_)))).collect();
+    Ok((read(&taken)?, seen))
+}
+
+fn read(rows: &[Row]) -> Result<Vec<Head>, Failure> {
+    let mut names = Names::default();
+    rows.iter().map(|row| Ok(Head { job: names.job(row)?, payload: payload(row, 9)? })).collect()
+}
+
+/// Reads the lanes that appeared since they were last read.
+pub async fn refresh(connection: &Connection, lanes: &Lanes) -> Result<(), Failure> {
+    let since = lanes.horizon();
+    let horizon = send(connection.query(Sql::Horizon, &[]));
+    let added = send(async move { connection.query(Sql::ReadLanes, &[&since]).await });
+    let horizon: i64 = horizon.await?.first().map_or(Ok(0), |row| row.try_get(0))?;
+    let mut names = Names::default();
+    for row in added.await? {
+        let tags: Tags = from_str(row.try_get(2)?)?;
+        lanes.learn(&names.get(row.try_get(0)?)?, Lane(row.try_get::<_, Uuid>(1)?.as_u128()), &tags);
+    }
+    lanes.read_up_to(horizon);
+    Ok(())
+}
+
+/// All lanes of the offer, or of very many only those that have work now.
+async fn worth_a_look(connection: &Connection, lanes: &Lanes, query: &HeadQuery) -> Result<Arc<[Uuid]>, Failure> {
+    let serving = lanes.serving(query);
+    if serving.len() <= LANES_MAX {
+        return Ok(serving);
+    }
+    let rows = connection.query(Sql::BusyLanes, &[&query.namespace.as_str(), &BUSY_MAX]).await?;
+    let mut busy = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        busy.insert(row.try_get::<_, Uuid>(0)?, (row.try_get::<_, i32>(1)?, row.try_get::<_, i64>(2)?));
+    }
+    let complete = (rows.len() as i64) < BUSY_MAX;
+    let working: Arc<[Uuid]> = serving.iter().filter(|lane| busy.contains_key(lane)).copied().collect();
+    lanes.saw_busy(&query.namespace, busy);
+    Ok(if complete { working } else { serving })
+}

@@ -1,0 +1,236 @@
+//! From keys to rows: every kind of key is one statement, and all of them share a round trip.
+//!
+//! Locks are taken in one order as far as the keys are known: records, then jobs, both sorted; the fronts of lanes last, and
+//! those without waiting.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    heads,
+    lanes::Lanes,
+    pipe::{Sent, send},
+    rows::{Names, payload},
+    statements::Sql,
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+use tokio_postgres::Row;
+use uuid::Uuid;
+use windlass_core::{
+    Facet, Job, JobId, JobKey, Keys, Namespace, RecordKey, Rows, RunId, State, WorkerId, WorkerKey, select,
+};
+
+type Answer<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
+
+/// Loads within one transaction, and remembers what the writing half needs to know of the rows that were there.
+pub struct Loader<'a> {
+    pub connection: &'a Connection,
+    pub lanes: &'a Lanes,
+    pub facets: HashMap<RecordKey, Vec<Facet>>,
+}
+
+impl<'a> Loader<'a> {
+    pub async fn load(&mut self, keys: &Keys) -> Result<Rows, Failure> {
+        let connection = self.connection;
+        let locked = records(connection, Sql::LockRecords, keys.records.iter().filter(|(_, lock)| **lock));
+        let peeked = records(connection, Sql::PeekRecords, keys.records.iter().filter(|(_, lock)| !**lock));
+        let siblings = siblings(connection, keys);
+        let jobs = by_job(connection, Sql::LockJobs, &keys.jobs);
+        let done = by_job(connection, Sql::LockDone, &keys.jobs);
+        let payloads = by_job(connection, Sql::Payloads, &keys.payloads);
+        let related = Related::send(connection, keys);
+        let heads: Vec<_> = keys
+            .heads
+            .iter()
+            .map(|(query, &count)| send(heads::first_look(connection, self.lanes, query, count)))
+            .collect();
+
+        let mut rows = Rows::default();
+        let mut names = Names::default();
+        for row in answer(locked).await?.iter().chain(&answer(peeked).await?) {
+            let record = names.record(row)?;
+            if !record.facets.is_empty() {
+                self.facets.insert(record.key.clone(), record.facets.clone());
+            }
+            rows.records.push(record);
+        }
+        read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
+        let (jobs, done) = (answer(jobs).await?, answer(done).await?);
+        add_jobs(&mut names, &mut rows.jobs, jobs.iter().chain(&done))?;
+        for row in answer(payloads).await? {
+            rows.payloads.insert(names.key(&row)?, payload(&row, 2)?);
+        }
+        related.read(&mut names, &mut rows).await?;
+        self.load_related(keys, &mut names, &mut rows).await?;
+        for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
+            let looked = sent.await?;
+            let mut found = heads::settle(connection, self.lanes, query, count, looked).await?;
+            found.sort_by_key(|head| select::order(&head.job));
+            rows.heads.insert(query.clone(), found);
+        }
+        Ok(rows)
+    }
+
+    /// Job rows of everything that was named by what was just read.
+    async fn load_related(&self, keys: &Keys, names: &mut Names, rows: &mut Rows) -> Result<(), Failure> {
+        let lists = rows.children.values().chain(rows.held.values()).chain(rows.run_jobs.values());
+        let listed = lists.chain(rows.key_queue.values()).flatten();
+        let more: BTreeSet<JobKey> = listed.filter(|key| !keys.jobs.contains(key)).cloned().collect();
+        let jobs = by_job(self.connection, Sql::LockJobs, &more);
+        let done = by_job(self.connection, Sql::LockDone, &more);
+        let (jobs, done) = (answer(jobs).await?, answer(done).await?);
+        let before = rows.jobs.len();
+        add_jobs(names, &mut rows.jobs, jobs.iter().chain(&done))?;
+        // A key without a row was removed between the two reads; only retention does that, and only to finished jobs.
+        if rows.jobs.len() - before < more.len() {
+            let known: BTreeSet<&JobKey> = rows.jobs.iter().map(|job| &job.key).collect();
+            let lists = rows.held.values_mut().chain(rows.run_jobs.values_mut()).chain(rows.key_queue.values_mut());
+            lists.for_each(|list| list.retain(|key| known.contains(key)));
+        }
+        let current: HashMap<&JobKey, &Job> = rows.jobs.iter().map(|job| (&job.key, job)).collect();
+        let open = |key: &JobKey| current.get(key).is_some_and(|job| !job.state.is_final());
+        rows.run_jobs.values_mut().for_each(|list| list.retain(|key| open(key)));
+        let held = |key: &JobKey| current.get(key).is_some_and(|job| job.state.is_held());
+        rows.held.values_mut().for_each(|list| list.retain(|key| held(key)));
+        // The front of a key's queue must not be shorter than asked only because somebody just took a job from it.
+        let moved = |key: &JobKey| current.get(key).is_none_or(|job| job.state != State::Blocked);
+        if rows.key_queue.values().flatten().any(moved) {
+            return Err(Failure::Conflict("a job that waited for a concurrency key was changed meanwhile".into()));
+        }
+        Ok(())
+    }
+}
+
+pub async fn answer(sent: Answer<'_>) -> Result<Vec<Row>, Failure> {
+    match sent {
+        Some(sent) => sent.await,
+        None => Ok(Vec::new()),
+    }
+}
+
+fn add_jobs<'r>(names: &mut Names, jobs: &mut Vec<Job>, rows: impl Iterator<Item = &'r Row>) -> Result<(), Failure> {
+    for row in rows {
+        jobs.push(names.job(row)?);
+    }
+    Ok(())
+}
+
+fn by_job<'a>(connection: &'a Connection, sql: Sql, keys: &BTreeSet<JobKey>) -> Answer<'a> {
+    by_id(connection, sql, keys.iter().map(|key| (key.namespace.clone(), key.id.0)))
+}
+
+fn by_id<'a>(connection: &'a Connection, sql: Sql, keys: impl Iterator<Item = (Namespace, Uuid)>) -> Answer<'a> {
+    let (namespaces, ids): (Vec<Namespace>, Vec<Uuid>) = keys.unzip();
+    if ids.is_empty() {
+        return None;
+    }
+    Some(send(async move {
+        let namespaces: Vec<&str> = namespaces.iter().map(Namespace::as_str).collect();
+        connection.query(sql, &[&namespaces, &ids]).await
+    }))
+}
+
+fn records<'a, 'k>(
+    connection: &'a Connection,
+    sql: Sql,
+    keys: impl Iterator<Item = (&'k RecordKey, &'k bool)>,
+) -> Answer<'a> {
+    by_texts(connection, sql, keys.map(|(key, _)| (key.namespace.clone(), key.kind.clone(), key.key.clone())).collect())
+}
+
+fn siblings<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+    by_texts(connection, Sql::Siblings, keys.siblings.iter().cloned().collect())
+}
+
+fn by_texts<'a>(connection: &'a Connection, sql: Sql, keys: Vec<(Namespace, Arc<str>, Arc<str>)>) -> Answer<'a> {
+    if keys.is_empty() {
+        return None;
+    }
+    Some(send(async move {
+        let namespaces: Vec<&str> = keys.iter().map(|key| key.0.as_str()).collect();
+        let firsts: Vec<&str> = keys.iter().map(|key| &*key.1).collect();
+        let seconds: Vec<&str> = keys.iter().map(|key| &*key.2).collect();
+        connection.query(sql, &[&namespaces, &firsts, &seconds]).await
+    }))
+}
+
+fn read_siblings(names: &mut Names, rows: &mut Rows, found: Vec<Row>) -> Result<(), Failure> {
+    for row in found {
+        let namespace = names.get(row.try_get(0)?)?;
+        let text = |at: usize| row.try_get::<_, &str>(at).map(Arc::<str>::from);
+        let (kind, parent) = (text(1)?, text(2)?);
+        let key = RecordKey { namespace: namespace.clone(), kind: kind.clone(), key: text(3)? };
+        rows.siblings.entry((namespace, kind, parent)).or_default().push(key);
+    }
+    Ok(())
+}
+
+/// The lists of jobs that are found by something other than their id.
+struct Related<'a> {
+    children: Answer<'a>,
+    held: Answer<'a>,
+    run_jobs: Answer<'a>,
+    key_queue: Answer<'a>,
+}
+
+impl<'a> Related<'a> {
+    fn send(connection: &'a Connection, keys: &Keys) -> Self {
+        Self {
+            children: by_job(connection, Sql::Children, &keys.children),
+            held: held(connection, keys.held.iter().cloned().collect()),
+            run_jobs: by_id(connection, Sql::RunJobs, keys.run_jobs.iter().map(|(ns, run)| (ns.clone(), run.0))),
+            key_queue: key_queue(connection, keys),
+        }
+    }
+
+    async fn read(self, names: &mut Names, rows: &mut Rows) -> Result<(), Failure> {
+        for row in answer(self.children).await? {
+            let parent = names.key(&row)?;
+            let child = JobKey::new(&parent.namespace, JobId(row.try_get(2)?));
+            rows.children.entry(parent).or_default().push(child);
+        }
+        for row in answer(self.held).await? {
+            let namespace = names.get(row.try_get(0)?)?;
+            let job = JobKey::new(&namespace, JobId(row.try_get(2)?));
+            let worker = WorkerId::trusted(row.try_get(1)?);
+            rows.held.entry(WorkerKey { namespace, worker }).or_default().push(job);
+        }
+        for row in answer(self.run_jobs).await? {
+            let namespace = names.get(row.try_get(0)?)?;
+            let job = JobKey::new(&namespace, JobId(row.try_get(2)?));
+            rows.run_jobs.entry((namespace, RunId(row.try_get(1)?))).or_default().push(job);
+        }
+        for row in answer(self.key_queue).await? {
+            let namespace = names.get(row.try_get(0)?)?;
+            let job = JobKey::new(&namespace, JobId(row.try_get(2)?));
+            rows.key_queue.entry((namespace, row.try_get::<_, &str>(1)?.into())).or_default().push(job);
+        }
+        Ok(())
+    }
+}
+
+fn held(connection: &Connection, keys: Vec<WorkerKey>) -> Answer<'_> {
+    if keys.is_empty() {
+        return None;
+    }
+    Some(send(async move {
+        let namespaces: Vec<&str> = keys.iter().map(|key| key.namespace.as_str()).collect();
+        let workers: Vec<&str> = keys.iter().map(|key| key.worker.as_str()).collect();
+        connection.query(Sql::Held, &[&namespaces, &workers]).await
+    }))
+}
+
+fn key_queue<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+    if keys.key_queue.is_empty() {
+        return None;
+    }
+    let queues: Vec<((Namespace, Arc<str>), usize)> = keys.key_queue.iter().map(|(at, &n)| (at.clone(), n)).collect();
+    Some(send(async move {
+        let namespaces: Vec<&str> = queues.iter().map(|((namespace, _), _)| namespace.as_str()).collect();
+        let names: Vec<&str> = queues.iter().map(|((_, key), _)| &**key).collect();
+        let counts: Vec<i64> = queues.iter().map(|(_, count)| *count as i64).collect();
+        connection.query(Sql::KeyQueue, &[&namespaces, &names, &counts]).await
+    }))
+}

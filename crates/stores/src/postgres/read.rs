@@ -1,0 +1,272 @@
+//! Reads. They see what is committed, and never wait for writers.
+
+use super::{
+    Inner,
+    connection::Taken,
+    failure::Failure,
+    pipe::send,
+    rows::{Names, payload},
+    statements::{Sql, in_schema},
+};
+use std::future::Future;
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
+use uuid::Uuid;
+use windlass_core::{
+    Attempt, Facet, Job, JobId, JobKey, LogAppend, Payload, Record, RecordKey, State, Timestamp, commands::due::Due,
+};
+use windlass_engine::{
+    StoreError,
+    store::{DuePage, JobBody, JobQuery, RecordQuery},
+};
+
+/// Parameters of a statement that is put together from filters.
+#[derive(Default)]
+struct Filter {
+    params: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
+}
+
+impl Filter {
+    /// The placeholder for one more parameter.
+    fn with(&mut self, value: impl ToSql + Sync + Send + 'static, kind: Type) -> String {
+        self.params.push((Box::new(value), kind));
+        format!("${}", self.params.len())
+    }
+
+    async fn query(&self, reader: &Taken, text: &str) -> Result<Vec<Row>, Failure> {
+        let params: Vec<(&(dyn ToSql + Sync), Type)> =
+            self.params.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
+        Ok(reader.client().query_typed(text, &params).await?)
+    }
+}
+
+impl Inner {
+    /// Runs a read on a connection of its own. Single statements only: a caller may go away at any time.
+    pub async fn read<'a, T, F>(&'a self, read: impl FnOnce(std::sync::Arc<Taken>) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let reader = std::sync::Arc::new(self.readers.take().await?);
+        let result = read(reader.clone()).await;
+        if !matches!(result, Err(Failure::Lost(_))) {
+            if let Some(reader) = std::sync::Arc::into_inner(reader) {
+                reader.give_back();
+            }
+        }
+        result.map_err(Failure::into_store_error)
+    }
+
+    pub async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.read(async |reader| {
+            let rows = reader.query(Sql::ReadJob, &[&key.namespace.as_str(), &key.id.0]).await?;
+            rows.first().map(|row| Names::default().job(row)).transpose()
+        })
+        .await
+    }
+
+    pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
+        self.read(async |reader| {
+            let rows = self.list(&reader, query, query.limit, false).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| names.job(row)).collect()
+        })
+        .await
+    }
+
+    pub async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
+        self.read(async |reader| {
+            let rows = self.list(&reader, query, max, true).await?;
+            let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+            Ok(count as usize)
+        })
+        .await
+    }
+
+    /// Newest first, in each namespace by primary key or by the index of the filter; then merged.
+    async fn list(&self, reader: &Taken, query: &JobQuery, limit: usize, count: bool) -> Result<Vec<Row>, Failure> {
+        let namespaces = match &query.namespace {
+            Some(namespace) => vec![namespace.to_string()],
+            None => self.namespaces(reader).await?,
+        };
+        let mut filter = Filter::default();
+        let namespaces = filter.with(namespaces, Type::TEXT_ARRAY);
+        let limit = filter.with(limit as i64, Type::INT8);
+        let tables = [("jobs", false), ("jobs_done", true)];
+        let wanted = tables.iter().filter(|(_, finished)| may_hold(query, *finished));
+        let selects: Vec<String> =
+            wanted.map(|(table, finished)| select(query, table, *finished, &mut filter, &limit)).collect();
+        if selects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let union = selects.join(" UNION ALL ");
+        let what = if count { "count(*)" } else { "*" };
+        let order = "ORDER BY id DESC, namespace DESC";
+        let text = format!(
+            "SELECT {what} FROM (SELECT j.* FROM unnest({namespaces}) AS n (namespace) CROSS JOIN LATERAL ({union}) j \
+             {order} LIMIT {limit}) page",
+        );
+        let text = if count { text } else { format!("{text} {order}") };
+        filter.query(reader, &in_schema(&text, &self.target.schema)).await
+    }
+
+    pub async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
+        self.read(async |reader| {
+            let rows = reader.query(Sql::ReadBody, &[&key.namespace.as_str(), &key.id.0]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let attempts = row.try_get::<_, Vec<&str>>(2)?;
+            let attempts = attempts.into_iter().map(serde_json::from_str::<Attempt>).collect::<Result<_, _>>()?;
+            Ok(Some(JobBody {
+                payload: payload(row, 0)?,
+                result: row.try_get::<_, Option<&[u8]>>(1)?.map(Payload::from),
+                attempts,
+                children: row.try_get::<_, Vec<Uuid>>(3)?.into_iter().map(JobId).collect(),
+            }))
+        })
+        .await
+    }
+
+    pub async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let [namespace, kind, name] = [key.namespace.to_string(), key.kind.to_string(), key.key.to_string()]
+                .map(|text| filter.with(text, Type::TEXT));
+            let text = format!(
+                "SELECT r.namespace, r.kind, r.key, r.version, r.parent, r.value, r.facets, r.due \
+                 FROM windlass.records r WHERE r.namespace = {namespace} AND r.kind = {kind} AND r.key = {name}"
+            );
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| names.record(row)).next().transpose()
+        })
+        .await
+    }
+
+    pub async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let namespace = filter.with(query.namespace.to_string(), Type::TEXT);
+            let kind = filter.with(query.kind.to_string(), Type::TEXT);
+            let mut text = format!("r.namespace = {namespace} AND r.kind = {kind}");
+            if let Some(parent) = &query.parent {
+                text += &format!(" AND r.parent = {}", filter.with(parent.to_string(), Type::TEXT));
+            }
+            let mut from = "windlass.records r".to_owned();
+            if let Some(facet) = &query.facet {
+                from += " JOIN windlass.record_facets f USING (namespace, kind, key)";
+                text += &facet_is(&mut filter, facet);
+            }
+            if let Some(after) = &query.after {
+                text += &format!(" AND r.key > {}", filter.with(after.to_string(), Type::TEXT));
+            }
+            let limit = filter.with(query.limit as i64, Type::INT8);
+            let text = format!(
+                "SELECT r.namespace, r.kind, r.key, r.version, r.parent, r.value, r.facets, r.due \
+                 FROM {from} WHERE {text} ORDER BY r.key LIMIT {limit}"
+            );
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| names.record(row)).collect()
+        })
+        .await
+    }
+
+    pub async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
+        self.read(async |reader| {
+            let after = i64::try_from(after).unwrap_or(i64::MAX);
+            let bytes = i64::try_from(bytes_max).unwrap_or(i64::MAX).max(1);
+            let rows = reader.query(Sql::ReadLog, &[&key.namespace.as_str(), &key.id.0, &after, &bytes]).await?;
+            let append = |row: &Row| {
+                Ok(LogAppend {
+                    job: key.clone(),
+                    piece: row.try_get::<_, i64>(0)? as u64,
+                    attempt: row.try_get::<_, i32>(1)? as u32,
+                    at: Timestamp(row.try_get(2)?),
+                    data: payload(row, 3)?,
+                })
+            };
+            rows.iter().map(append).collect()
+        })
+        .await
+    }
+
+    pub async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
+        self.read(async |reader| {
+            let reader = &*reader;
+            // One more than asked for, because the next one tells when to look again.
+            let more = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
+            let clock = send(reader.client().query_typed(NOW, &[]));
+            let live = send(async move { reader.query(Sql::DueJobs, &[&more]).await });
+            let done = send(async move { reader.query(Sql::DueDone, &[&more]).await });
+            let records = send(async move { reader.query(Sql::DueRecords, &[&more]).await });
+            let now: i64 = clock.await?.first().map_or(Ok(0), |row| row.try_get(0))?;
+            let mut names = Names::default();
+            let mut all = Vec::new();
+            for row in live.await?.iter().chain(&done.await?) {
+                let key = JobKey { namespace: names.get(row.try_get(1)?)?, id: JobId(row.try_get(2)?) };
+                all.push((Timestamp(row.try_get(0)?), Due::Job(key)));
+            }
+            for row in records.await? {
+                let text = |at: usize| row.try_get::<_, &str>(at).map(std::sync::Arc::<str>::from);
+                let key = RecordKey { namespace: names.get(row.try_get(1)?)?, kind: text(2)?, key: text(3)? };
+                all.push((Timestamp(row.try_get(0)?), Due::Record(key)));
+            }
+            all.sort();
+            let now = self.now(Timestamp(now));
+            let due = all.iter().take_while(|(at, _)| *at <= now).take(limit).count();
+            let next = all.get(due).map(|(at, _)| *at);
+            Ok(DuePage { now, due: all.into_iter().take(due).map(|(_, due)| due).collect(), next })
+        })
+        .await
+    }
+}
+
+const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// Whether the table can hold what is asked for at all.
+fn may_hold(query: &JobQuery, finished: bool) -> bool {
+    let by_state = query.states.is_empty() || query.states.iter().any(|state| state.is_final() == finished);
+    by_state && !(finished && query.holder.is_some())
+}
+
+fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, limit: &str) -> String {
+    let lane = if finished { "NULL::uuid AS lane" } else { "j.lane" };
+    let mut from = format!("windlass.{table} j");
+    let mut text = "j.namespace = n.namespace".to_owned();
+    let states: Vec<String> = query
+        .states
+        .iter()
+        .filter(|state: &&State| state.is_final() == finished)
+        .map(|state| state.code().to_string())
+        .collect();
+    if !states.is_empty() {
+        // Written out and not bound, so that partial indexes can be chosen.
+        text += &format!(" AND j.state IN ({})", states.join(", "));
+    }
+    if let Some(facet) = &query.facet {
+        from += " JOIN windlass.job_facets f USING (namespace, id)";
+        text += &facet_is(filter, facet);
+    }
+    if let Some(run) = query.run {
+        text += &format!(" AND j.run = {}", filter.with(run.0, Type::UUID));
+    }
+    if let Some(worker) = &query.holder {
+        text += &format!(" AND j.worker = {}", filter.with(worker.to_string(), Type::TEXT));
+    }
+    if let Some((namespace, id)) = &query.before {
+        let id = filter.with(id.0, Type::UUID);
+        let namespace = filter.with(namespace.to_string(), Type::TEXT);
+        text += &format!(" AND j.id <= {id} AND (j.id < {id} OR j.namespace < {namespace})");
+    }
+    format!(
+        "(SELECT j.namespace, j.id, {lane}, j.priority, j.seq, j.state, j.due, j.spec, j.live \
+         FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"
+    )
+}
+
+fn facet_is(filter: &mut Filter, facet: &Facet) -> String {
+    let name = filter.with(facet.name.to_string(), Type::TEXT);
+    let value = filter.with(facet.value.to_string(), Type::TEXT);
+    format!(" AND f.name = {name} AND f.value = {value}")
+}

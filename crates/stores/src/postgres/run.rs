@@ -1,0 +1,271 @@
+//! One batch, one transaction: two round trips where nothing surprising happens.
+//!
+//! The first sends BEGIN with everything the commands are known to need; the last sends all writes with the COMMIT behind
+//! them. A batch that met somebody else's writes is decided again, and after two tries in halves, so that one contended
+//! command does not hold its neighbours up. A connection that is lost at the COMMIT leaves the outcome open; it is settled
+//! by a fence, never guessed.
+
+use super::{
+    Inner,
+    connection::Taken,
+    failure::Failure,
+    load::Loader,
+    pipe::{Sent, send},
+    statements::Sql,
+    write::{self, Writes},
+};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+use uuid::Uuid;
+use windlass_core::{Context, Decider, Decision, Limits, Step, Timestamp, decider::Item};
+use windlass_engine::{StoreError, store::Outcome};
+
+/// Tries of one command alone, before its caller is told to try again.
+const TRIES_MAX: u32 = 12;
+/// Tries before a batch is halved.
+const TRIES_WHOLE: u32 = 2;
+const NO_ANSWER: &str = "no answer within the time allowed";
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+enum Ended {
+    Committed(Outcome),
+    /// The COMMIT was sent, but nobody heard what became of it.
+    Unknown {
+        batch: Uuid,
+        outcome: Outcome,
+        why: String,
+    },
+}
+
+impl Inner {
+    /// Runs the commands, all in one transaction if that is possible.
+    pub async fn run_items(&self, items: &[Item], limits: Limits) -> Result<Outcome, StoreError> {
+        let deadline = Instant::now() + self.patience * 2;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let taken = self.writers.take().await?;
+            if taken.fresh {
+                self.lanes.doubt();
+            }
+            let failure = match self.attempt(taken, items, limits).await {
+                Ok(Ended::Committed(outcome)) => return Ok(self.after_commit(outcome)),
+                Ok(Ended::Unknown { batch, outcome, why }) => {
+                    tracing::warn!(%batch, why, "the connection was lost while committing");
+                    self.writers.forget_idle();
+                    if self.was_committed(batch).await? {
+                        return Ok(self.after_commit(outcome));
+                    }
+                    Failure::Lost(why)
+                }
+                Err(failure) => failure,
+            };
+            match failure {
+                Failure::Conflict(why) if tries > TRIES_WHOLE && items.len() > 1 => {
+                    tracing::debug!(why, count = items.len(), "halving a batch that keeps meeting other writes");
+                    return self.run_halves(items, limits).await;
+                }
+                Failure::Conflict(why) if tries >= TRIES_MAX => return Err(StoreError::Conflict(why)),
+                Failure::Conflict(_) => tokio::time::sleep(self.pause(tries)).await,
+                Failure::Lost(why) if Instant::now() >= deadline => return Err(StoreError::Unavailable(why)),
+                Failure::Lost(_) => {
+                    self.writers.forget_idle();
+                    tokio::time::sleep(self.pause(tries)).await;
+                }
+                Failure::Refused(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn run_halves(&self, items: &[Item], limits: Limits) -> Result<Outcome, StoreError> {
+        let (first, second) = items.split_at(items.len() / 2);
+        let first = Box::pin(self.run_items(first, limits)).await?;
+        let second = Box::pin(self.run_items(second, limits)).await.map_err(|error| {
+            // The first half is written, so nobody may be told that nothing is.
+            StoreError::Unavailable(format!("a part of the batch was written, the rest failed: {error}"))
+        })?;
+        Ok(join(first, second))
+    }
+
+    /// Grows with the tries, and differs between servers and batches.
+    fn pause(&self, tries: u32) -> Duration {
+        let spread = u64::from(Uuid::new_v4().as_bytes()[0]);
+        Duration::from_micros((u64::from(tries.min(8)) * 500) + spread * 8 * u64::from(tries.min(8)))
+    }
+
+    async fn attempt(&self, taken: Taken, items: &[Item], limits: Limits) -> Result<Ended, Failure> {
+        let result = self.transact(&taken, items, limits).await;
+        match &result {
+            Ok(Ended::Committed(_)) => taken.give_back(),
+            // The connection itself is sound; once it has rolled back it is as good as new.
+            Err(Failure::Conflict(_) | Failure::Refused(_)) => {
+                if taken.batch("ROLLBACK").await.is_ok() {
+                    taken.give_back();
+                }
+            }
+            Ok(Ended::Unknown { .. }) | Err(Failure::Lost(_)) => drop(taken),
+        }
+        result
+    }
+
+    async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits) -> Result<Ended, Failure> {
+        let mut loader = Loader { connection, lanes: &self.lanes, facets: HashMap::new() };
+        let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
+        let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
+        self.write(connection, decision, &loader, now).await
+    }
+
+    async fn decide(
+        &self,
+        loader: &mut Loader<'_>,
+        items: &[Item],
+        limits: Limits,
+    ) -> Result<(Decision, Timestamp), Failure> {
+        let connection = loader.connection;
+        // What the commands need is known before the time is, so that both can be asked for together.
+        let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
+        let begin = send(connection.batch(BEGIN));
+        let clock = send(connection.query(Sql::NowAndPlace, &[]));
+        let rows = send(loader.load(&keys));
+        begin.await?;
+        let clock = clock.await?;
+        let clock = clock.first().ok_or_else(|| Failure::corrupt("the database does not tell the time"))?;
+        let now = self.now(Timestamp(clock.try_get(0)?));
+        let mut decider = Decider::new(items, Context { now, first_seq: clock.try_get(1)?, limits });
+        decider.first_keys();
+        let mut rows = rows.await?;
+        loop {
+            match decider.step(rows) {
+                Step::Need(more) => rows = loader.load(&more).await?,
+                Step::Done(decision) => return Ok((decision, now)),
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        connection: &Taken,
+        mut decision: Decision,
+        loader: &Loader<'_>,
+        now: Timestamp,
+    ) -> Result<Ended, Failure> {
+        if decision.writes_nothing() {
+            connection.batch("ROLLBACK").await?;
+            return Ok(Ended::Committed(outcome(&mut decision, now, Duration::ZERO)));
+        }
+        let batch = Uuid::new_v4();
+        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &self.lanes)
+            .into_iter()
+            .map(|write| write.send(connection))
+            .collect();
+        sent.push(write::events(&decision, now.0, batch).send(connection));
+        let unsent = sent.iter().position(|sent| sent.failed_at_once());
+        if let Some(at) = unsent {
+            // Something never left, so the COMMIT must not either.
+            return Err(sent.swap_remove(at).await.err().unwrap_or_else(|| Failure::Lost("not sent".into())));
+        }
+        sent.push(send(async { connection.batch("COMMIT").await.map(|()| 0) }));
+        let begun = Instant::now();
+        let committed = tokio::time::timeout(self.attempt_max, all(sent)).await;
+        let outcome = outcome(&mut decision, now, begun.elapsed());
+        match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
+            Ok(commit_time) => Ok(Ended::Committed(Outcome { commit_time, ..outcome })),
+            Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, outcome, why }),
+            // The transaction has failed, and the COMMIT with it.
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The database's clock, so that servers with skewed clocks agree; held still while it is set back.
+    pub fn now(&self, database: Timestamp) -> Timestamp {
+        match &self.clock {
+            Some(clock) => clock.now(),
+            None => {
+                let latest = self.latest.fetch_max(database.0, std::sync::atomic::Ordering::AcqRel);
+                Timestamp(latest.max(database.0))
+            }
+        }
+    }
+
+    fn after_commit(&self, outcome: Outcome) -> Outcome {
+        if !outcome.wakes.is_empty() {
+            let lanes = outcome.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
+            self.lanes.confirmed(lanes);
+            self.lanes.saw_work(&outcome.wakes);
+            if let Some(bell) = &self.doorbell {
+                bell.ring(&outcome.wakes);
+            }
+        }
+        outcome
+    }
+
+    /// Settles what became of a batch. The fence waits for the batch if the server is still at it, and keeps it from
+    /// committing ever after if it has not; so the answer cannot change once it is given.
+    async fn was_committed(&self, batch: Uuid) -> Result<bool, StoreError> {
+        let deadline = Instant::now() + self.patience * 3;
+        loop {
+            let failure = match self.writers.take().await {
+                Ok(taken) => match self.settle(&taken, batch).await {
+                    Ok(committed) => {
+                        taken.give_back();
+                        return Ok(committed);
+                    }
+                    Err(failure) => failure.into_store_error(),
+                },
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let why = format!("the connection was lost while committing, and the outcome is not known: {failure}");
+                return Err(StoreError::Unavailable(why));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn settle(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+        let now = connection.query(Sql::NowAndPlace, &[]).await?;
+        let now: i64 = now.first().map_or(Ok(0), |row| row.try_get(0))?;
+        let now = self.now(Timestamp(now));
+        connection.execute(Sql::Fence, &[&now.0, &batch]).await?;
+        let found = connection.query(Sql::FindBatch, &[&batch]).await?;
+        let count: i32 = found.first().map_or(Ok(-1), |row| row.try_get(0))?;
+        Ok(count >= 0)
+    }
+}
+
+/// Waits for all answers; how long the last of them, the COMMIT's, took.
+async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<Duration, Failure> {
+    let mut before = Instant::now();
+    let mut last = before;
+    for statement in sent {
+        statement.await?;
+        (before, last) = (last, Instant::now());
+    }
+    Ok(last - before)
+}
+
+fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {
+    Outcome {
+        replies: std::mem::take(&mut decision.replies),
+        events: std::mem::take(&mut decision.events),
+        first_event: None,
+        wakes: std::mem::take(&mut decision.wakes),
+        logged: decision.logs.iter().map(|append| append.job.clone()).collect(),
+        next_due: decision.next_due,
+        now,
+        commit_time,
+    }
+}
+
+fn join(mut first: Outcome, second: Outcome) -> Outcome {
+    first.replies.extend(second.replies);
+    first.events.extend(second.events);
+    first.wakes.extend(second.wakes);
+    first.logged.extend(second.logged);
+    first.next_due = first.next_due.into_iter().chain(second.next_due).min();
+    first.now = first.now.max(second.now);
+    first.commit_time += second.commit_time;
+    first
+}

@@ -1,0 +1,5 @@
+-- Primary key of jobs_done. Runs after insert_jobs: an id that was submitted, finished and moved by others since this batch
+-- looked must not come to life a second time.
+SELECT windlass.expect(count(*), 0)
+FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
+JOIN windlass.jobs_done d USING (namespace, id)

@@ -1,0 +1,13 @@
+-- Primary key; the rows are locked. Moves finished jobs out of the hot table.
+WITH gone AS (
+    DELETE FROM windlass.jobs j
+    USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[])
+          AS k (namespace, id, seq, due, priority, state, live)
+    WHERE j.namespace = k.namespace AND j.id = k.id
+    RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live
+), done AS (
+    INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live)
+    SELECT * FROM gone
+    RETURNING 1
+)
+SELECT windlass.expect(count(*), cardinality($1)) FROM done

@@ -1,0 +1,37 @@
+-- jobs_claim, once for each lane: the lanes with the best fronts are found without locking, their first jobs are merged,
+-- and the first $3 that nobody else has locked are taken from the first $4. The count says how many there were to choose
+-- from. The $4 lanes with the best fronts are enough, since each of them holds at least one of the first $4 jobs.
+WITH fronts AS MATERIALIZED (
+    SELECT l.lane
+    FROM unnest($2::uuid[]) AS l (lane)
+    CROSS JOIN LATERAL (
+        SELECT j.priority, j.seq FROM windlass.jobs j
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2
+        ORDER BY j.priority, j.seq
+        LIMIT 1
+    ) f
+    ORDER BY f.priority, f.seq
+    LIMIT $4
+), heads AS MATERIALIZED (
+    SELECT h.id, h.priority, h.seq
+    FROM fronts l
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.seq FROM windlass.jobs j
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2
+        ORDER BY j.priority, j.seq
+        LIMIT $4
+    ) h
+    ORDER BY h.priority, h.seq
+    LIMIT $4
+), taken AS (
+    SELECT j.* FROM heads h
+    JOIN windlass.jobs j ON j.namespace = $1 AND j.id = h.id
+    WHERE j.state = 2
+    ORDER BY h.priority, h.seq
+    LIMIT $3
+    FOR UPDATE OF j SKIP LOCKED
+)
+SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, p.data, n.count
+FROM (SELECT count(*) FROM heads) n
+LEFT JOIN taken t ON true
+LEFT JOIN windlass.payloads p ON p.namespace = t.namespace AND p.id = t.id

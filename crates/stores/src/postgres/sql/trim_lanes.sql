@@ -1,0 +1,15 @@
+-- lanes is small beside jobs; jobs_claim says whether anything is queued. A job that waits elsewhere registers its lane
+-- again when it becomes pending.
+WITH gone AS (
+    DELETE FROM windlass.lanes l USING (
+        SELECT o.namespace, o.lane FROM windlass.lanes o
+        WHERE o.used_at < floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000
+          AND NOT EXISTS (SELECT FROM windlass.jobs j
+                          WHERE j.namespace = o.namespace AND j.lane = o.lane AND j.state = 2)
+        LIMIT $1
+    ) old
+    WHERE l.namespace = old.namespace AND l.lane = old.lane
+      AND l.used_at < floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000
+    RETURNING l.lane
+)
+SELECT lane FROM gone

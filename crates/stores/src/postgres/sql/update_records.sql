@@ -1,0 +1,10 @@
+-- Primary key. The version says whether the row is still the one that was read.
+WITH changed AS (
+    UPDATE windlass.records r
+    SET parent = k.parent, facets = k.facets, due = k.due, version = k.version, value = k.value
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
+                $9::bigint[]) AS k (namespace, kind, key, parent, facets, due, version, value, old_version)
+    WHERE r.namespace = k.namespace AND r.kind = k.kind AND r.key = k.key AND r.version = k.old_version
+    RETURNING 1
+)
+SELECT windlass.expect(count(*), cardinality($1)) FROM changed

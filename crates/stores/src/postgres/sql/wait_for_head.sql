@@ -1,0 +1,18 @@
+-- jobs_claim. Waits for whoever has locked the first of these lanes' jobs, because a claim may say "nothing there" only
+-- when that is certain. One row only: the fewer locks, the fewer ways to wait for each other.
+WITH heads AS MATERIALIZED (
+    SELECT h.id, h.priority, h.seq
+    FROM unnest($2::uuid[]) AS l (lane)
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.priority, j.seq FROM windlass.jobs j
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2 AND j.id <> ALL ($3::uuid[])
+        ORDER BY j.priority, j.seq
+        LIMIT 1
+    ) h
+    ORDER BY h.priority, h.seq
+    LIMIT 1
+)
+SELECT j.id FROM heads h
+JOIN windlass.jobs j ON j.namespace = $1 AND j.id = h.id
+WHERE j.state = 2
+FOR UPDATE OF j

@@ -1,0 +1,273 @@
+//! From a decision to statements: one for each table, all of them sent with the COMMIT behind them.
+//!
+//! Statements whose number of rows matters raise an error where it is wrong, and the COMMIT then finds a failed transaction
+//! and writes nothing. That is why nobody has to wait for the answers in between.
+
+use super::{
+    connection::Connection,
+    failure::Failure,
+    lanes::Lanes,
+    pipe::{Sent, send},
+    rows::uuid_of,
+    statements::Sql,
+};
+use std::collections::HashMap;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+use windlass_core::{Decision, Facet, Job, JobKey, Payload, Record, RecordChange, RecordKey};
+
+type Column = Box<dyn ToSql + Sync + Send>;
+
+/// One statement, with a column of values for each parameter.
+pub struct Write {
+    sql: Sql,
+    columns: Vec<Column>,
+}
+
+impl Write {
+    pub fn send<'a>(self, connection: &'a Connection) -> Sent<'a, Result<u64, Failure>> {
+        send(async move {
+            let params: Vec<&(dyn ToSql + Sync)> = self.columns.iter().map(|column| &**column as _).collect();
+            connection.execute(self.sql, &params).await
+        })
+    }
+}
+
+fn column<T, V>(items: &[T], value: impl Fn(&T) -> V) -> Column
+where
+    Vec<V>: ToSql + Sync + Send + 'static,
+{
+    Box::new(items.iter().map(value).collect::<Vec<V>>())
+}
+
+#[derive(Default)]
+pub struct Writes(Vec<Write>);
+
+impl Writes {
+    fn add<T>(&mut self, sql: Sql, items: &[T], columns: impl FnOnce(&[T]) -> Vec<Column>) {
+        if !items.is_empty() {
+            self.0.push(Write { sql, columns: columns(items) });
+        }
+    }
+
+    /// Everything but the events, which come last.
+    pub fn of(decision: &Decision, facets: &HashMap<RecordKey, Vec<Facet>>, lanes: &Lanes) -> Vec<Write> {
+        let mut writes = Writes::default();
+        writes.lanes(decision, lanes);
+        writes.records(&decision.records, facets);
+        writes.jobs(decision);
+        writes.parts(decision);
+        writes.0
+    }
+
+    fn lanes(&mut self, decision: &Decision, lanes: &Lanes) {
+        self.add(Sql::ConfirmLanes, &lanes.to_confirm(&decision.wakes), |wakes| {
+            vec![
+                column(wakes, |wake| wake.namespace.to_string()),
+                column(wakes, |wake| uuid_of(wake.lane)),
+                column(wakes, |wake| json(&wake.tags)),
+            ]
+        });
+    }
+
+    fn records(&mut self, changes: &[RecordChange], facets: &HashMap<RecordKey, Vec<Facet>>) {
+        let mut changes: Vec<&RecordChange> = changes.iter().collect();
+        changes.sort_by(|a, b| a.key.cmp(&b.key));
+        let (mut inserts, mut updates, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
+        for change in &changes {
+            match (&change.new, change.old_version) {
+                (Some(new), None) => inserts.push(new),
+                (Some(new), Some(old)) => updates.push((new, old as i64)),
+                (None, Some(old)) => deletes.push((&change.key, old as i64)),
+                (None, None) => {}
+            }
+        }
+        self.add(Sql::InsertRecords, &inserts, |records| record_columns(records, |record| record));
+        self.add(Sql::UpdateRecords, &updates, |records| {
+            let mut columns = record_columns(records, |(record, _)| record);
+            columns.push(column(records, |(_, old)| *old));
+            columns
+        });
+        self.add(Sql::DeleteRecords, &deletes, |keys| {
+            vec![
+                column(keys, |(key, _)| key.namespace.to_string()),
+                column(keys, |(key, _)| key.kind.to_string()),
+                column(keys, |(key, _)| key.key.to_string()),
+                column(keys, |(_, old)| *old),
+            ]
+        });
+        self.record_facets(&changes, facets);
+    }
+
+    /// Only what differs is touched: most records have no facets, and those that have keep them.
+    fn record_facets(&mut self, changes: &[&RecordChange], before: &HashMap<RecordKey, Vec<Facet>>) {
+        let (mut gone, mut new) = (Vec::new(), Vec::new());
+        for change in changes {
+            let old = before.get(&change.key).map_or(&[][..], |facets| facets);
+            let now = change.new.as_ref().map_or(&[][..], |record| &record.facets);
+            gone.extend(old.iter().filter(|facet| !now.contains(facet)).map(|facet| (&change.key, facet)));
+            new.extend(now.iter().filter(|facet| !old.contains(facet)).map(|facet| (&change.key, facet)));
+        }
+        self.add(Sql::DeleteRecordFacets, &gone, record_facet_columns);
+        self.add(Sql::InsertRecordFacets, &new, record_facet_columns);
+    }
+
+    fn jobs(&mut self, decision: &Decision) {
+        let mut changes: Vec<_> = decision.jobs.iter().collect();
+        changes.sort_by(|a, b| a.key().cmp(b.key()));
+        let (mut inserts, mut updates, mut touches) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut finishes, mut corrections, mut removals, mut gone) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for change in changes {
+            match (&change.old, &change.new) {
+                (None, Some(new)) => {
+                    inserts.push(new);
+                    // One that ends as it begins goes the same way as the others, so that its id is checked the same way.
+                    finishes.extend(new.state.is_final().then_some(new));
+                }
+                (Some(old), Some(new)) => match (old.state.is_final(), new.state.is_final()) {
+                    (false, false) if change.is_touch() => touches.push(new),
+                    (false, false) => updates.push(new),
+                    (false, true) => finishes.push(new),
+                    (true, _) => corrections.push(new),
+                },
+                (Some(old), None) => {
+                    removals.push(&old.key);
+                    gone.extend(old.spec.facets.iter().map(|facet| (&old.key, facet)));
+                }
+                (None, None) => {}
+            }
+        }
+        let facets = inserts.iter().flat_map(|job| job.spec.facets.iter().map(|facet| (&job.key, facet)));
+        let facets: Vec<(&JobKey, &Facet)> = facets.collect();
+        self.add(Sql::RemoveJobs, &removals, |keys| key_columns(keys, |key| key));
+        self.add(Sql::DeleteJobFacets, &gone, job_facet_columns);
+        self.add(Sql::InsertJobs, &inserts, |jobs| insert_columns(jobs));
+        self.add(Sql::CheckNotDone, &inserts, |jobs| key_columns(jobs, |job| &job.key));
+        self.add(Sql::InsertJobFacets, &facets, job_facet_columns);
+        self.add(Sql::UpdateJobs, &updates, |jobs| update_columns(jobs));
+        self.add(Sql::TouchJobs, &touches, |jobs| {
+            let mut columns = key_columns(jobs, |job| &job.key);
+            columns.push(column(jobs, |job| json(&job.live)));
+            columns
+        });
+        self.add(Sql::FinishJobs, &finishes, |jobs| final_columns(jobs));
+        self.add(Sql::UpdateDone, &corrections, |jobs| final_columns(jobs));
+    }
+
+    fn parts(&mut self, decision: &Decision) {
+        // Nothing is what a missing payload is read as.
+        let payloads: Vec<&(JobKey, Payload)> = decision.payloads.iter().filter(|(_, data)| !data.is_empty()).collect();
+        self.add(Sql::InsertPayloads, &payloads, |payloads| data_columns(payloads, |payload| payload));
+        self.add(Sql::InsertResults, &decision.results, |results| data_columns(results, |result| result));
+        self.add(Sql::InsertAttempts, &decision.attempts, |attempts| {
+            let mut columns = key_columns(attempts, |(key, _)| key);
+            columns.push(column(attempts, |(_, attempt)| attempt.number as i32));
+            columns.push(column(attempts, |(_, attempt)| json(attempt)));
+            columns
+        });
+        self.add(Sql::InsertEdges, &decision.edges, |edges| {
+            let mut columns = key_columns(edges, |(parent, _)| parent);
+            columns.push(column(edges, |(_, child)| child.id.0));
+            columns
+        });
+        self.add(Sql::InsertLogs, &decision.logs, |logs| {
+            let mut columns = key_columns(logs, |append| &append.job);
+            columns.push(column(logs, |append| append.piece as i64));
+            columns.push(column(logs, |append| append.attempt as i32));
+            columns.push(column(logs, |append| append.at.0));
+            columns.push(column(logs, |append| append.data.as_bytes().to_vec()));
+            columns
+        });
+    }
+}
+
+pub fn events(decision: &Decision, now: i64, batch: Uuid) -> Write {
+    let columns: Vec<Column> =
+        vec![Box::new(now), Box::new(decision.events.len() as i32), Box::new(batch), Box::new(json(&decision.events))];
+    Write { sql: Sql::InsertEvents, columns }
+}
+
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("rows hold plain data with string keys")
+}
+
+fn key_columns<T>(items: &[T], key: impl Fn(&T) -> &JobKey) -> Vec<Column> {
+    vec![column(items, |item| key(item).namespace.to_string()), column(items, |item| key(item).id.0)]
+}
+
+fn data_columns<T>(items: &[T], part: impl Fn(&T) -> &(JobKey, Payload)) -> Vec<Column> {
+    let mut columns = key_columns(items, |item| &part(item).0);
+    columns.push(column(items, |item| part(item).1.as_bytes().to_vec()));
+    columns
+}
+
+fn insert_columns(jobs: &[&Job]) -> Vec<Column> {
+    let mut columns = key_columns(jobs, |job| &job.key);
+    columns.push(column(jobs, |job| uuid_of(job.lane)));
+    columns.push(column(jobs, |job| job.run().map(|run| run.0)));
+    columns.push(column(jobs, |job| json(&*job.spec)));
+    columns.push(column(jobs, |job| job.seq));
+    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
+    columns.push(column(jobs, |job| job.priority));
+    // The hot table takes no finished job; this one is on its way through.
+    columns.push(column(jobs, |job| if job.state.is_final() { 0 } else { job.state.code() }));
+    columns.push(column(jobs, |job| job.holder().map(ToString::to_string)));
+    columns.push(column(jobs, |job| job.waits_for_key().map(ToString::to_string)));
+    columns.push(column(jobs, |job| json(&job.live)));
+    columns
+}
+
+fn update_columns(jobs: &[&Job]) -> Vec<Column> {
+    let mut columns = key_columns(jobs, |job| &job.key);
+    columns.push(column(jobs, |job| job.seq));
+    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
+    columns.push(column(jobs, |job| job.priority));
+    columns.push(column(jobs, |job| job.state.code()));
+    columns.push(column(jobs, |job| job.holder().map(ToString::to_string)));
+    columns.push(column(jobs, |job| job.waits_for_key().map(ToString::to_string)));
+    columns.push(column(jobs, |job| json(&job.live)));
+    columns
+}
+
+fn final_columns(jobs: &[&Job]) -> Vec<Column> {
+    let mut columns = key_columns(jobs, |job| &job.key);
+    columns.push(column(jobs, |job| job.seq));
+    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
+    columns.push(column(jobs, |job| job.priority));
+    columns.push(column(jobs, |job| job.state.code()));
+    columns.push(column(jobs, |job| json(&job.live)));
+    columns
+}
+
+fn record_columns<T>(items: &[T], record: impl Fn(&T) -> &Record) -> Vec<Column> {
+    let facets = |record: &Record| (!record.facets.is_empty()).then(|| json(&record.facets));
+    vec![
+        column(items, |item| record(item).key.namespace.to_string()),
+        column(items, |item| record(item).key.kind.to_string()),
+        column(items, |item| record(item).key.key.to_string()),
+        column(items, |item| record(item).parent.as_ref().map(ToString::to_string)),
+        column(items, |item| facets(record(item))),
+        column(items, |item| record(item).due.map(|due| due.0)),
+        column(items, |item| record(item).version as i64),
+        column(items, |item| record(item).value.to_string()),
+    ]
+}
+
+fn record_facet_columns(items: &[(&RecordKey, &Facet)]) -> Vec<Column> {
+    vec![
+        column(items, |(key, _)| key.namespace.to_string()),
+        column(items, |(key, _)| key.kind.to_string()),
+        column(items, |(_, facet)| facet.name.to_string()),
+        column(items, |(_, facet)| facet.value.to_string()),
+        column(items, |(key, _)| key.key.to_string()),
+    ]
+}
+
+fn job_facet_columns(items: &[(&JobKey, &Facet)]) -> Vec<Column> {
+    vec![
+        column(items, |(key, _)| key.namespace.to_string()),
+        column(items, |(_, facet)| facet.name.to_string()),
+        column(items, |(_, facet)| facet.value.to_string()),
+        column(items, |(key, _)| key.id.0),
+    ]
+}
