@@ -92,3 +92,22 @@ impl Desk {
         self.delete_record(&key_of::<T>(namespace, key))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::{Story, code, once, worker};
+    use crate::policy::WorkerPolicy;
+
+    #[test]
+    fn a_damaged_record_is_refused_to_those_who_need_it_and_to_nobody_else() {
+        let mut story = Story::new();
+        story.register("w", WorkerPolicy::default()).unwrap();
+        story.submit(once(1));
+        let record = story.tables.records.values_mut().next().unwrap();
+        record.value = "{".into();
+        let (needs, other) = (story.claim_command("w", 1), story.claim_command("x", 1));
+        let answers = story.batch(vec![needs.into(), other.into()]);
+        assert_eq!((code(&answers[0]), code(&answers[1])), ("damaged", "ok"));
+        assert_eq!(story.job(1).holder(), Some(&worker("x")));
+    }
+}

@@ -7,7 +7,7 @@ use crate::{
     desk::{Desk, Stop},
     event::What,
     is_default,
-    job::{Outcome, Reason},
+    job::{Job, Outcome, Reason},
     keys::WorkerKey,
     life,
     name::{Namespace, Tags, WorkerId},
@@ -166,13 +166,29 @@ fn lose_jobs(
     reason: Reason,
     only_bound: bool,
 ) -> Result<(), Stop> {
-    let holder = WorkerKey { namespace: namespace.clone(), worker: id.clone() };
-    let held = desk.held(&holder)?;
-    desk.for_all(held, |desk, job| {
-        if (only_bound && !job.lives_with_worker()) || life::expire(desk, &job)?.is_some() {
+    for_each_held(desk, namespace, id, |desk, job| {
+        if only_bound && !job.lives_with_worker() {
             return Ok(());
         }
         let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
         life::attempt_failed(desk, job, Outcome::new(reason, message), true).map(drop)
+    })
+}
+
+/// Hands over the jobs the worker holds, one by one, but for those whose lease had run out before.
+pub(crate) fn for_each_held(
+    desk: &mut Desk,
+    namespace: &Namespace,
+    id: &WorkerId,
+    mut each: impl FnMut(&mut Desk, Job) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let held = desk.held(&WorkerKey { namespace: namespace.clone(), worker: id.clone() })?;
+    desk.for_all(held, |desk, job| {
+        // Looked at again, because the end of one may have been the end of the next: it may have cancelled their run.
+        let Some(job) = desk.job(&job.key)?.filter(|job| job.holder() == Some(id)) else { return Ok(()) };
+        match life::expire(desk, &job)? {
+            Some(_) => Ok(()),
+            None => each(desk, job),
+        }
     })
 }

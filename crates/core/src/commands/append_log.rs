@@ -55,7 +55,23 @@ fn fitting(data: &[u8], room: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::fitting;
+    use super::*;
+    use crate::commands::testing::{Story, code, ns, once};
+
+    #[test]
+    fn what_exceeds_the_cap_is_counted_and_dropped() {
+        let mut story = Story::new();
+        (story.tables.limits.log_bytes_max, story.tables.limits.log_piece_bytes_max) = (10, 8);
+        let lease = story.submit_and_claim(once(1));
+        let append = |text: &str| AppendLog { holder: Holder::lease(&ns(), lease), data: text.into() };
+        for (text, dropped_bytes) in [("123456", 0), ("123é", 2), ("x", 2), ("", 2), ("yy", 4)] {
+            assert_eq!(story.run(append(text)), Ok(Reply::Logged { dropped_bytes, cancelled: false }), "{text}");
+        }
+        assert_eq!(code(&story.run(append("123456789"))), "too-large");
+        let kept: Vec<(u64, usize)> =
+            story.tables.logs.iter().map(|append| (append.piece, append.data.len())).collect();
+        assert_eq!(kept, [(1, 6), (2, 3), (3, 1)]);
+    }
 
     #[test]
     fn characters_are_kept_whole() {

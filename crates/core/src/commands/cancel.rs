@@ -52,3 +52,50 @@ impl Cancel {
         Ok(Ok(Reply::Job(Box::new(job))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        commands::testing::{Story, code, keyed, tries},
+        job::Reason,
+    };
+
+    #[test]
+    fn a_drained_job_ends_with_its_report_or_its_lease_and_keeps_its_place_till_then() {
+        for how in ["complete", "fail", "lapse", "unregister"] {
+            let mut story = Story::new();
+            let mut job = keyed(1, 1);
+            job.policy = tries(1, 5).policy;
+            job.policy.cancel = CancelPolicy::Drain;
+            let lease = story.submit_and_claim(job);
+            story.submit(keyed(2, 1));
+            story.cancel(1).unwrap();
+            assert!(matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })));
+            assert_eq!(story.states(2), ["claimed", "blocked"], "its place is not free yet");
+            match how {
+                "complete" => drop(story.complete(lease).unwrap()),
+                "fail" => drop(story.fail(lease).unwrap()),
+                "lapse" => {
+                    story.wait(30_000);
+                    story.sweep();
+                }
+                _ => drop(story.unregister("w", crate::policy::Unregister::Requeue).unwrap()),
+            }
+            assert_eq!(story.states(2), ["cancelled", "pending"], "{how}");
+            assert_eq!(story.reason(1), Some(Reason::Cancelled));
+            assert!(story.tables.results.is_empty(), "{how}");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_had_run_out_is_over_before_it_is_cancelled() {
+        for (attempts, answer, state) in [(1, "final", State::Failed), (2, "ok", State::Cancelled)] {
+            let mut story = Story::new();
+            story.submit_and_claim(tries(1, attempts));
+            story.wait(30_000);
+            assert_eq!((code(&story.cancel(1)), story.state(1)), (answer, state));
+        }
+        assert_eq!(code(&Story::new().cancel(1)), "not-found");
+    }
+}

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!((story.state(1), story.state(2)), (State::Failed, State::Blocked), "who waited, still waits");
         assert_eq!(story.typed::<Taken>(&record_key(None, "u")).unwrap().job, copy, "the key goes along");
         let lease = story.claim("w");
-        assert_eq!((lease.job, story.tables.job(&ns(), copy).unwrap().spec.retry_of), (copy, Some(id(1))));
+        assert_eq!((lease.job, story.tables.jobs[&crate::JobKey::new(&ns(), copy)].spec.retry_of), (copy, Some(id(1))));
         story.complete(lease).unwrap();
         assert_eq!(story.state(2), State::Pending);
         assert!(story.typed::<Taken>(&record_key(None, "u")).is_none());

@@ -125,3 +125,100 @@ fn job_of(schedule: &Schedule, id: JobId) -> NewJob {
         ..NewJob::new(id)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        commands::testing::{Story, code, ns},
+        schedule::Template,
+        time::Millis,
+    };
+
+    fn every(seconds: i64, next_at: i64) -> Schedule {
+        Schedule {
+            name: "s".into(),
+            next_at: Timestamp(next_at),
+            rule: Rule::Every(Millis::from_secs(seconds)),
+            template: Template { payload: "{}".into(), ..Template::default() },
+            fired: 0,
+        }
+    }
+
+    fn put(schedule: Schedule) -> PutSchedule {
+        PutSchedule { namespace: ns(), schedule }
+    }
+
+    #[test]
+    fn missed_firings_are_made_up_by_one() {
+        let mut story = Story::new();
+        story.run(put(every(10, 1_005_000))).unwrap();
+        for (wait, jobs, next) in
+            [(4_999, 0, 1_005_000), (1, 1, 1_015_000), (35_000, 2, 1_045_000), (4_999, 2, 1_045_000)]
+        {
+            story.wait(wait);
+            story.sweep();
+            assert_eq!(story.tables.jobs.len(), jobs);
+            assert_eq!(story.typed::<Schedule>("s").unwrap().next_at, Timestamp(next));
+        }
+    }
+
+    #[test]
+    fn a_schedule_that_was_moved_fires_at_its_new_time_only() {
+        let mut story = Story::new();
+        story.run(put(every(10, 1_005_000))).unwrap();
+        story.run(put(every(10, 1_008_000))).unwrap();
+        story.wait(5_000);
+        story.sweep();
+        assert!(story.tables.jobs.is_empty());
+        story.wait(3_000);
+        story.sweep();
+        assert_eq!(story.tables.jobs.len(), 1);
+    }
+
+    #[test]
+    fn what_could_not_be_submitted_cannot_be_scheduled() {
+        let table = [
+            (Schedule { name: "".into(), ..every(10, 0) }, "invalid"),
+            (Schedule { name: "x".repeat(250).into(), ..every(10, 0) }, "too-large"),
+            (Schedule { next_at: Timestamp(i64::MIN), ..every(10, 0) }, "invalid"),
+            (every(0, 0), "invalid"),
+            (
+                Schedule {
+                    template: Template { extra: Some("x".repeat(70_000).into()), ..Template::default() },
+                    ..every(10, 0)
+                },
+                "too-large",
+            ),
+        ];
+        for (schedule, expected) in table {
+            assert_eq!(code(&Story::new().run(put(schedule.clone()))), expected, "{}", schedule.name);
+        }
+    }
+
+    #[test]
+    fn a_calendar_is_fired_once_per_time_by_whoever_is_first() {
+        let mut story = Story::new();
+        story.run(put(Schedule { rule: Rule::Calendar("0 3 * * *".into()), ..every(1, 1_005_000) })).unwrap();
+        story.wait(10_000);
+        story.sweep();
+        assert!(story.tables.jobs.is_empty(), "the sweep knows no calendars");
+        let fire = |expected, next| Fire {
+            namespace: ns(),
+            name: "s".into(),
+            expected_at: Timestamp(expected),
+            next_at: Timestamp(next),
+        };
+        let answers = story.batch(vec![
+            fire(1_005_000, 1_099_000).into(),
+            fire(1_005_000, 1_099_000).into(),
+            fire(1_099_000, 1_099_000).into(),
+        ]);
+        assert_eq!(answers.iter().map(code).collect::<Vec<_>>(), ["ok", "invalid", "invalid"]);
+        assert_eq!(story.tables.jobs.len(), 1);
+        let delete = || DeleteSchedule { namespace: ns(), name: "s".into() };
+        story.run(delete()).unwrap();
+        assert_eq!(code(&story.run(delete())), "not-found");
+        assert_eq!(code(&story.run(fire(1, 2))), "not-found");
+    }
+}

@@ -161,3 +161,66 @@ impl UseToken {
         Ok(Ok(Reply::Principal(Box::new(principal))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::testing::{Story, code, ns};
+
+    fn create() -> CreatePrincipal {
+        CreatePrincipal { namespace: ns(), name: "ann".into(), role: Role::Editor, namespaces: vec![] }
+    }
+
+    fn hash(digit: &str) -> Arc<str> {
+        digit.repeat(64).into()
+    }
+
+    fn issue(digit: &str) -> IssueToken {
+        IssueToken {
+            namespace: ns(),
+            principal: "ann".into(),
+            hash: hash(digit),
+            shown: "wl_1".into(),
+            expires_at: None,
+        }
+    }
+
+    fn used(digit: &str) -> UseToken {
+        UseToken { namespace: ns(), hash: hash(digit) }
+    }
+
+    #[test]
+    fn a_token_stands_for_its_principal_until_it_is_revoked_expires_or_the_principal_goes() {
+        let mut story = Story::new();
+        assert_eq!(code(&story.run(issue("a"))), "not-found");
+        story.run(create()).unwrap();
+        assert_eq!(code(&story.run(create())), "exists");
+        let expires_at = Some(story.now + Millis(100));
+        for command in [issue("a"), issue("b"), issue("c"), IssueToken { expires_at, ..issue("d") }] {
+            story.run(command).unwrap();
+        }
+        assert_eq!(code(&story.run(issue("a"))), "exists");
+        assert_eq!(code(&story.run(issue("G"))), "invalid");
+        assert!(["a", "b", "c", "d"].iter().all(|digit| code(&story.run(used(digit))) == "ok"));
+        story.run(RevokeToken { namespace: ns(), hash: hash("a") }).unwrap();
+        assert_eq!(code(&story.run(RevokeToken { namespace: ns(), hash: hash("a") })), "not-found");
+        story.wait(100);
+        assert_eq!((code(&story.run(used("a"))), code(&story.run(used("d")))), ("not-found", "not-found"));
+        let disable = DisablePrincipal { namespace: ns(), name: "ann".into() };
+        story.run(disable).unwrap();
+        assert_eq!((code(&story.run(used("b"))), code(&story.run(issue("e")))), ("not-found", "forbidden"));
+        assert!(story.typed::<Token>(&hash("c")).is_none());
+    }
+
+    #[test]
+    fn use_is_noted_at_most_once_a_minute() {
+        let mut story = Story::new();
+        story.run(create()).unwrap();
+        story.run(issue("a")).unwrap();
+        for (wait, noted) in [(0, 1_000_000), (59_999, 1_000_000), (1, 1_060_000)] {
+            story.wait(wait);
+            story.run(used("a")).unwrap();
+            assert_eq!(story.typed::<Token>(&hash("a")).unwrap().last_used, Some(Timestamp(noted)));
+        }
+    }
+}

@@ -40,3 +40,27 @@ pub(crate) fn release(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
     desk.put_job(job.clone());
     Ok(job)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        commands::testing::{Story, id, once, tries},
+        job::Reason,
+    };
+
+    #[test]
+    fn a_released_job_keeps_its_place_and_its_budget() {
+        let mut story = Story::new();
+        story.submit(tries(1, 1));
+        story.submit(once(2));
+        for attempt in 1..=5 {
+            let lease = story.claim("w");
+            assert_eq!((lease.job, story.job(1).live.attempt), (id(1), attempt));
+            story.release(lease).unwrap();
+        }
+        assert_eq!(story.job(1).live.spent, 0);
+        let kept = story.tables.attempts.values().next().unwrap();
+        assert!(kept.len() == 5 && kept.iter().all(|attempt| attempt.outcome.reason == Reason::Released));
+        assert_eq!(story.tables.wakes.len(), 7, "each time somebody may want it");
+    }
+}

@@ -6,9 +6,8 @@ mod tables;
 use super::{
     Command,
     cancel::Cancel,
-    claim::{Claim, Offer, Unknown},
+    claim::Claim,
     complete::Complete,
-    due::Due,
     fail::Fail,
     holder::{Address, Holder},
     release::Release,
@@ -213,7 +212,7 @@ impl Story {
     }
 
     pub fn job(&self, number: u128) -> &Job {
-        self.tables.job(&ns(), id(number)).expect("there is such a job")
+        self.tables.jobs.get(&JobKey::new(&ns(), id(number))).expect("there is such a job")
     }
 
     pub fn state(&self, number: u128) -> State {
@@ -242,10 +241,6 @@ impl Story {
     pub fn events(&self, job: Option<u128>) -> Vec<&'static str> {
         let about = |what: &crate::event::What| job.is_none() || what.job() == job.map(id);
         self.tables.events.iter().map(|event| &event.what).filter(|what| about(what)).map(|what| what.name()).collect()
-    }
-
-    pub fn remove(&mut self, number: u128) {
-        assert!(self.tables.jobs.remove(&JobKey::new(&ns(), id(number))).is_some());
     }
 }
 
@@ -278,14 +273,4 @@ pub(crate) fn code(answer: &Answer) -> &'static str {
 
 pub(crate) fn by(address: Address) -> Holder {
     Holder { namespace: ns(), address, principal: None }
-}
-
-#[allow(dead_code)]
-pub(crate) fn due(key: JobKey) -> Due {
-    Due::Job(key)
-}
-
-#[allow(dead_code)]
-pub(crate) fn offered(claim: Claim, list: &[&str]) -> Claim {
-    Claim { offer: Offer::Tags(tags(list)), unknown: Unknown::Create(WorkerPolicy::default()), ..claim }
 }

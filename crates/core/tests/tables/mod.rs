@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_core::{
-    Attempt, Command, Context, Decision, Event, Head, Job, JobId, JobKey, Keys, Limits, LogAppend, Namespace, Payload,
-    Record, RecordKey, Refusal, Reply, Rows, RunId, State, Timestamp, Wake,
+    Attempt, Command, Context, Decision, Event, Head, Job, JobKey, Keys, Limits, LogAppend, Namespace, Payload, Record,
+    RecordKey, Refusal, Reply, Rows, RunId, State, Timestamp, Wake,
     commands::due::Due,
     decider::{Item, drive},
     select,
@@ -81,7 +81,8 @@ impl Tables {
         }
         for at in &keys.run_jobs {
             let of_run = self.by_run.get(at).into_iter().flatten();
-            let open: Vec<&JobKey> = of_run.filter(|key| !self.jobs[*key].state.is_final()).collect();
+            let open: Vec<&JobKey> =
+                of_run.filter(|key| self.jobs.get(key).is_some_and(|job| !job.state.is_final())).collect();
             wanted.extend(open.iter().copied());
             rows.run_jobs.insert(at.clone(), owned(open));
         }
@@ -209,10 +210,6 @@ impl Tables {
 
     pub fn record(&self, namespace: &Namespace, kind: &str, key: &str) -> Option<&Record> {
         self.records.get(&RecordKey { namespace: namespace.clone(), kind: kind.into(), key: key.into() })
-    }
-
-    pub fn job(&self, namespace: &Namespace, id: JobId) -> Option<&Job> {
-        self.jobs.get(&JobKey::new(namespace, id))
     }
 }
 

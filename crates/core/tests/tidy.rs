@@ -1,0 +1,194 @@
+//! What the compiler cannot hold us to: who may use whom, who reads the clock, and how long a file may grow.
+//!
+//! Reads sources and manifests as text, whichever crates there are, so that a new crate is held to it from its first day.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Crates of ours that a crate may be built on. A crate that is not listed may use any, but for the outermost.
+const LAYERS: [(&str, &[&str]); 9] = [
+    ("core", &[]),
+    ("api", &[]),
+    ("plan", &["core"]),
+    ("engine", &["core"]),
+    ("stores", &["core", "engine"]),
+    ("server", &["core", "engine", "api", "plan"]),
+    ("sdk", &["api"]),
+    ("worker", &["api", "sdk"]),
+    ("e2e", &["api", "sdk"]),
+];
+
+/// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.
+const FOREIGN: [(&str, &[&str]); 3] = [
+    ("core", &["serde", "serde_json", "sha2", "thiserror", "uuid"]),
+    ("engine", &["async-trait", "rand", "rand_chacha", "serde", "serde_json", "thiserror", "tokio", "tracing", "uuid"]),
+    (
+        "stores",
+        &[
+            "async-trait",
+            "rusqlite",
+            "serde",
+            "serde_json",
+            "tempfile",
+            "thiserror",
+            "tokio",
+            "tokio-postgres",
+            "tracing",
+            "uuid",
+        ],
+    ),
+];
+
+/// Time that is only measured, and waits that end: everything that decides by time asks the store's clock.
+const MAY_MEASURE: [&str; 6] = ["engine", "stores", "server", "sdk", "worker", "cli"];
+
+const LINES_MAX: usize = 600;
+
+fn crates() -> Vec<(String, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies among the others");
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.filter(|path| path.join("Cargo.toml").is_file());
+    let mut found: Vec<_> = found.map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), path)).collect();
+    found.sort();
+    assert!(found.iter().any(|(name, _)| name == "core"), "{found:?}");
+    found
+}
+
+/// All files below `folder` that end so, but for this one, which has to name what it forbids.
+fn files(folder: &Path, ending: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && !["target", "node_modules"].contains(&&*name) && !name.starts_with('.') {
+                open.push(path);
+            } else if name.ends_with(ending) && name != "tidy.rs" {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// The code of a file as it is shipped: no comments, and nothing behind the tests at its end.
+fn shipped(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// Names under the headings of a manifest that `wanted` picks.
+fn dependencies(manifest: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let (mut heading, mut names) = ("", Vec::new());
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            heading = line.trim_matches(['[', ']']);
+            // `[dependencies.name]` names its dependency in the heading.
+            if let Some((section, name)) = heading.split_once("dependencies.") {
+                names.extend(wanted(&format!("{section}dependencies")).then(|| name.to_string()));
+            }
+        } else if wanted(heading) && line.contains('=') && !line.starts_with('#') {
+            names.push(line.split(['.', '=', ' ']).next().unwrap_or_default().to_string());
+        }
+    }
+    names
+}
+
+fn list<'a>(of: &'a [(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
+    of.iter().find(|(listed, _)| *listed == name).map(|(_, list)| *list)
+}
+
+#[test]
+fn crates_use_only_what_lies_below_them() {
+    for (name, path) in crates() {
+        let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap();
+        for used in dependencies(&manifest, |heading| heading == "dependencies") {
+            match used.strip_prefix("windlass-") {
+                Some(ours) => {
+                    let allowed = list(&LAYERS, &name).is_none_or(|allowed| allowed.contains(&ours));
+                    assert!(allowed, "{name} may not be built on {used}");
+                }
+                None => {
+                    let allowed = list(&FOREIGN, &name).is_none_or(|allowed| allowed.contains(&&*used));
+                    assert!(allowed, "{name} may not use {used}; say in tidy.rs why it has to");
+                }
+            }
+        }
+        let any = dependencies(&manifest, |heading| heading.ends_with("dependencies"));
+        assert!(!any.contains(&"windlass-cli".to_string()), "{name} uses the outermost crate");
+    }
+}
+
+#[test]
+fn only_the_clock_reads_the_clock() {
+    for (name, path) in crates() {
+        for (file, text) in files(&path, ".rs") {
+            let inside = file.strip_prefix(&path).unwrap();
+            let clock = name == "engine" && inside == Path::new("src/clock.rs");
+            assert!(clock || !text.contains("SystemTime::now"), "{} reads the clock", file.display());
+            let measures = MAY_MEASURE.contains(&&*name) || !inside.starts_with("src");
+            assert!(measures || !shipped(&text).contains("Instant::now"), "{} measures time", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_rules_do_nothing_but_decide() {
+    let forbidden =
+        ["async ", ".await", "std::fs", "std::net", "std::thread", "std::process", "std::env", "println!", "rand::"];
+    for (file, text) in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), ".rs") {
+        for word in forbidden {
+            assert!(!shipped(&text).contains(word), "{} holds {word:?}", file.display());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_unsafe_or_left_undone() {
+    for (name, path) in crates() {
+        let roots = ["src/lib.rs", "src/main.rs"].map(|root| path.join(root));
+        for root in roots.iter().filter(|root| root.is_file()) {
+            let text = fs::read_to_string(root).unwrap();
+            assert!(text.contains("#![forbid(unsafe_code)]"), "{} of {name} does not forbid it", root.display());
+        }
+        for (file, text) in files(&path, ".rs") {
+            for word in ["todo!(", "unimplemented!(", "dbg!("] {
+                assert!(!text.contains(word), "{} holds {word:?}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_grows_past_what_one_reads_in_a_sitting() {
+    for (_, path) in crates() {
+        for (file, text) in files(&path, ".rs") {
+            let lines = text.lines().count();
+            assert!(lines <= LINES_MAX, "{} has {lines} lines; split it", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_statement_says_what_it_is_for() {
+    for (_, path) in crates() {
+        for (file, text) in files(&path, ".sql") {
+            let comment = text.starts_with("-- ") || text.starts_with("/*");
+            assert!(comment, "{} opens without a comment", file.display());
+        }
+    }
+}
+
+#[test]
+fn the_checks_see_what_they_look_for() {
+    let manifest =
+        "[dependencies]\na.workspace = true\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[dependencies.d]\nx = 1\n";
+    assert_eq!(dependencies(manifest, |heading| heading == "dependencies"), ["a", "b", "d"]);
+    assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
+    let code = "let a; // Instant::now\nlet b;\n\n#[cfg(test)]\nmod tests { println!() }\n";
+    assert!(!shipped(code).contains("Instant") && !shipped(code).contains("println!") && shipped(code).contains("b;"));
+}
