@@ -19,7 +19,7 @@ use crate::{
     time::Timestamp,
     unique,
 };
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Debug)]
 pub struct Submit {
@@ -215,12 +215,17 @@ pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop>
     let namespace = job.key.namespace.clone();
     let keys: Vec<JobKey> = job.spec.parents.iter().map(|&id| JobKey::new(&namespace, id)).collect();
     desk.want_jobs(&keys)?;
-    let mut fate = Fate::Wait;
+    // Two of them may have become the same one.
+    let mut parents = BTreeMap::new();
     for key in &keys {
-        let mut parent = desk.job(key)?.ok_or_else(|| Refusal::not_found("parent job", key.id))?;
+        let parent = latest(desk, key)?;
+        parents.insert(parent.key.id, parent);
+    }
+    let mut fate = Fate::Wait;
+    for mut parent in parents.into_values() {
         if !parent.state.is_final() {
             job.live.waiting += 1;
-            desk.put_edge(key, &job.key);
+            desk.put_edge(&parent.key, &job.key);
             if !parent.live.dependents {
                 parent.live.dependents = true;
                 desk.put_job(parent);
@@ -234,6 +239,18 @@ pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop>
         }
     }
     Ok(fate)
+}
+
+/// The job, or the last of those it was retried as: whoever waits for it waits for that one.
+fn latest(desk: &mut Desk, key: &JobKey) -> Result<Job, Stop> {
+    let mut job = desk.job(key)?.ok_or_else(|| Refusal::not_found("parent job", key.id))?;
+    while let Some(retry) = job.live.retry_job {
+        match desk.job(&JobKey::new(&key.namespace, retry))? {
+            Some(next) => job = next,
+            None => break,
+        }
+    }
+    Ok(job)
 }
 
 /// Lets a new job in: to wait, or to its end if a parent decided that already.

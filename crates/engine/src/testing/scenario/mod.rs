@@ -31,7 +31,48 @@ macro_rules! scenarios {
     };
 }
 
-scenarios!["late_worker", "renewal", "replay", "cancel_drain", "diamond_run",];
+scenarios![
+    "addressing",
+    "bad_input",
+    "cancel_drain",
+    "cancel_pending",
+    "cancel_revoke",
+    "cancel_run",
+    "concurrency_keys",
+    "definitions",
+    "delays",
+    "dependencies_cancel_run",
+    "dependencies_run_anyway",
+    "dependencies_skip",
+    "diamond_run",
+    "grace_after_restart",
+    "hard_deadline",
+    "late_worker",
+    "lease_with_worker",
+    "logs_and_caps",
+    "pending_deadline",
+    "poison",
+    "principals",
+    "priorities_and_order",
+    "records_and_all",
+    "release",
+    "renewal",
+    "replay",
+    "request_ids",
+    "retention",
+    "retry_backoff",
+    "retry_new_job",
+    "retry_same",
+    "run_with_cycle",
+    "schedules",
+    "start_required",
+    "tags_and_namespaces",
+    "unique_keys",
+    "unregister_fail",
+    "unregister_offline",
+    "unregister_requeue",
+    "worker_cascade",
+];
 
 /// Plays one text on a fresh store. The error names the file, the line and what differed.
 pub async fn play(fresh: impl Into<Fresh>, name: &str, text: &str) -> Told<()> {

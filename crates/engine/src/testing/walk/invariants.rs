@@ -2,10 +2,10 @@
 
 use super::ledger::Ledger;
 use serde_json::from_str;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use windlass_core::{
-    Job, JobId, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind,
-    run::Run, unique::Taken, worker::Worker,
+    Job, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind, run::Run,
+    unique::Taken, worker::Worker,
 };
 
 /// Keys that always come with the same limit, so that waiting for one means that it is full.
@@ -66,17 +66,19 @@ impl<'a> Rows<'a> {
     }
 
     fn waits_for_parents(&self, job: &Job) -> Result<(), String> {
-        let open = job.spec.parents.iter().filter(|id| self.is_open(&job.key.namespace, **id)).count();
+        let parents = job.spec.parents.iter().map(|id| self.latest(JobKey::new(&job.key.namespace, *id)));
+        let parents: HashSet<JobKey> = parents.collect();
+        let is_open = |key: &&JobKey| self.jobs.get(key).is_some_and(|parent| !parent.state.is_final());
+        let open = parents.iter().filter(is_open).count();
         if open == job.live.waiting as usize { Ok(()) } else { Err(format!("{open} of its parents are open")) }
     }
 
-    /// A job that was retried as a new one is open as long as that one is.
-    fn is_open(&self, namespace: &Namespace, id: JobId) -> bool {
-        let key = JobKey::new(namespace, id);
-        match self.ledger.retries.get(&key) {
-            Some(&retry) => self.is_open(namespace, retry),
-            None => self.jobs.get(&key).is_some_and(|job| !job.state.is_final()),
+    /// The job, or the last of those it was retried as.
+    fn latest(&self, mut key: JobKey) -> JobKey {
+        while let Some(&retry) = self.ledger.retries.get(&key) {
+            key.id = retry;
         }
+        key
     }
 
     fn waits_for_key(&self, job: &Job) -> Result<(), String> {
