@@ -40,10 +40,6 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    /// Jobs are made on one thread and freed on another all the time, which the system's allocator takes locks for.
-    #[global_allocator]
-    static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
     use clap::CommandFactory;
 
     #[test]
