@@ -144,7 +144,9 @@ fn siblings<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
     by_texts(connection, Sql::Siblings, keys.siblings.iter().cloned().collect())
 }
 
-fn by_texts<'a>(connection: &'a Connection, sql: Sql, keys: Vec<(Namespace, Arc<str>, Arc<str>)>) -> Answer<'a> {
+fn by_texts<'a>(connection: &'a Connection, sql: Sql, mut keys: Vec<(Namespace, Arc<str>, Arc<str>)>) -> Answer<'a> {
+    // PostgreSQL cannot even look for a text with a NUL in it, so it cannot hold one either.
+    keys.retain(|key| !key.1.contains('\0') && !key.2.contains('\0'));
     if keys.is_empty() {
         return None;
     }

@@ -1,0 +1,56 @@
+//! Three stores that cannot disagree: the same stories and the same random walks on memory, embedded and PostgreSQL, every
+//! reply and the whole state compared.
+
+use std::sync::Arc;
+use windlass_engine::{
+    clock::Simulated,
+    memory::Memory,
+    testing::{Fresh, START, conformance, walk},
+};
+use windlass_stores::{
+    embedded::{self, Embedded},
+    postgres::{self, Postgres},
+    testing::Cluster,
+};
+
+fn clock() -> Arc<Simulated> {
+    Arc::new(Simulated::at(START))
+}
+
+async fn memory() -> Fresh {
+    let clock = clock();
+    Fresh { store: Arc::new(Memory::new(clock.clone())), clock, keep: None }
+}
+
+async fn on_disk() -> Fresh {
+    let (clock, folder) = (clock(), tempfile::tempdir().expect("a folder"));
+    let store = Embedded::open(folder.path(), embedded::Options::new(clock.clone())).expect("opens");
+    Fresh { store: Arc::new(store), clock, keep: Some(Box::new(folder)) }
+}
+
+async fn in_postgres() -> Fresh {
+    let clock = clock();
+    let url = Cluster::shared().fresh_database();
+    let options = postgres::Options { clock: Some(clock.clone()), notify: false, ..postgres::Options::new(url) };
+    let store = Postgres::connect(options).await.expect("connects");
+    Fresh { store: Arc::new(store), clock, keep: None }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_embedded_store_tells_every_story() {
+    conformance::scenarios(on_disk).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgres_tells_every_story() {
+    conformance::scenarios(in_postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_stores_walk_in_step() {
+    let (seed, transitions) = walk::asked(7, 6_000);
+    let stores = vec![("memory", memory().await), ("embedded", on_disk().await), ("postgres", in_postgres().await)];
+    let tally = walk::run(stores, seed, transitions).await.unwrap_or_else(|why| panic!("{why}"));
+    println!("{} transitions in {} batches, no difference", tally.transitions, tally.batches);
+    assert!(tally.transitions >= transitions);
+}
