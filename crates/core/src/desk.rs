@@ -412,6 +412,11 @@ impl Desk {
         self.set_job(job.key.clone(), Some(job));
     }
 
+    /// For what cannot be done now: nothing but the due time changes, and it may be too late.
+    pub(crate) fn put_off_job(&mut self, job: Job, due: Timestamp) {
+        self.set_job(job.key.clone(), Some(Job { due: Some(due), ..job }));
+    }
+
     pub(crate) fn remove_job(&mut self, key: &JobKey) {
         self.set_job(key.clone(), None);
     }
