@@ -104,7 +104,7 @@ struct Queue {
 
 enum Undo {
     JobFirst(JobKey),
-    JobAgain(JobKey, Option<Job>),
+    JobAgain(JobKey, Box<Option<Job>>),
     RecordFirst(RecordKey, Option<Record>),
     RecordAgain(RecordKey, Option<Record>),
     Child(JobKey),
@@ -430,7 +430,7 @@ impl Desk {
             self.changed_jobs.push(key.clone());
             self.undo.push(Undo::JobFirst(key));
         } else {
-            self.undo.push(Undo::JobAgain(key, before));
+            self.undo.push(Undo::JobAgain(key, Box::new(before)));
         }
         self.fresh.insert(slot);
     }
@@ -509,7 +509,7 @@ impl Desk {
         while let Some(step) = self.undo.pop() {
             match step {
                 Undo::JobFirst(key) => self.restore_job(key, None),
-                Undo::JobAgain(key, before) => self.restore_job(key, Some(before)),
+                Undo::JobAgain(key, before) => self.restore_job(key, Some(*before)),
                 Undo::RecordFirst(key, before) => {
                     let slot = self.records.get_mut(&key).expect("undo follows a write");
                     (slot.current, slot.original) = (before, None);

@@ -107,10 +107,11 @@ pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, worker: &Worker) ->
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);
     let stale = desk.now() - worker.last_seen >= Millis(threshold.0 / 10);
     let news = stale || worker.away || worker.declared != Liveness::Online;
-    if worker.policy.alive_by == AliveBy::AnyCall && news {
-        if let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())? {
-            seen(desk, namespace, &mut worker)?;
-        }
+    if worker.policy.alive_by == AliveBy::AnyCall
+        && news
+        && let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())?
+    {
+        seen(desk, namespace, &mut worker)?;
     }
     Ok(())
 }
