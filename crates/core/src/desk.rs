@@ -104,7 +104,7 @@ struct Queue {
 
 enum Undo {
     JobFirst(JobKey),
-    JobAgain(JobKey, Option<Job>),
+    JobAgain(JobKey, Box<Option<Job>>),
     RecordFirst(RecordKey, Option<Record>),
     RecordAgain(RecordKey, Option<Record>),
     Child(JobKey),
@@ -412,6 +412,11 @@ impl Desk {
         self.set_job(job.key.clone(), Some(job));
     }
 
+    /// For what cannot be done now: nothing but the due time changes, and it may be too late.
+    pub(crate) fn put_off_job(&mut self, job: Job, due: Timestamp) {
+        self.set_job(job.key.clone(), Some(Job { due: Some(due), ..job }));
+    }
+
     pub(crate) fn remove_job(&mut self, key: &JobKey) {
         self.set_job(key.clone(), None);
     }
@@ -425,7 +430,7 @@ impl Desk {
             self.changed_jobs.push(key.clone());
             self.undo.push(Undo::JobFirst(key));
         } else {
-            self.undo.push(Undo::JobAgain(key, before));
+            self.undo.push(Undo::JobAgain(key, Box::new(before)));
         }
         self.fresh.insert(slot);
     }
@@ -504,7 +509,7 @@ impl Desk {
         while let Some(step) = self.undo.pop() {
             match step {
                 Undo::JobFirst(key) => self.restore_job(key, None),
-                Undo::JobAgain(key, before) => self.restore_job(key, Some(before)),
+                Undo::JobAgain(key, before) => self.restore_job(key, Some(*before)),
                 Undo::RecordFirst(key, before) => {
                     let slot = self.records.get_mut(&key).expect("undo follows a write");
                     (slot.current, slot.original) = (before, None);

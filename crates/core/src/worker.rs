@@ -107,10 +107,11 @@ pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, worker: &Worker) ->
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);
     let stale = desk.now() - worker.last_seen >= Millis(threshold.0 / 10);
     let news = stale || worker.away || worker.declared != Liveness::Online;
-    if worker.policy.alive_by == AliveBy::AnyCall && news {
-        if let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())? {
-            seen(desk, namespace, &mut worker)?;
-        }
+    if worker.policy.alive_by == AliveBy::AnyCall
+        && news
+        && let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())?
+    {
+        seen(desk, namespace, &mut worker)?;
     }
     Ok(())
 }
@@ -166,11 +167,8 @@ fn lose_jobs(
     reason: Reason,
     only_bound: bool,
 ) -> Result<(), Stop> {
-    for_each_held(desk, namespace, id, |desk, job| {
-        if only_bound && !job.lives_with_worker() {
-            return Ok(());
-        }
-        let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
+    let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
+    for_each_held(desk, namespace, id, only_bound, |desk, job| {
         life::attempt_failed(desk, job, Outcome::new(reason, message), true).map(drop)
     })
 }
@@ -180,12 +178,14 @@ pub(crate) fn for_each_held(
     desk: &mut Desk,
     namespace: &Namespace,
     id: &WorkerId,
+    only_bound: bool,
     mut each: impl FnMut(&mut Desk, Job) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let held = desk.held(&WorkerKey { namespace: namespace.clone(), worker: id.clone() })?;
     desk.for_all(held, |desk, job| {
         // Looked at again, because the end of one may have been the end of the next: it may have cancelled their run.
-        let Some(job) = desk.job(&job.key)?.filter(|job| job.holder() == Some(id)) else { return Ok(()) };
+        let meant = |job: &Job| job.holder() == Some(id) && (!only_bound || job.lives_with_worker());
+        let Some(job) = desk.job(&job.key)?.filter(meant) else { return Ok(()) };
         match life::expire(desk, &job)? {
             Some(_) => Ok(()),
             None => each(desk, job),

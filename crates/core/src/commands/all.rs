@@ -18,7 +18,8 @@ impl All {
         check_size("commands", self.commands.len(), desk.limits().nodes_max)?;
         let mut replies = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
-            if matches!(command, Command::All(_) | Command::Claim(_)) {
+            // A sweep takes back what it could not do, which must not be what others did.
+            if matches!(command, Command::All(_) | Command::Claim(_) | Command::Due(_)) {
                 return Err(Refusal::invalid("commands", format!("{} cannot be part of it", command.name())).into());
             }
             replies.push(command.decide(desk)??);

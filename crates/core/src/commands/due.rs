@@ -12,8 +12,12 @@ use crate::{
     record::{Kind, Record},
     reply::Reply,
     schedule::Schedule,
+    time::Millis,
     worker::{self, Worker},
 };
+
+/// When to look again at what could not be done.
+const PUT_OFF: Millis = Millis::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Due {
@@ -29,7 +33,38 @@ impl Due {
         }
     }
 
+    /// What cannot be done (a record it needs is damaged) is put off and told: were it still due, the sweep would come
+    /// back to it at once and for ever.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        match self.act(desk) {
+            Ok(()) => Ok(Ok(Reply::Done)),
+            Err(Stop::Refused(refusal)) => {
+                desk.roll_back();
+                self.put_off(desk)?;
+                Ok(Err(refusal))
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn put_off(&self, desk: &mut Desk) -> Result<(), Stop> {
+        let later = desk.now() + PUT_OFF;
+        match self {
+            Due::Job(key) => {
+                if let Some(job) = desk.job(key)? {
+                    desk.put_off_job(job, later);
+                }
+            }
+            Due::Record(key) => {
+                if let Some(record) = desk.record(key, true)? {
+                    desk.put_record(Record { due: Some(later), version: record.version + 1, ..record });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn act(&self, desk: &mut Desk) -> Result<(), Stop> {
         match self {
             Due::Job(key) => {
                 let job = desk.job(key)?;
@@ -44,7 +79,7 @@ impl Due {
                 }
             }
         }
-        Ok(Ok(Reply::Done))
+        Ok(())
     }
 }
 
@@ -79,5 +114,66 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
         Schedule::KIND => fire::fire_due(desk, namespace, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        commands::testing::{Story, code, keyed, once},
+        job::State,
+        policy::WorkerPolicy,
+    };
+
+    #[test]
+    fn a_final_job_is_kept_for_its_time_and_then_removed() {
+        for (own, kept) in [(None, 604_800_000), (Some(Millis(50)), 50)] {
+            let mut story = Story::new();
+            let mut job = once(1);
+            job.policy.retention = own;
+            let lease = story.submit_and_claim(job);
+            story.complete(lease).unwrap();
+            story.wait(kept - 1);
+            story.sweep();
+            assert_eq!(story.state(1), State::Completed);
+            story.wait(1);
+            story.sweep();
+            assert!(story.tables.jobs.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_no_longer_due_is_left_alone() {
+        let mut story = Story::new();
+        let lease = story.submit_and_claim(once(1));
+        story.wait(20_000);
+        story.renew(lease).unwrap();
+        story.wait(10_000);
+        let due = story.tables.due(story.now);
+        assert_eq!(due.len(), 1, "the index is behind");
+        story.sweep();
+        assert_eq!((story.state(1), story.job(1).due), (State::Claimed, Some(story.now + Millis(20_000))));
+        story.run(due[0].clone()).unwrap();
+        assert_eq!(story.state(1), State::Claimed);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_put_off_and_holds_nobody_else_up() {
+        let mut story = Story::new();
+        story.register("v", WorkerPolicy::default()).unwrap();
+        story.submit_and_claim(keyed(1, 1));
+        for record in story.tables.records.values_mut().filter(|record| &*record.key.key != "w") {
+            record.value = "{".into();
+        }
+        story.wait(90_000);
+        let due = story.tables.due(story.now);
+        assert_eq!(due.len(), 3, "the job, and two workers");
+        let commands = due.into_iter().map(Into::into).collect();
+        let answers = story.tables.run(story.now, commands);
+        let damaged = answers.iter().filter(|answer| code(answer) == "damaged").count();
+        assert_eq!((damaged, story.state(1)), (2, State::Claimed), "nothing is half done");
+        assert!(story.tables.due(story.now).is_empty(), "or the sweep would never rest");
+        assert_eq!(story.tables.due(story.now + PUT_OFF).len(), 2);
     }
 }

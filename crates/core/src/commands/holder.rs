@@ -211,7 +211,7 @@ mod tests {
     /// The table at the top of `job.rs`, event by event: the answer, and the state after it.
     #[test]
     fn every_event_in_every_state() {
-        let table: &[(&str, [(&str, &str, &str); 8])] = &[
+        let table: &[(&str, Events)] = &[
             ("blocked (parents)", waiting("blocked", "not-held")),
             ("blocked (key)", waiting("blocked", "not-held")),
             ("scheduled", waiting("scheduled", "lease-lost")),

@@ -152,11 +152,11 @@ impl UseToken {
         let principal =
             desk.peek::<Principal>(&self.namespace, &token.principal)?.filter(|principal| !principal.disabled);
         let principal = principal.ok_or_else(unknown)?;
-        if token.last_used.is_none_or(|at| desk.now() - at >= LAST_USED_EVERY) {
-            if let Some(mut token) = desk.get::<Token>(&self.namespace, &self.hash)? {
-                token.last_used = Some(desk.now());
-                desk.put(&self.namespace, &self.hash, &token)?;
-            }
+        if token.last_used.is_none_or(|at| desk.now() - at >= LAST_USED_EVERY)
+            && let Some(mut token) = desk.get::<Token>(&self.namespace, &self.hash)?
+        {
+            token.last_used = Some(desk.now());
+            desk.put(&self.namespace, &self.hash, &token)?;
         }
         Ok(Ok(Reply::Principal(Box::new(principal))))
     }

@@ -166,12 +166,12 @@ impl Submit {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         self.job.check(&desk.limits())?;
         let (namespace, new) = (&self.namespace, &self.job);
-        if let Some(unique) = &new.unique {
-            if let Some(existing) = unique::take(desk, namespace, new.owner.as_deref(), unique, new.id)? {
-                // A job outlives its key; only one that was retried as another may be gone, and it had failed.
-                let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
-                return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
-            }
+        if let Some(unique) = &new.unique
+            && let Some(existing) = unique::take(desk, namespace, new.owner.as_deref(), unique, new.id)?
+        {
+            // A job outlives its key; only one that was retried as another may be gone, and it had failed.
+            let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
+            return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
         }
         check_new(desk, namespace, new)?;
         let mut job = new.make(desk, namespace, None);
@@ -207,7 +207,7 @@ pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) ->
 pub(crate) enum Fate {
     Wait,
     /// A parent has ended badly before.
-    End(State, Job),
+    End(State, Box<Job>),
 }
 
 /// Ties the job to its parents and counts those it has to wait for.
@@ -233,8 +233,8 @@ pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop>
         } else if parent.state != State::Completed {
             fate = match job.spec.policy.parents {
                 ParentPolicy::RunAnyway => continue,
-                ParentPolicy::Skip => Fate::End(State::Skipped, parent),
-                ParentPolicy::CancelRun => Fate::End(State::Cancelled, parent),
+                ParentPolicy::Skip => Fate::End(State::Skipped, Box::new(parent)),
+                ParentPolicy::CancelRun => Fate::End(State::Cancelled, Box::new(parent)),
             };
         }
     }

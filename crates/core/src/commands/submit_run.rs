@@ -228,11 +228,14 @@ mod tests {
         story.typed(&RunId::from_u128(1).to_string()).expect("there is a run")
     }
 
+    type Names<'a> = &'a [&'a str];
+    type Case<'a> = (Names<'a>, Names<'a>, Names<'a>, &'a str, RunState);
+
     /// Which nodes fail or run anyway, and how everything ends.
     #[test]
     fn a_graph_runs_to_its_end() {
         let diamond = ["a", "b: a", "c: a", "d: b c"];
-        let table: &[(&[&str], &[&str], &[&str], &str, RunState)] = &[
+        let table: &[Case] = &[
             (&diamond, &[], &[], "completed completed completed completed", RunState::Completed),
             (&diamond, &["a"], &[], "failed skipped skipped skipped", RunState::Failed),
             (&diamond, &["b"], &[], "completed failed completed skipped", RunState::Failed),

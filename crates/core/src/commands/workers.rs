@@ -140,7 +140,7 @@ impl UnregisterWorker {
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
                 let release = |desk: &mut Desk, job| release::release(desk, job).map(drop);
-                worker::for_each_held(desk, &self.namespace, &self.worker, release)?;
+                worker::for_each_held(desk, &self.namespace, &self.worker, false, release)?;
                 worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
             }
             Unregister::Fail => worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
