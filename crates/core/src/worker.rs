@@ -145,7 +145,8 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
     let gone = worker.declared == Liveness::Offline
         && worker.policy.delete_after.is_some_and(|after| now - worker.last_seen >= after);
     if gone {
-        return delete(desk, namespace, &worker.id, Reason::WorkerLost);
+        // A lease with a time of its own was granted until then, and is not taken away because its worker is quiet.
+        return remove(desk, namespace, &worker.id);
     }
     // Also where nothing happened: this moves the due time on.
     desk.put(namespace, id, &worker)
@@ -154,6 +155,10 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
 /// Removes the worker; jobs it still holds are lost.
 pub(crate) fn delete(desk: &mut Desk, namespace: &Namespace, id: &WorkerId, reason: Reason) -> Result<(), Stop> {
     lose_jobs(desk, namespace, id, reason, false)?;
+    remove(desk, namespace, id)
+}
+
+fn remove(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
     desk.remove::<Worker>(namespace, id.as_str())?;
     desk.tell(namespace, What::WorkerDeleted { worker: id.clone() });
     Ok(())

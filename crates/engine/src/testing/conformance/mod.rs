@@ -1,5 +1,36 @@
-//! All that a store must pass.
-use super::{Fresh, scenario};
+//! All that a store must pass. Each part takes a fresh store and panics with what is wrong, so that a store's tests can
+//! call them one by one, or all of them with [`run_all`].
+
+mod build;
+pub mod claims;
+pub mod due;
+pub mod events;
+pub mod graphs;
+pub mod listing;
+pub mod logs;
+pub mod records;
+
+use super::{Fresh, faults, scenario};
+
+pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
+    scenarios(&fresh).await;
+    listing::pages(fresh().await).await;
+    listing::filters(fresh().await).await;
+    listing::bodies(fresh().await).await;
+    logs::pages(fresh().await).await;
+    records::order_and_pages(fresh().await).await;
+    records::filters(fresh().await).await;
+    events::numbers(fresh().await).await;
+    events::trimmed(fresh().await).await;
+    due::longest_first(fresh().await).await;
+    due::follows_the_rows(fresh().await).await;
+    claims::in_order(fresh().await).await;
+    claims::lanes_come_and_go(fresh().await).await;
+    claims::side_by_side(fresh().await).await;
+    graphs::wide(fresh().await).await;
+    graphs::deep(fresh().await).await;
+    faults::nth_call_fails(&fresh).await;
+}
 
 /// Every scenario on a fresh store each. All failures are told together.
 pub async fn scenarios(fresh: impl AsyncFn() -> Fresh) {

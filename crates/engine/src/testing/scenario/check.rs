@@ -125,9 +125,8 @@ impl Look<'_> {
             _ => name.to_string(),
         };
         let key = record_key(namespace, &at)?;
-        let records = super::super::snapshot::records_of(&*self.stage.bench.store, namespace, &key.kind).await;
-        let records = records.map_err(|error| error.to_string())?;
-        let Some(record) = records.into_iter().find(|record| record.key == key) else { return Ok(None) };
+        let record = self.stage.bench.store.record(&key).await.map_err(|error| error.to_string())?;
+        let Some(record) = record else { return Ok(None) };
         Facts::of_record(kind, record, now).map(Some)
     }
 

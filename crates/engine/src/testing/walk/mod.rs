@@ -3,11 +3,13 @@
 //!
 //! `WINDLASS_SEED` repeats a walk that failed, `WINDLASS_TRANSITIONS` makes it longer.
 
-mod dice;
+pub(crate) mod dice;
 mod draw;
 mod invariants;
 mod ledger;
 mod world;
+
+pub(crate) use dice::Dice;
 
 use super::{
     START, Told,

@@ -1,0 +1,60 @@
+//! Large graphs: what ends at their root reaches every leaf, in one step or by the next sweep.
+
+use super::{
+    super::{Bench, Fresh},
+    build::{accept, claim, default, job, leases, tags, tick},
+};
+use crate::store::JobQuery;
+use windlass_core::{
+    RunId, State,
+    commands::{
+        fail::Fail,
+        holder::Holder,
+        submit_run::{RunNode, SubmitRun},
+    },
+};
+
+async fn run(bench: &mut Bench, nodes: Vec<RunNode>) {
+    let id = RunId::from_u128(1);
+    let run = SubmitRun { namespace: default(), id, owner: None, definition: None, nodes, extra: None };
+    accept(bench, vec![run.into()]).await;
+}
+
+fn node(number: u64, needs: Option<u64>) -> RunNode {
+    let needs = needs.iter().map(|need| format!("n{need}").into()).collect();
+    RunNode { name: format!("n{number}").into(), needs, job: job(number) }
+}
+
+async fn fail_root(bench: &mut Bench) {
+    let leased = leases(bench, claim("w1", tags(&[]), 1, 10)).await.remove(0);
+    let holder = Holder::lease(&default(), leased.lease);
+    accept(bench, vec![Fail { holder, message: "no".into(), retryable: false }.into()]).await;
+    tick(bench).await;
+}
+
+async fn count(bench: &Bench, state: State) -> usize {
+    let query = JobQuery { namespace: Some(default()), states: vec![state], ..JobQuery::default() };
+    bench.store.count(&query, 100_000).await.expect("the store answers")
+}
+
+/// More than one step ends at once: a root, 3 branches, 2,000 leaves on each, and one more on the last leaf.
+pub async fn wide(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let mut nodes = vec![node(0, None), node(1, Some(0)), node(2, Some(0)), node(3, Some(0))];
+    nodes.extend((4..6_004).map(|number| node(number, Some(1 + number % 3))));
+    nodes.push(node(6_004, Some(6_003)));
+    run(&mut bench, nodes).await;
+    fail_root(&mut bench).await;
+    assert_eq!(count(&bench, State::Skipped).await, 6_004);
+    assert_eq!(count(&bench, State::Failed).await, 1);
+    let told = bench.events().await.unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(told.iter().filter(|(_, event)| event.what.ends_job()).count(), 6_005, "each ends once");
+}
+
+/// A chain: each link waits for the one before.
+pub async fn deep(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    run(&mut bench, (0..500).map(|number| node(number, number.checked_sub(1))).collect()).await;
+    fail_root(&mut bench).await;
+    assert_eq!(count(&bench, State::Skipped).await, 499);
+}

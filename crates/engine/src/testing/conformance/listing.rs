@@ -1,0 +1,192 @@
+//! Jobs, as they are listed and read.
+
+use super::{
+    super::{Bench, Fresh, snapshot},
+    build::{accept, claim, complete, default, id, job, key, leases, ns, submit, tags, tick},
+};
+use crate::store::{JobQuery, Store};
+use windlass_core::{
+    Command, Facet, Job, JobId, JobKey, Millis, Payload, RunId, State, WorkerId,
+    commands::{
+        fail::Fail,
+        holder::Holder,
+        release::Release,
+        submit::{NewJob, Submit},
+        submit_run::{RunNode, SubmitRun},
+    },
+};
+
+async fn all(store: &dyn Store, query: &JobQuery, page: usize) -> Vec<Job> {
+    let mut query = JobQuery { limit: page, ..query.clone() };
+    let mut found: Vec<Job> = Vec::new();
+    loop {
+        let part = store.jobs(&query).await.expect("the store answers");
+        assert!(part.len() <= page, "{} jobs on a page of {page}", part.len());
+        let Some(last) = part.last() else { return found };
+        query.before = Some((last.key.namespace.clone(), last.key.id));
+        found.extend(part);
+    }
+}
+
+/// Newest first, whatever the size of a page, also where two namespaces use the same id.
+pub async fn pages(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let mut commands = Vec::new();
+    // Not in the order of their ids.
+    for number in (0..70).map(|at| at * 37 % 70) {
+        commands.push(submit(job(number)));
+        if number % 3 == 0 {
+            commands.push(Submit { namespace: ns("other"), job: job(number) }.into());
+        }
+    }
+    accept(&mut bench, commands).await;
+    let mut expected: Vec<(JobId, &str)> = (0..70).map(|number| (id(number), "default")).collect();
+    expected.extend((0..70).filter(|number| number % 3 == 0).map(|number| (id(number), "other")));
+    expected.sort();
+    expected.reverse();
+    for page in [1, 2, 7, 64, 1_000] {
+        let found = all(&*bench.store, &JobQuery::default(), page).await;
+        let found: Vec<(JobId, &str)> = found.iter().map(|job| (job.key.id, job.key.namespace.as_str())).collect();
+        assert_eq!(found, expected, "with pages of {page}");
+    }
+    let none = bench.store.jobs(&JobQuery::default()).await.expect("the store answers");
+    assert!(none.is_empty(), "a page of none has none");
+}
+
+/// Jobs in every state, in two namespaces, in a run, with facets, held by two workers.
+async fn crowd(bench: &mut Bench) {
+    let mut commands = Vec::new();
+    for number in 0..40 {
+        let mut new = job(number);
+        new.facets = vec![Facet::new("room", ["a", "b"][number as usize % 2])];
+        if number % 5 == 0 {
+            new.facets.push(Facet::new("item", "a"));
+        }
+        new.parents = if number == 39 { vec![id(38)] } else { Vec::new() };
+        new.run_at = (number == 37).then(|| super::super::START + Millis(60_000));
+        new.priority = number as i32;
+        commands.push(submit(new.clone()));
+        commands.push(Submit { namespace: ns("other"), job: NewJob { parents: Vec::new(), ..new } }.into());
+    }
+    let node = |name: &str, number: u64| RunNode { name: name.into(), needs: Vec::new(), job: job(number) };
+    let nodes = vec![node("a", 100), node("b", 101)];
+    let run = RunId::from_u128(7);
+    commands
+        .push(SubmitRun { namespace: default(), id: run, owner: None, definition: None, nodes, extra: None }.into());
+    accept(bench, commands).await;
+    let first = leases(bench, claim("w1", tags(&[]), 10, 1_000)).await;
+    leases(bench, claim("w2", tags(&[]), 5, 2_000)).await;
+    let mut reports = Vec::new();
+    for (at, leased) in first.iter().enumerate() {
+        match at % 3 {
+            0 => reports.push(complete(leased.lease, "1")),
+            1 => {
+                let holder = Holder::lease(&default(), leased.lease);
+                reports.push(Fail { holder, message: "no".into(), retryable: false }.into());
+            }
+            _ => {}
+        }
+    }
+    accept(bench, reports).await;
+}
+
+/// Each filter alone and together gives exactly the jobs that fit, and so does counting them.
+pub async fn filters(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    crowd(&mut bench).await;
+    let everything = snapshot::all_jobs(&*bench.store, 1_000).await.expect("the store answers");
+    assert_eq!(everything.len(), 82);
+    let worker = |name: &str| Some(WorkerId::trusted(name));
+    let facet = |name: &str, value: &str| Some(Facet::new(name, value));
+    let queries = [
+        JobQuery { namespace: Some(default()), ..JobQuery::default() },
+        JobQuery { namespace: Some(ns("other")), ..JobQuery::default() },
+        JobQuery { namespace: Some(ns("nobody")), ..JobQuery::default() },
+        JobQuery { states: vec![State::Pending], ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), states: vec![State::Completed, State::Failed], ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), states: State::ALL.to_vec(), ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), facet: facet("room", "a"), ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), facet: facet("item", "b"), ..JobQuery::default() },
+        JobQuery {
+            namespace: Some(default()),
+            facet: facet("item", "a"),
+            states: vec![State::Pending, State::Claimed],
+            ..JobQuery::default()
+        },
+        JobQuery { namespace: Some(default()), run: Some(RunId::from_u128(7)), ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), run: Some(RunId::from_u128(8)), ..JobQuery::default() },
+        JobQuery { namespace: Some(ns("other")), run: Some(RunId::from_u128(7)), ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), holder: worker("w1"), ..JobQuery::default() },
+        JobQuery { namespace: Some(default()), holder: worker("w2"), ..JobQuery::default() },
+        JobQuery { namespace: Some(ns("other")), holder: worker("w1"), ..JobQuery::default() },
+    ];
+    let mut seen = 0;
+    for query in &queries {
+        let expected: Vec<&JobKey> = everything.iter().filter(|job| fits(job, query)).map(|job| &job.key).collect();
+        for page in [3, 100] {
+            let found = all(&*bench.store, query, page).await;
+            let found: Vec<&JobKey> = found.iter().map(|job| &job.key).collect();
+            assert_eq!(found, expected, "{query:?}");
+        }
+        for max in [0, 2, 1_000] {
+            let count = bench.store.count(query, max).await.expect("the store answers");
+            assert_eq!(count, expected.len().min(max), "counting up to {max}: {query:?}");
+        }
+        seen += expected.len();
+    }
+    assert!(seen > 200, "the queries hardly found anything: {seen}");
+}
+
+fn fits(job: &Job, query: &JobQuery) -> bool {
+    query.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
+        && (query.states.is_empty() || query.states.contains(&job.state))
+        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
+        && query.run.is_none_or(|run| job.run() == Some(run))
+        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
+}
+
+/// Payload and result byte for byte, past attempts in order, children by id; nothing for what is not there.
+pub async fn bodies(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let binary: Vec<u8> = (0..=255).collect();
+    let mut first = job(1);
+    first.payload = Payload::from(binary.clone());
+    let mut commands = vec![submit(first)];
+    for number in [9, 7, 8] {
+        let mut child = job(number);
+        child.parents = vec![id(1)];
+        commands.push(submit(child));
+    }
+    accept(&mut bench, commands).await;
+    let body = bench.store.body(&key(1)).await.expect("the store answers").expect("it is there");
+    assert_eq!(body.payload.as_bytes(), binary);
+    assert_eq!((body.result, body.attempts.len()), (None, 0));
+    assert_eq!(body.children, [id(7), id(8), id(9)]);
+    for attempt in 0..4 {
+        let leased = leases(&mut bench, claim("w1", tags(&[]), 1, 10 + attempt)).await.remove(0);
+        assert_eq!((leased.lease.job, leased.payload.as_bytes()), (id(1), binary.as_slice()));
+        let holder = Holder::lease(&default(), leased.lease);
+        let back: Command = match attempt % 2 {
+            0 => Fail { holder, message: format!("{attempt}").into(), retryable: true }.into(),
+            _ => Release { holder }.into(),
+        };
+        accept(&mut bench, vec![back]).await;
+    }
+    let leased = leases(&mut bench, claim("w1", tags(&[]), 1, 30)).await.remove(0);
+    accept(&mut bench, vec![complete(leased.lease, "done\0")]).await;
+    let body = bench.store.body(&key(1)).await.expect("the store answers").expect("it is there");
+    assert_eq!(body.result.expect("it has one").as_bytes(), b"done\0");
+    let numbers: Vec<u32> = body.attempts.iter().map(|attempt| attempt.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4], "the fifth is told by the job itself");
+    for missing in [key(77), JobKey::new(&ns("other"), id(1))] {
+        assert_eq!(bench.store.body(&missing).await.expect("the store answers"), None);
+        assert_eq!(bench.store.job(&missing).await.expect("the store answers"), None);
+    }
+    bench.set(Millis(bench.limits.retention.0 + 1));
+    tick(&mut bench).await;
+    assert_eq!(
+        bench.store.body(&key(1)).await.expect("the store answers"),
+        None,
+        "removed with all that belongs to it"
+    );
+}
