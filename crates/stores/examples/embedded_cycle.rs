@@ -3,7 +3,8 @@
 //! `cargo run --release -p windlass-stores --example embedded_cycle -- [jobs] [per batch] [full|off] [folder]`
 //!
 //! Each batch submits, claims and completes so many jobs, as the engine's batcher would hand them over when so many
-//! clients call at once; completions are of the claims of the batch before.
+//! clients call at once. Claims find jobs of earlier batches, because so many wait at the start, and completions are of
+//! the claims of the batch before.
 
 use std::{
     sync::Arc,
@@ -41,13 +42,16 @@ impl Load {
         ((self.clock.now().0 as u128) << 80) | (0x7 << 76) | (self.drawn & 0xfff) << 64 | u128::from(mixed)
     }
 
+    fn submits(&mut self, count: usize) -> Vec<Command> {
+        let submit = |_| {
+            let job = NewJob { payload: PAYLOAD.into(), ..NewJob::new(JobId::from_u128(self.id())) };
+            Submit { namespace: self.namespace.clone(), job }.into()
+        };
+        (0..count).map(submit).collect()
+    }
+
     fn batch(&mut self, count: usize) -> Batch {
-        let mut commands: Vec<Command> = Vec::with_capacity(3 * count);
-        for _ in 0..count {
-            let id = JobId::from_u128(self.id());
-            let job = NewJob { payload: PAYLOAD.into(), ..NewJob::new(id) };
-            commands.push(Submit { namespace: self.namespace.clone(), job }.into());
-        }
+        let mut commands = self.submits(count);
         for lease in std::mem::take(&mut self.leases) {
             let holder = Holder::lease(&self.namespace, lease);
             commands.push(Complete { holder, result: RESULT.into() }.into());
@@ -57,13 +61,20 @@ impl Load {
             let secrets = vec![Uuid::from_u128(self.id())];
             commands.push(Claim::new(&self.namespace, worker, Tags::default(), secrets).into());
         }
-        let items = commands.into_iter().map(|command| Item { command, seed: 1 }).collect();
-        Batch { items, limits: Limits::default() }
+        batch(commands)
     }
+}
+
+fn batch(commands: Vec<Command>) -> Batch {
+    let items = commands.into_iter().map(|command| Item { command, seed: 1 }).collect();
+    Batch { items, limits: Limits::default() }
 }
 
 const PAYLOAD: &str = r#"{"command":"convert","input":"s3://bucket/part-000123.step","format":"stl","quality":"high"}"#;
 const RESULT: &str = r#"{"output":"s3://bucket/part-000123.stl","bytes":123456}"#;
+
+/// Jobs that wait at the start, and all the time.
+const WAITING: usize = 1_000;
 
 fn bytes_to_disk() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
@@ -84,10 +95,12 @@ fn main() {
     let made = args.get(4).map_or_else(tempfile::tempdir, tempfile::tempdir_in);
     let folder = made.expect("a folder can be made");
     let clock = Arc::new(System::default());
-    let options = Options { sync, ..Options::new(clock.clone()) };
+    let options = Options { sync, cache_bytes: number(5, 64) << 20, checkpoint_pages: number(6, 4096) as u32, ..Options::new(clock.clone()) };
     let store = Embedded::open(folder.path(), options).expect("the store opens");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be made");
     let mut load = Load { namespace: Namespace::default(), clock, drawn: 0, leases: Vec::new() };
+    let waiting = batch(load.submits(WAITING));
+    runtime.block_on(store.run(waiting)).expect("the batch commits");
     let (start, cpu, bytes) = (Instant::now(), cpu_time(), bytes_to_disk());
     let (mut done, mut commits, mut slowest) = (0, Duration::ZERO, Duration::ZERO);
     while done < jobs {

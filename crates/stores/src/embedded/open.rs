@@ -11,7 +11,7 @@ use super::{
     fault::{Fault, OpenError},
     writer::PAGE,
 };
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{Read, Write},
@@ -185,6 +185,8 @@ fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(Duration::from_secs(5))?;
+    // Without this a statement near a partial index is planned anew whenever other values are bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "foreign_keys", false)?;

@@ -3,6 +3,8 @@
 --
 -- `sum` is a checksum over the row: SQLite has none of its own, and a bit that flipped on disk must end in an error,
 -- not in a wrong answer.
+--
+-- Conditions are written with comparisons: SQLite builds a table for a list of more than two values, each time anew.
 
 CREATE TABLE meta (
     name TEXT NOT NULL PRIMARY KEY,
@@ -17,8 +19,8 @@ CREATE TABLE jobs (
     priority INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 8),
-    due INTEGER CHECK (due IS NOT NULL OR state NOT IN (1, 5, 6, 7, 8)),
-    worker TEXT CHECK ((worker IS NOT NULL) = (state IN (3, 4))),
+    due INTEGER CHECK (due IS NOT NULL OR state = 0 OR state BETWEEN 2 AND 4),
+    worker TEXT CHECK ((worker IS NOT NULL) = (state = 3 OR state = 4)),
     wait_key TEXT CHECK (wait_key IS NULL OR state = 0),
     run BLOB,
     live TEXT NOT NULL,
@@ -43,7 +45,7 @@ CREATE INDEX jobs_wait_key ON jobs (namespace, wait_key, priority, seq) WHERE wa
 CREATE INDEX jobs_run ON jobs (namespace, run) WHERE run IS NOT NULL;
 
 -- Listing by a state that few jobs are in. Completed jobs are the many, and found by walking the table.
-CREATE INDEX jobs_rare ON jobs (namespace, state, id) WHERE state IN (0, 1, 6, 7, 8);
+CREATE INDEX jobs_rare ON jobs (namespace, state, id) WHERE state < 2 OR state > 5;
 
 -- What was submitted: written once with the job, removed with it.
 CREATE TABLE inputs (
