@@ -102,6 +102,17 @@ pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) 
     desk.put(namespace, worker.id.clone().as_str(), worker)
 }
 
+/// Does not hold a silence against a worker that nobody was there to hear.
+pub(crate) fn excuse(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
+    match desk.get::<Worker>(namespace, id.as_str())? {
+        Some(mut worker) if !worker.away && worker.declared != Liveness::Offline => {
+            worker.last_seen = desk.now();
+            desk.put(namespace, id.as_str(), &worker)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Counts any call of a worker as a sign of life where its policy says so; written at most every tenth of the threshold.
 pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, worker: &Worker) -> Result<(), Stop> {
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);

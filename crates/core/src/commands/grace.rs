@@ -1,10 +1,12 @@
-//! Give a held job's lease its full length again after the server was away: its worker could not have renewed.
+//! Give a held job's lease its full length again after the server was away: its worker could not have renewed. A lease
+//! that lives with its worker is kept by taking the worker as just seen.
 
 use super::Decided;
 use crate::{
     desk::Desk,
     keys::{JobKey, Keys},
     reply::Reply,
+    worker,
 };
 
 #[derive(Clone, Debug)]
@@ -26,7 +28,11 @@ impl Grace {
                 lease.until = Some(now + lease.length);
                 desk.put_job(job);
             }
-            _ => {}
+            Some(_) => {}
+            None => {
+                let worker = lease.worker.clone();
+                worker::excuse(desk, &self.job.namespace, &worker)?;
+            }
         }
         Ok(Ok(Reply::Done))
     }
