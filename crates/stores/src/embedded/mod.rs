@@ -68,7 +68,8 @@ impl Options {
         Self {
             clock,
             sync: Sync::Full,
-            cache_bytes: 64 << 20,
+            // Larger costs more than it saves: SQLite walks its whole cache at the end of many transactions.
+            cache_bytes: 16 << 20,
             checkpoint_pages: 4_096,
             // SQLite's own limit.
             pages_max: u32::MAX - 1,

@@ -222,7 +222,7 @@ fn create(file: &Path) -> Result<(), rusqlite::Error> {
 }
 
 /// Applies what is missing, all of it or none.
-fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
+pub(super) fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version >= SCHEMA_VERSION {
         return Ok(());
