@@ -330,11 +330,8 @@ async fn a_flipped_bit_is_never_a_wrong_answer() {
         let answers = everything(&store).await;
         let wrong = answers.iter().zip(&expected).filter(|(found, expected)| found.is_ok() && found != expected);
         let wrong: Vec<_> = wrong.collect();
-        let problems = store.check().await;
-        let seen = problems.map_or(true, |problems| !problems.is_empty());
-        assert!(wrong.is_empty() || seen, "bit {bit}: {wrong:?}");
-        noticed += u32::from(seen || answers.iter().any(Result::is_err));
-        println!("bit {bit}: {} wrong, seen {seen}", wrong.len());
+        assert!(wrong.is_empty(), "bit {bit}: {wrong:?}");
+        noticed += u32::from(answers.iter().any(Result::is_err));
     }
     // Most of a page is empty, where a flipped bit changes nothing; but not all of it.
     assert!(noticed > rounds / 20, "only {noticed} of {rounds} were noticed");
