@@ -95,12 +95,7 @@ fn main() {
     let made = args.get(4).map_or_else(tempfile::tempdir, tempfile::tempdir_in);
     let folder = made.expect("a folder can be made");
     let clock = Arc::new(System::default());
-    let options = Options {
-        sync,
-        cache_bytes: number(5, 64) << 20,
-        checkpoint_pages: number(6, 4096) as u32,
-        ..Options::new(clock.clone())
-    };
+    let options = Options { sync, ..Options::new(clock.clone()) };
     let store = Embedded::open(folder.path(), options).expect("the store opens");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be made");
     let mut load = Load { namespace: Namespace::default(), clock, drawn: 0, leases: Vec::new() };

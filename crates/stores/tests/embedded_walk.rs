@@ -393,3 +393,39 @@ async fn both_stores_answer_the_same() {
         assert!(seen.contains(name), "{name} never succeeded");
     }
 }
+
+/// So many lanes fit some offers that the store walks them in order rather than looking them up by tag.
+#[tokio::test]
+async fn many_lanes_are_served_in_the_same_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut walk = Walk::new(77, folder.path());
+    let names: Vec<String> = (0..12).map(|at| format!("tag{at}")).collect();
+    for round in 0..120 {
+        let mut commands = Vec::new();
+        for _ in 0..15 {
+            let mut job = NewJob::new(walk.id());
+            job.priority = walk.dice.below(3) as i32;
+            job.tags = names.iter().filter(|_| walk.dice.one_in(4)).map(String::as_str).collect();
+            commands.push(Submit { namespace: Namespace::default(), job }.into());
+        }
+        let rare = [1, 2, 12][walk.dice.below(3)];
+        let offered = names.iter().filter(|_| !walk.dice.one_in(rare)).map(String::as_str).collect();
+        let secrets = (0..1 + walk.dice.below(25)).map(|_| Uuid::from_u128(walk.dice.roll().into())).collect();
+        commands.push(Claim::new(&Namespace::default(), walk.worker(), offered, secrets).into());
+        let expected = run(&walk.memory, commands.clone()).await;
+        assert_eq!(run(walk.store(), commands).await, expected, "round {round}");
+    }
+    assert!(walk.store().stats().lanes > 300, "{:?}", walk.store().stats());
+    // Found again from the claim index alone.
+    walk.embedded = None;
+    walk.embedded = Some(open(folder.path(), &walk.clock));
+    let claim = Claim::new(
+        &Namespace::default(),
+        walk.worker(),
+        names.iter().map(String::as_str).collect(),
+        (0..1_000).map(Uuid::from_u128).collect(),
+    );
+    let expected = run(&walk.memory, vec![claim.clone().into()]).await;
+    assert!(leases(&expected).len() > 300);
+    assert_eq!(run(walk.store(), vec![claim.into()]).await, expected);
+}

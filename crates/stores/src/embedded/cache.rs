@@ -1,9 +1,10 @@
 //! Remembers the rows used lately, so that a row just written is not read and parsed again.
 //!
 //! Two generations instead of a list in order of use: when the young one is full it becomes the old one, and what was
-//! not asked for since then is dropped. Cheap, bounded, and close enough.
+//! not asked for since then is dropped. Cheap, bounded, and close enough. Keep what is cheap to clone in it.
 
-use std::{collections::HashMap, hash::Hash};
+use foldhash::{HashMap, HashMapExt};
+use std::hash::Hash;
 
 pub(super) struct Cache<K, V> {
     young: HashMap<K, V>,

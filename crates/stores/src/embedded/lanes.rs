@@ -46,7 +46,7 @@ impl Lanes {
     pub(super) fn open(connection: &Connection) -> Result<Self> {
         let mut lanes = Lanes::default();
         let mut last = (String::new(), Vec::new());
-        let mut statement = connection.prepare(include_str!("sql/lane_next.sql"))?;
+        let mut statement = connection.prepare(LANE_NEXT)?;
         loop {
             let mut rows = statement.query((&last.0, &last.1))?;
             let Some(row) = rows.next()? else { return Ok(lanes) };
@@ -169,6 +169,7 @@ struct Search<'a> {
     seen: Vec<(Lane, Option<Place>)>,
 }
 
+pub(super) const LANE_NEXT: &str = include_str!("sql/lane_next.sql");
 pub(super) const LANE_HEADS: &str = include_str!("sql/lane_heads.sql");
 
 impl Search<'_> {

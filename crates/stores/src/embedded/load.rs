@@ -22,11 +22,17 @@ const RECORDS_REMEMBERED: usize = 4_096;
 
 /// What the writer knows without asking the database. All of it follows from committed rows.
 pub(super) struct Memo {
-    jobs: Cache<JobKey, (Job, Option<Payload>)>,
+    jobs: Cache<JobKey, Arc<Known>>,
     records: Cache<RecordKey, Record>,
     pub(super) lanes: Lanes,
     /// No job of the namespace has a higher id.
     newest: HashMap<Namespace, JobId>,
+}
+
+struct Known {
+    job: Job,
+    /// None: too large, or not seen since the start.
+    payload: Option<Payload>,
 }
 
 pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
@@ -102,10 +108,10 @@ impl Memo {
         if self.is_above_newest(connection, key)? {
             return Ok(None);
         }
-        if let Some((job, _)) = self.jobs.get(key) {
-            return Ok(Some(job));
+        match self.jobs.get(key) {
+            Some(known) => Ok(Some(known.job.clone())),
+            None => rows::load_job(connection, key),
         }
-        rows::load_job(connection, key)
     }
 
     /// Ids are drawn in growing order, so that a new job's id is nearly always known to be free without a look.
@@ -123,7 +129,7 @@ impl Memo {
 
     fn head(&mut self, connection: &Connection, key: &JobKey) -> Result<Head> {
         let found = match self.jobs.get(key) {
-            Some((job, payload)) => Some((job, payload)),
+            Some(known) => Some((known.job.clone(), known.payload.clone())),
             None => rows::load_job(connection, key)?.map(|job| (job, None)),
         };
         let Some((job, payload)) = found.filter(|(job, _)| job.state == State::Pending) else {
@@ -137,9 +143,9 @@ impl Memo {
     }
 
     fn payload(&mut self, connection: &Connection, key: &JobKey) -> Result<Option<Payload>> {
-        match self.jobs.get(key) {
-            Some((_, Some(payload))) => Ok(Some(payload)),
-            _ => rows::load_payload(connection, key),
+        match self.jobs.get(key).and_then(|known| known.payload.clone()) {
+            Some(payload) => Ok(Some(payload)),
+            None => rows::load_payload(connection, key),
         }
     }
 
@@ -169,7 +175,7 @@ impl Memo {
 
     /// After the commit: remembers what will be asked for again.
     pub(super) fn learn(&mut self, decision: &mut Decision) {
-        let mut payloads: HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
+        let mut payloads: foldhash::HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
         for change in decision.jobs.drain(..) {
             self.learn_job(change, &mut payloads);
         }
@@ -181,7 +187,7 @@ impl Memo {
         }
     }
 
-    fn learn_job(&mut self, change: JobChange, payloads: &mut HashMap<JobKey, Payload>) {
+    fn learn_job(&mut self, change: JobChange, payloads: &mut foldhash::HashMap<JobKey, Payload>) {
         if change.new.as_ref().is_none_or(|job| job.state.is_final()) {
             // Nobody asks for a job that has ended, but for a repeated report.
             self.jobs.forget(change.key());
@@ -190,10 +196,10 @@ impl Memo {
         let Some(job) = change.new else { return };
         let known = match change.old {
             None => payloads.remove(&job.key),
-            Some(_) => self.jobs.get(&job.key).and_then(|(_, payload)| payload),
+            Some(_) => self.jobs.get(&job.key).and_then(|known| known.payload.clone()),
         };
         let payload = known.filter(|payload| payload.len() <= REMEMBERED_BYTES_MAX);
-        self.jobs.put(job.key.clone(), (job, payload));
+        self.jobs.put(job.key.clone(), Arc::new(Known { job, payload }));
     }
 }
 

@@ -29,8 +29,9 @@ const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_first.sq
 /// The schema version this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Larger files are not read through at the start after a crash; `check` does that while the server runs.
-const CHECK_BYTES_MAX: u64 = 2 << 30;
+/// How closely a file is looked at after a crash depends on its size, so that a server is back within seconds. Larger
+/// ones are not read through at all then; `check` does that while the server runs.
+const CHECKS: [(u64, &str); 2] = [(64 << 20, "integrity_check"), (2 << 30, "quick_check")];
 
 type Opened<T> = Result<T, OpenError>;
 
@@ -97,7 +98,7 @@ impl Folder {
         set_up_writer(&connection, options).map_err(|error| OpenError::sqlite(&file, error))?;
         check_version(&connection, &file)?;
         if !self.was_closed_cleanly() {
-            quick_check(&connection, &file)?;
+            check_file(&connection, &file)?;
         }
         migrate(&connection).map_err(|error| OpenError::sqlite(&file, error))?;
         self.forget_clean()?;
@@ -222,7 +223,7 @@ fn create(file: &Path) -> Result<(), rusqlite::Error> {
 }
 
 /// Applies what is missing, all of it or none.
-fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
+pub(super) fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version >= SCHEMA_VERSION {
         return Ok(());
@@ -259,13 +260,13 @@ fn check_version(connection: &Connection, file: &Path) -> Opened<()> {
 
 /// After anything but a clean stop: SQLite recovers from a crash by itself, but a disk that lost or reordered writes is
 /// better noticed now than in the middle of the night.
-fn quick_check(connection: &Connection, file: &Path) -> Opened<()> {
+fn check_file(connection: &Connection, file: &Path) -> Opened<()> {
     let size = fs::metadata(file).map(|found| found.len()).unwrap_or(0);
-    if size > CHECK_BYTES_MAX {
+    let Some((_, check)) = CHECKS.into_iter().find(|(bytes_max, _)| size <= *bytes_max) else {
         tracing::warn!(bytes = size, "the last stop was not clean; the database is too large to be checked at start");
         return Ok(());
-    }
-    let problems = super::check::pragma(connection, "quick_check").map_err(|fault| OpenError::fault(file, fault))?;
+    };
+    let problems = super::check::pragma(connection, check).map_err(|fault| OpenError::fault(file, fault))?;
     match problems.into_iter().next() {
         Some(problem) => Err(OpenError::fault(file, Fault::Damaged(problem))),
         None => Ok(()),

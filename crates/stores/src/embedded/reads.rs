@@ -4,10 +4,11 @@ use super::{
     fault::{Fault, Result},
     rows, write,
 };
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, JobId, JobKey, LogAppend, Payload, Record, RecordKey, Timestamp, commands::due::Due,
+    Attempt, Event, JobId, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp, What,
+    commands::due::Due,
 };
 use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
 
@@ -108,14 +109,20 @@ pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_
     Ok(found)
 }
 
-/// The rows of one batch's events, parsed.
-pub(super) fn batch_events(first_no: u64, count: i64, sum: i64, body: &str) -> Result<Vec<Event>> {
-    write::event_sum(first_no, body).check(sum, || format!("the batch of events from {first_no}"))?;
-    let events: Vec<Event> = serde_json::from_str(body).map_err(unreadable)?;
-    if events.len() as i64 != count {
+/// The events of one row: first number, count, time, checksum and body, in this order.
+pub(super) fn batch_events(row: &Row<'_>) -> Result<(u64, Vec<Event>)> {
+    let (first_no, count, at): (i64, u32, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (first_no, at, body) = (first_no as u64, Timestamp(at), rows::text(row, 4)?);
+    write::event_sum(first_no, at, body).check(row.get(3)?, || format!("the batch of events from {first_no}"))?;
+    let runs: Vec<(Namespace, Vec<What>)> = serde_json::from_str(body).map_err(unreadable)?;
+    let of_run = |(namespace, run): (Namespace, Vec<What>)| {
+        run.into_iter().map(move |what| Event { namespace: namespace.clone(), at, what })
+    };
+    let events: Vec<Event> = runs.into_iter().flat_map(of_run).collect();
+    if events.len() != count as usize {
         return Err(Fault::Damaged(format!("{} of {count} events are there from {first_no}", events.len())));
     }
-    Ok(events)
+    Ok((first_no, events))
 }
 
 pub(super) fn events_after(connection: &Connection, after: u64, limit: usize) -> Result<EventPage> {
@@ -128,8 +135,7 @@ pub(super) fn events_after(connection: &Connection, after: u64, limit: usize) ->
     let mut rows = statement.query([from])?;
     while page.events.len() < limit {
         let Some(row) = rows.next()? else { break };
-        let first_no = row.get::<_, i64>(0)? as u64;
-        let events = batch_events(first_no, row.get(1)?, row.get(2)?, rows::text(row, 3)?)?;
+        let (first_no, events) = batch_events(row)?;
         let numbered = (first_no..).zip(events).filter(|(number, _)| *number > after);
         page.events.extend(numbered.take(limit - page.events.len()));
     }
@@ -154,7 +160,7 @@ pub(super) fn due(connection: &Connection, limit: usize, now: Timestamp) -> Resu
     let ask = clamp(limit).saturating_add(1);
     let mut all: Vec<(Timestamp, Due)> = Vec::new();
     let mut statement = snapshot.prepare_cached(JOB_DUE_LIST)?;
-    let mut rows = statement.query([ask])?;
+    let mut rows = statement.query([ask, i64::MIN])?;
     while let Some(row) = rows.next()? {
         let key = JobKey::new(&rows::to_namespace(rows::text(row, 1)?)?, rows::blob_id(row, 2)?);
         all.push((Timestamp(row.get(0)?), Due::Job(key)));
@@ -163,7 +169,7 @@ pub(super) fn due(connection: &Connection, limit: usize, now: Timestamp) -> Resu
         }
     }
     let mut statement = snapshot.prepare_cached(RECORD_DUE_LIST)?;
-    let mut rows = statement.query([ask])?;
+    let mut rows = statement.query([ask, i64::MIN])?;
     while let Some(row) = rows.next()? {
         let namespace = rows::to_namespace(rows::text(row, 1)?)?;
         let at = Timestamp(row.get(0)?);

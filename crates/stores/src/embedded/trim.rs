@@ -1,6 +1,6 @@
 //! Throws old events away, oldest first.
 
-use super::{fault::Result, reads, rows, write};
+use super::{fault::Result, reads, write};
 use rusqlite::{Connection, OptionalExtension};
 use windlass_engine::store::Trim;
 
@@ -26,20 +26,15 @@ pub(super) fn events(connection: &Connection, trim: Trim) -> Result<usize> {
 
 /// Removes the oldest batch if it is old enough; the front of it if it is longer than `max`.
 fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize> {
-    let sql = "SELECT first_no, count, sum, body, at, next_seq FROM events ORDER BY first_no LIMIT 1";
+    let sql = "SELECT first_no, count, at, sum, body, next_seq FROM events ORDER BY first_no LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     let Some(row) = rows.next()? else { return Ok(0) };
-    let (first_no, count, at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(4)?);
+    let (first_no, count, at): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     if at >= trim.events_before.0 {
         return Ok(0);
     }
-    let rest = if count as usize > max {
-        let events = reads::batch_events(first_no as u64, count, row.get(2)?, rows::text(row, 3)?)?;
-        Some((events, row.get(5)?))
-    } else {
-        None
-    };
+    let rest = if count as usize > max { Some((reads::batch_events(row)?.1, row.get(5)?)) } else { None };
     drop(rows);
     connection.prepare_cached("DELETE FROM events WHERE first_no = ?1")?.execute([first_no])?;
     if let Some((events, next_seq)) = rest {

@@ -7,7 +7,9 @@ use super::{
     rows,
 };
 use rusqlite::{CachedStatement, Connection, params};
-use windlass_core::{Decision, Event, Facet, Job, JobChange, JobKey, Namespace, Record, RecordChange, RecordKey};
+use windlass_core::{
+    Decision, Event, Facet, Job, JobChange, JobKey, Namespace, Record, RecordChange, RecordKey, Timestamp, What,
+};
 
 pub(super) const JOB_INSERT: &str = include_str!("sql/job_insert.sql");
 pub(super) const JOB_TOUCH: &str = include_str!("sql/job_touch.sql");
@@ -26,10 +28,11 @@ const EDGE_INSERT: &str = "INSERT OR IGNORE INTO edges (namespace, parent, child
 const LOG_INSERT: &str =
     "INSERT INTO logs (namespace, job, piece, attempt, at, sum, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const JOB_FACET_INSERT: &str = "INSERT OR IGNORE INTO job_facets (namespace, name, value, id) VALUES (?1, ?2, ?3, ?4)";
-const JOB_FACET_DELETE: &str = "DELETE FROM job_facets WHERE namespace = ?1 AND name = ?2 AND value = ?3 AND id = ?4";
+pub(super) const JOB_FACET_DELETE: &str =
+    "DELETE FROM job_facets WHERE namespace = ?1 AND name = ?2 AND value = ?3 AND id = ?4";
 const RECORD_FACET_INSERT: &str =
     "INSERT OR IGNORE INTO record_facets (namespace, kind, name, value, key) VALUES (?1, ?2, ?3, ?4, ?5)";
-const RECORD_FACET_DELETE: &str =
+pub(super) const RECORD_FACET_DELETE: &str =
     "DELETE FROM record_facets WHERE namespace = ?1 AND kind = ?2 AND name = ?3 AND value = ?4 AND key = ?5";
 pub(super) const RECORD_DELETE: &str =
     "DELETE FROM records WHERE namespace = ?1 AND kind = ?2 AND key = ?3 AND version = ?4";
@@ -157,7 +160,7 @@ fn write_inputs(connection: &Connection, decision: &Decision) -> Result<()> {
     if new().next().is_none() {
         return Ok(());
     }
-    let payloads: std::collections::HashMap<&JobKey, &[u8]> =
+    let payloads: foldhash::HashMap<&JobKey, &[u8]> =
         decision.payloads.iter().map(|(key, payload)| (key, payload.as_bytes())).collect();
     let mut statement = connection.prepare_cached(INPUT_INSERT)?;
     for job in new() {
@@ -297,15 +300,18 @@ fn record_facets(connection: &Connection, sql: &str, key: &RecordKey, facets: &[
 }
 
 /// The checksum over a row of events.
-pub(super) fn event_sum(first_no: u64, body: &str) -> rows::Sum {
-    rows::Sum::of(&Namespace::default(), b"events").int(first_no as i64).bytes(body.as_bytes())
+pub(super) fn event_sum(first_no: u64, at: Timestamp, body: &str) -> rows::Sum {
+    rows::Sum::of(&Namespace::default(), b"events").int(first_no as i64).int(at.0).bytes(body.as_bytes())
 }
 
-/// One row for the events of a batch.
+/// One row for the events of a batch: runs of what happened in one namespace, all at the same time.
 pub(super) fn write_events(connection: &Connection, first_no: u64, events: &[Event], next_seq: i64) -> Result<()> {
     let Some(first) = events.first() else { return Ok(()) };
-    let body = serde_json::to_string(events).expect("plain data with string keys");
-    let sum = event_sum(first_no, &body).get();
+    let runs = events.chunk_by(|a, b| a.namespace == b.namespace);
+    let runs: Vec<(&Namespace, Vec<&What>)> =
+        runs.map(|run| (&run[0].namespace, run.iter().map(|event| &event.what).collect())).collect();
+    let body = serde_json::to_string(&runs).expect("plain data with string keys");
+    let sum = event_sum(first_no, first.at, &body).get();
     let mut statement = connection.prepare_cached(EVENT_INSERT)?;
     statement.execute(params![first_no as i64, events.len() as i64, first.at.0, next_seq, sum, body])?;
     Ok(())

@@ -160,10 +160,11 @@ impl Writer {
     fn roll_back(&mut self) {
         self.memo.clear();
         // After some errors SQLite has rolled back already.
-        if !self.connection.is_autocommit() {
-            if let Err(error) = self.connection.execute_batch("ROLLBACK") {
-                self.stopped.get_or_insert_with(|| format!("a transaction could not be rolled back: {error}"));
-            }
+        if self.connection.is_autocommit() {
+            return;
+        }
+        if let Err(error) = self.connection.execute_batch("ROLLBACK") {
+            self.stopped.get_or_insert_with(|| format!("a transaction could not be rolled back: {error}"));
         }
     }
 
