@@ -37,13 +37,13 @@ async fn in_postgres() -> Fresh {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_embedded_store_tells_every_story() {
-    conformance::scenarios(on_disk).await;
+async fn the_embedded_store_passes_the_suite() {
+    conformance::run_all(on_disk).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgres_tells_every_story() {
-    conformance::scenarios(in_postgres).await;
+async fn postgres_passes_the_suite() {
+    conformance::run_all(in_postgres).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
