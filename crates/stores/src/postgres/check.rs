@@ -33,7 +33,7 @@ const CHECKS: &[(&str, &str)] = &[
     (
         "event numbers above the last one given",
         "SELECT first_no::text FROM windlass.events \
-         WHERE first_no + count - 1 > (SELECT value FROM windlass.meta WHERE name = 'last_event')",
+         WHERE first_no > 0 AND first_no + count - 1 > (SELECT value FROM windlass.meta WHERE name = 'last_event')",
     ),
 ];
 const FOUND_MAX: usize = 20;

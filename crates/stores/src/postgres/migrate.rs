@@ -52,7 +52,10 @@ async fn apply(client: &Client, schema: &str, done: usize) -> Result<(), tokio_p
 
 /// (version, oldest program that may use it); none where there is no schema yet.
 async fn version(client: &Client, schema: &str) -> Result<Option<(i64, i64)>, tokio_postgres::Error> {
-    let there = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&format!("\"{schema}\".meta")]).await?;
+    // Read as a table and not with to_regclass, whose cached answer may be older than the lock that was waited for.
+    let text = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+                WHERE n.nspname = $1 AND c.relname = 'meta')";
+    let there = client.query_one(text, &[&schema]).await?;
     if !there.try_get::<_, bool>(0)? {
         return Ok(None);
     }

@@ -1,6 +1,8 @@
 //! Runs the same commands on the reference store and on PostgreSQL, and compares everything that can be seen.
 #![allow(dead_code)]
 
+pub mod walk;
+
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_core::{
