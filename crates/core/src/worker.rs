@@ -94,11 +94,18 @@ pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) 
 
 /// Counts any call of a worker as a sign of life where its policy says so; written at most every tenth of the threshold.
 pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
-    let Some(worker) = desk.peek::<Worker>(namespace, id.as_str())? else { return Ok(()) };
+    match desk.peek::<Worker>(namespace, id.as_str())? {
+        Some(worker) => called_by(desk, namespace, &worker),
+        None => Ok(()),
+    }
+}
+
+/// As [`called`], for those who have looked the worker up already.
+pub(crate) fn called_by(desk: &mut Desk, namespace: &Namespace, worker: &Worker) -> Result<(), Stop> {
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);
     let stale = desk.now() - worker.last_seen >= Millis(threshold.0 / 10);
     if worker.policy.alive_by == AliveBy::AnyCall && (stale || worker.declared != Liveness::Online) {
-        if let Some(mut worker) = desk.get::<Worker>(namespace, id.as_str())? {
+        if let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())? {
             seen(desk, namespace, &mut worker)?;
         }
     }

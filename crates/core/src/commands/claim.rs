@@ -152,7 +152,7 @@ impl Claim {
         if found.policy.may_claim == MayClaim::OnlineOnly && liveness != Liveness::Online {
             return Err(Refusal::WorkerNotOnline { worker: self.worker.to_string(), liveness: liveness.name() }.into());
         }
-        worker::called(desk, &self.namespace, &self.worker)?;
+        worker::called_by(desk, &self.namespace, &found)?;
         Ok(found)
     }
 
