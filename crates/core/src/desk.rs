@@ -19,10 +19,8 @@ use crate::{
     select,
     time::Timestamp,
 };
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use foldhash::{HashMap, HashMapExt};
+use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
 
 mod load;
