@@ -13,6 +13,9 @@ use windlass_engine::{
     store::{EventPage, Trim},
 };
 
+/// Pieces numbered by one reader, before it reads what it has.
+const PIECES_MAX: usize = 20;
+
 struct Bounds {
     last: i64,
     oldest: i64,
@@ -28,11 +31,7 @@ impl Inner {
     }
 
     async fn page(&self, reader: &Taken, after: u64, limit: usize) -> Result<EventPage, Failure> {
-        let mut bounds = bounds(reader).await?;
-        if bounds.unnumbered {
-            self.number().await?;
-            bounds = self::bounds(reader).await?;
-        }
+        let bounds = self.numbered(reader).await?;
         let (last, oldest) = (bounds.last as u64, bounds.oldest as u64);
         // Numbers have no gaps, so that they tell how many rows can be needed at most.
         let from = after.saturating_add(1).max(oldest);
@@ -50,7 +49,19 @@ impl Inner {
         Ok(EventPage { events, oldest, last })
     }
 
-    /// Gives numbers to everything visible. Runs in a task of its own, since a caller that goes away must not leave the
+    /// What there is, after everything that was visible has its number.
+    async fn numbered(&self, reader: &Taken) -> Result<Bounds, Failure> {
+        for _ in 0..PIECES_MAX {
+            let bounds = bounds(reader).await?;
+            if !bounds.unnumbered {
+                return Ok(bounds);
+            }
+            self.number().await?;
+        }
+        bounds(reader).await
+    }
+
+    /// Gives numbers to what is visible. Runs in a task of its own, since a caller that goes away must not leave the
     /// lock behind.
     async fn number(&self) -> Result<(), Failure> {
         let _one_at_a_time = self.numbering.lock().await;
@@ -89,9 +100,7 @@ impl Inner {
     }
 
     async fn trim_on(&self, reader: &Taken, trim: Trim) -> Result<usize, Failure> {
-        if bounds(reader).await?.unnumbered {
-            self.number().await?;
-        }
+        self.numbered(reader).await?;
         let limit = trim.limit as i64;
         let rows = reader.query(Sql::TrimEvents, &[&trim.events_before.0, &limit]).await?;
         let events: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;

@@ -20,6 +20,9 @@ const FRONTS_FOR: Duration = Duration::from_secs(1);
 /// Answers kept for offers seen before.
 const OFFERS_MAX: usize = 1_024;
 
+/// The place in the queue of each lane's first job.
+type Fronts = HashMap<Uuid, (i32, i64)>;
+
 #[derive(Default)]
 pub struct Lanes(Mutex<Book>);
 
@@ -40,7 +43,7 @@ struct Place {
     offers: HashMap<Tags, Arc<[Uuid]>>,
     /// Lanes that had work when last looked at, or got some since, with the place of their first job. Only an order to
     /// look in, never the truth; and only kept where there are too many lanes to look into them all.
-    fronts: Option<(Instant, HashMap<Uuid, (i32, i64)>)>,
+    fronts: Option<(Instant, Fronts)>,
 }
 
 impl Place {
@@ -147,7 +150,7 @@ impl Lanes {
         Some(known.into_iter().map(|(_, lane)| lane).collect())
     }
 
-    pub fn saw_busy(&self, namespace: &Namespace, fronts: HashMap<Uuid, (i32, i64)>) {
+    pub fn saw_busy(&self, namespace: &Namespace, fronts: Fronts) {
         self.book().places.entry(namespace.clone()).or_default().fronts = Some((Instant::now(), fronts));
     }
 

@@ -105,6 +105,12 @@ impl Postgres {
     }
 }
 
+/// Name and text of every prepared statement, for tests that look at their plans.
+#[cfg(feature = "testing")]
+pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
+    statements::TEXTS
+}
+
 #[async_trait]
 impl Store for Postgres {
     /// In a task of its own: a caller that goes away must not leave a half transaction behind.

@@ -8,7 +8,7 @@ use super::{
     rows::{Names, payload},
     statements::{Sql, in_schema},
 };
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 use tokio_postgres::{
     Row,
     types::{ToSql, Type},
@@ -44,16 +44,15 @@ impl Filter {
 
 impl Inner {
     /// Runs a read on a connection of its own. Single statements only: a caller may go away at any time.
-    pub async fn read<'a, T, F>(&'a self, read: impl FnOnce(std::sync::Arc<Taken>) -> F) -> Result<T, StoreError>
+    pub async fn read<T, F>(&self, read: impl FnOnce(Arc<Taken>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let reader = std::sync::Arc::new(self.readers.take().await?);
+        let reader = Arc::new(self.readers.take().await?);
         let result = read(reader.clone()).await;
-        if !matches!(result, Err(Failure::Lost(_))) {
-            if let Some(reader) = std::sync::Arc::into_inner(reader) {
-                reader.give_back();
-            }
+        let sound = !matches!(result, Err(Failure::Lost(_)));
+        if let Some(reader) = Arc::into_inner(reader).filter(|_| sound) {
+            reader.give_back();
         }
         result.map_err(Failure::into_store_error)
     }
@@ -208,7 +207,7 @@ impl Inner {
                 all.push((Timestamp(row.try_get(0)?), Due::Job(key)));
             }
             for row in records.await? {
-                let text = |at: usize| row.try_get::<_, &str>(at).map(std::sync::Arc::<str>::from);
+                let text = |at: usize| row.try_get::<_, &str>(at).map(Arc::<str>::from);
                 let key = RecordKey { namespace: names.get(row.try_get(1)?)?, kind: text(2)?, key: text(3)? };
                 all.push((Timestamp(row.try_get(0)?), Due::Record(key)));
             }

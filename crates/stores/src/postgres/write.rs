@@ -141,17 +141,17 @@ impl Writes {
         let facets: Vec<(&JobKey, &Facet)> = facets.collect();
         self.add(Sql::RemoveJobs, &removals, |keys| key_columns(keys, |key| key));
         self.add(Sql::DeleteJobFacets, &gone, job_facet_columns);
-        self.add(Sql::InsertJobs, &inserts, |jobs| insert_columns(jobs));
+        self.add(Sql::InsertJobs, &inserts, insert_columns);
         self.add(Sql::CheckNotDone, &inserts, |jobs| key_columns(jobs, |job| &job.key));
         self.add(Sql::InsertJobFacets, &facets, job_facet_columns);
-        self.add(Sql::UpdateJobs, &updates, |jobs| update_columns(jobs));
+        self.add(Sql::UpdateJobs, &updates, update_columns);
         self.add(Sql::TouchJobs, &touches, |jobs| {
             let mut columns = key_columns(jobs, |job| &job.key);
             columns.push(column(jobs, |job| json(&job.live)));
             columns
         });
-        self.add(Sql::FinishJobs, &finishes, |jobs| final_columns(jobs));
-        self.add(Sql::UpdateDone, &corrections, |jobs| final_columns(jobs));
+        self.add(Sql::FinishJobs, &finishes, final_columns);
+        self.add(Sql::UpdateDone, &corrections, final_columns);
     }
 
     fn parts(&mut self, decision: &Decision) {

@@ -7,6 +7,6 @@ WITH front AS (
     WHERE total <= greatest($2, (SELECT count FROM front ORDER BY first_no LIMIT 1))
       AND first_no < coalesce((SELECT min(first_no) FROM front WHERE at >= $1), 9223372036854775807)
 ), gone AS (
-    DELETE FROM windlass.events e USING old WHERE e.id = old.id RETURNING e.count
+    DELETE FROM windlass.events WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING count
 )
 SELECT coalesce(sum(count), 0)::bigint FROM gone

@@ -1,0 +1,76 @@
+//! No statement of a batch, a sweep or the event feed reads a whole table, as PostgreSQL itself plans it for full tables.
+#![cfg(feature = "testing")]
+
+mod support;
+
+use support::quiet;
+use windlass_stores::{
+    postgres::{Postgres, statement_texts},
+    testing::Cluster,
+};
+
+/// A hundred thousand rows of everything that grows: most jobs pending in 200 lanes, some held, some waiting for keys.
+const FILL: &str = "
+INSERT INTO windlass.jobs (namespace, id, lane, run, spec, seq, due, priority, state, worker, wait_key, live)
+SELECT 'default', md5('job' || n)::uuid, md5('lane' || n % 200)::uuid,
+       CASE WHEN n % 10 = 0 THEN md5('run' || n / 100)::uuid END, '{}', n,
+       CASE WHEN n % 5 = 0 THEN n END, 100, CASE n % 10 WHEN 0 THEN 3 WHEN 1 THEN 0 ELSE 2 END,
+       CASE WHEN n % 10 = 0 THEN 'worker ' || n % 1000 END, CASE WHEN n % 10 = 1 THEN 'key ' || n % 100 END, '{}'
+FROM generate_series(1, 100000) n;
+INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live)
+SELECT 'default', md5('done' || n)::uuid, CASE WHEN n % 10 = 0 THEN md5('run' || n / 100)::uuid END, '{}', n, n, 100,
+       CASE WHEN n % 50 = 0 THEN 6 ELSE 5 END, '{}'
+FROM generate_series(1, 100000) n;
+INSERT INTO windlass.payloads SELECT 'default', md5('job' || n)::uuid, 'x' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.results SELECT 'default', md5('done' || n)::uuid, 'x' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.attempts SELECT 'default', md5('done' || n)::uuid, 1, '{}' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.edges
+SELECT 'default', md5('done' || n)::uuid, md5('job' || n)::uuid FROM generate_series(1, 100000) n;
+INSERT INTO windlass.logs SELECT 'default', md5('done' || n)::uuid, 1, 1, 0, 'x' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.job_facets
+SELECT 'default', 'room', 'r' || n % 1000, md5('job' || n)::uuid FROM generate_series(1, 100000) n;
+INSERT INTO windlass.records (namespace, kind, key, parent, due, version, value)
+SELECT 'default', 'worker', 'worker ' || n, CASE WHEN n % 2 = 0 THEN 'p' || n % 1000 END,
+       CASE WHEN n % 3 = 0 THEN n END, 1, '{}'
+FROM generate_series(1, 100000) n;
+INSERT INTO windlass.record_facets
+SELECT 'default', 'worker', 'site', 's' || n % 1000, 'worker ' || n FROM generate_series(1, 100000) n;
+INSERT INTO windlass.events (first_no, at, count, batch, body)
+SELECT CASE WHEN n < 99990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.lanes
+SELECT 'default', md5('lane' || n)::uuid, '[]', 0, n FROM generate_series(1, 10000) n;
+";
+
+/// Housekeeping that runs rarely and says in its file why it may look at everything.
+const MAY_SCAN: [&str; 1] = ["trim_lanes"];
+
+#[tokio::test]
+async fn no_statement_reads_a_whole_table() {
+    let cluster = Cluster::shared();
+    let url = cluster.fresh_database();
+    let database = url.rsplit('/').next().unwrap();
+    drop(Postgres::connect(quiet(url.clone())).await.unwrap());
+    cluster.sql(database, FILL);
+    cluster.sql(database, "VACUUM ANALYZE");
+    let mut bad = Vec::new();
+    for (name, text) in statement_texts() {
+        let parameters = (1..=20).filter(|n| text.contains(&format!("${n}"))).count();
+        let values = vec!["NULL"; parameters].join(", ");
+        let values = if values.is_empty() { values } else { format!("({values})") };
+        // The kept plan for unknown values, with the planner's own settings.
+        let plan = cluster.sql(
+            database,
+            &format!("SET plan_cache_mode = force_generic_plan; PREPARE s AS {text}; EXPLAIN EXECUTE s{values}"),
+        );
+        let scans = ["jobs", "jobs_done", "records", "events", "payloads", "results", "logs", "edges", "attempts"];
+        let scans = scans.iter().filter(|table| plan.contains(&format!("Seq Scan on {table}")));
+        let scans: Vec<&&str> = scans.collect();
+        if !scans.is_empty() && !MAY_SCAN.contains(name) {
+            bad.push(format!("{name} scans {scans:?}:\n{plan}"));
+        }
+        if ["heads", "heads_one", "busy_lanes"].contains(name) && !plan.contains("using jobs_claim") {
+            bad.push(format!("{name} does not use its index:\n{plan}"));
+        }
+    }
+    assert!(bad.is_empty(), "{}", bad.join("\n\n"));
+}
