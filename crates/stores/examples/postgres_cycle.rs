@@ -180,6 +180,12 @@ impl<'a> Baseline<'a> {
     }
 }
 
+impl Drop for Baseline<'_> {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.script);
+    }
+}
+
 /// Processor time of this process.
 fn own_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
