@@ -72,7 +72,7 @@ impl Options {
             clock,
             sync: Sync::Full,
             // Larger costs more than it saves: SQLite walks its whole cache at the end of many transactions.
-            cache_bytes: 16 << 20,
+            cache_bytes: 8 << 20,
             checkpoint_pages: 4_096,
             // SQLite's own limit.
             pages_max: u32::MAX - 1,
