@@ -14,6 +14,7 @@ mod cache;
 mod check;
 mod fault;
 mod lanes;
+mod leases;
 mod listing;
 mod load;
 mod open;
@@ -28,6 +29,7 @@ mod plans;
 
 use async_trait::async_trait;
 use fault::Result as Found;
+use leases::Leases;
 use open::Folder;
 use rusqlite::Connection;
 use std::{
@@ -77,7 +79,7 @@ impl Options {
             clock,
             sync: Sync::Full,
             // Larger costs more than it saves: SQLite walks its whole cache at the end of many transactions.
-            cache_bytes: 16 << 20,
+            cache_bytes: 8 << 20,
             checkpoint_pages: 4_096,
             // SQLite's own limit.
             pages_max: u32::MAX - 1,
@@ -117,6 +119,7 @@ pub struct Embedded {
 struct Inner {
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
+    leases: Arc<Leases>,
     clock: Arc<dyn Clock>,
     /// The time of the last batch, for those who do not hold the writer.
     last_now: AtomicI64,
@@ -135,8 +138,9 @@ impl Embedded {
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
         let last_now = AtomicI64::new(writer.last_now().0);
+        let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
-        let inner = Inner { writer, readers, clock: options.clock, last_now, folder };
+        let inner = Inner { writer, readers, leases, clock: options.clock, last_now, folder };
         Ok(Self { inner: Arc::new(inner), permits: Arc::new(Semaphore::new(READERS)) })
     }
 
@@ -256,8 +260,8 @@ impl Store for Embedded {
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
-        let now = self.inner.now();
-        self.read(move |connection| reads::due(connection, limit, now)).await
+        let (leases, now) = (self.inner.leases.clone(), self.inner.now());
+        self.read(move |connection| reads::due(connection, &leases, limit, now)).await
     }
 
     /// Lanes need no trimming here: they are only kept while they hold a pending job.

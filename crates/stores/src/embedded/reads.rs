@@ -2,6 +2,7 @@
 
 use super::{
     fault::{Fault, Result},
+    leases::Leases,
     rows, write,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -154,7 +155,7 @@ fn event_range(connection: &Connection) -> Result<(u64, u64)> {
     Ok((oldest.unwrap_or(last + 1) as u64, last as u64))
 }
 
-pub(super) fn due(connection: &Connection, limit: usize, now: Timestamp) -> Result<DuePage> {
+pub(super) fn due(connection: &Connection, leases: &Leases, limit: usize, now: Timestamp) -> Result<DuePage> {
     let snapshot = connection.unchecked_transaction()?;
     // One more than asked for, from each: it tells when to look again.
     let ask = clamp(limit).saturating_add(1);
@@ -178,7 +179,10 @@ pub(super) fn due(connection: &Connection, limit: usize, now: Timestamp) -> Resu
             break;
         }
     }
+    // After the rows, so that a job claimed meanwhile is seen twice rather than not at all.
+    all.extend(leases.first(limit.saturating_add(1), now));
     all.sort();
+    all.dedup();
     let count = all.iter().take_while(|(at, _)| *at <= now).count().min(limit);
     let next = all.get(count).map(|(at, _)| *at);
     Ok(DuePage { now, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })

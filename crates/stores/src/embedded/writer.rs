@@ -3,6 +3,7 @@
 use super::{
     Stats,
     fault::{Fault, Result},
+    leases::Leases,
     load::Memo,
     write,
 };
@@ -29,6 +30,7 @@ pub(super) const MARK: &str = include_str!("sql/mark.sql");
 pub(super) struct Writer {
     connection: Connection,
     memo: Memo,
+    leases: Arc<Leases>,
     marks: Marks,
     log: Log,
     stats: Stats,
@@ -111,11 +113,16 @@ impl Writer {
         connection.set_prepared_statement_cache_capacity(128);
         let log = Log { pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
         let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
-        Ok(Self { connection, memo, marks, log, stats: Stats::default(), stopped: None })
+        let leases = Arc::new(Leases::open(&connection)?);
+        Ok(Self { connection, memo, leases, marks, log, stats: Stats::default(), stopped: None })
     }
 
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    pub(super) fn leases(&self) -> Arc<Leases> {
+        self.leases.clone()
     }
 
     pub(super) fn last_now(&self) -> Timestamp {
@@ -184,6 +191,7 @@ impl Writer {
             self.execute("ROLLBACK")?;
         } else {
             commit_time = self.write(&decision, now)?;
+            self.leases.learn(&decision.jobs);
             self.memo.learn(&mut decision);
         }
         Ok(Outcome {

@@ -32,10 +32,11 @@ CREATE TABLE jobs (
 -- namespace can be counted from the same index.
 CREATE INDEX jobs_claim ON jobs (namespace, lane, priority, seq) WHERE state = 2;
 
--- The sweep: the longest due first.
-CREATE INDEX jobs_due ON jobs (due) WHERE due IS NOT NULL;
+-- The sweep: the longest due first. When leases run out is kept in memory, found again through jobs_held: an entry here
+-- would be written twice for each job, and nearly always for nothing.
+CREATE INDEX jobs_due ON jobs (due) WHERE due IS NOT NULL AND worker IS NULL;
 
--- What a worker holds, when it is lost or removed.
+-- What a worker holds, when it is lost or removed; and all that is held, when the store is opened.
 CREATE INDEX jobs_held ON jobs (namespace, worker) WHERE worker IS NOT NULL;
 
 -- Who is next when a concurrency key is released.
