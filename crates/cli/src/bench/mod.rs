@@ -43,6 +43,9 @@ pub struct StoreArgs {
     /// PostgreSQL to use, e.g. postgres://user@host/database. Without it a throwaway cluster is started.
     #[arg(long, value_name = "URL")]
     pub database: Option<String>,
+    /// Batches on their way to PostgreSQL at once.
+    #[arg(long, value_name = "N")]
+    pub in_flight: Option<usize>,
     /// Folder for the embedded store. Without it a temporary one is used and removed.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

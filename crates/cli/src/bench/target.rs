@@ -73,7 +73,9 @@ impl Target {
                 url
             }
         };
-        self.store = Arc::new(Postgres::connect(postgres::Options::new(&url)).await?);
+        let mut options = postgres::Options::new(&url);
+        options.in_flight = args.in_flight.unwrap_or(options.in_flight);
+        self.store = Arc::new(Postgres::connect(options).await?);
         self.settings = Settings::shared();
         self.url = Some(url);
         Ok(())
