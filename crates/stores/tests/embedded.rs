@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 use windlass_core::{
-    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, RecordKey, Reply, State, Timestamp,
+    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Reply, State, Timestamp,
     commands::{
         records::{Expect, PutRecord},
         submit::{NewJob, Submit},
@@ -317,7 +317,10 @@ async fn everything(store: &Embedded) -> Vec<Result<String, String>> {
     let mut note = |answer: Result<String, StoreError>| answers.push(answer.map_err(|error| error.to_string()));
     for id in 1..=60 {
         note(store.job(&key(id)).await.map(|job| format!("{job:?}")));
-        note(store.body(&key(id)).await.map(|body| format!("{:?}", body.map(|body| body.payload.as_bytes().to_vec()))));
+        let bytes = |part: Payload| part.as_bytes().to_vec();
+        let body =
+            store.body(&key(id)).await.map(|body| body.map(|body| (bytes(body.payload), body.result.map(bytes))));
+        note(body.map(|body| format!("{body:?}")));
     }
     let query = JobQuery { limit: 100, ..JobQuery::default() };
     note(store.jobs(&query).await.map(|jobs| format!("{jobs:?}")));

@@ -1,6 +1,9 @@
 //! Looks for damage: in the file, in the rows, and between the rows.
 
-use super::{fault::Result, rows};
+use super::{
+    fault::{Fault, Result},
+    reads, rows,
+};
 use rusqlite::Connection;
 use windlass_core::{JobKey, RecordKey};
 
@@ -8,10 +11,9 @@ use windlass_core::{JobKey, RecordKey};
 const PROBLEMS_MAX: usize = 100;
 
 /// Rules that must hold between rows; each statement answers with the offenders.
-const RULES: [(&str, &str); 5] = [
+const RULES: [(&str, &str); 4] = [
     ("has nothing to wait for and nobody to run it", include_str!("sql/check_stuck.sql")),
     ("is held by a worker that does not exist and will not time out", include_str!("sql/check_holder.sql")),
-    ("has no row of what was submitted, or that row has no job", include_str!("sql/check_inputs.sql")),
     ("is a concurrency key whose count does not match its jobs", include_str!("sql/check_concurrency.sql")),
     ("is a gap or an overlap in the numbers of events", include_str!("sql/check_events.sql")),
 ];
@@ -27,13 +29,23 @@ pub(super) fn pragma(connection: &Connection, name: &str) -> Result<Vec<String>>
     Ok(problems)
 }
 
-pub(super) fn all(connection: &Connection) -> Result<Vec<String>> {
+/// Everything that can be said of the file without knowing the rules: pages, indexes, checksums, rows that come in pairs.
+pub(super) fn rows(connection: &Connection) -> Result<Vec<String>> {
     let mut problems = pragma(connection, "integrity_check")?;
+    if problems.is_empty() {
+        let alone = offenders(connection, include_str!("sql/check_inputs.sql"))?;
+        problems.extend(alone.into_iter().map(|name| format!("{name} is there only by half")));
+        sums(connection, &mut problems)?;
+    }
+    Ok(problems)
+}
+
+pub(super) fn all(connection: &Connection) -> Result<Vec<String>> {
+    let mut problems = rows(connection)?;
     if problems.is_empty() {
         for (what, sql) in RULES {
             problems.extend(offenders(connection, sql)?.into_iter().map(|name| format!("{name} {what}")));
         }
-        sums(connection, &mut problems)?;
     }
     problems.truncate(PROBLEMS_MAX);
     Ok(problems)
@@ -45,11 +57,25 @@ fn offenders(connection: &Connection, sql: &str) -> Result<Vec<String>> {
     Ok(found.collect::<std::result::Result<_, _>>()?)
 }
 
+/// Reads a job with all that belongs to it.
+fn whole(connection: &Connection, key: &JobKey) -> Result<()> {
+    let Some(job) = rows::load_job(connection, key)? else { return Ok(()) };
+    let body = reads::body(connection, key)?.unwrap_or_default();
+    let pieces = reads::read_log(connection, key, 0, usize::MAX)?.len() as u64;
+    if body.result.is_some() != job.live.has_result || pieces != job.live.log.pieces {
+        return Err(Fault::Damaged(format!(
+            "job {}/{} has lost its result or a piece of its log",
+            key.namespace, key.id
+        )));
+    }
+    Ok(())
+}
+
 /// Reads every row that has a checksum.
 fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
     let mut note = |outcome: Result<()>| match outcome {
         Ok(()) => Ok(()),
-        Err(super::fault::Fault::Damaged(what)) => {
+        Err(Fault::Damaged(what)) => {
             problems.push(what);
             Ok(())
         }
@@ -59,9 +85,7 @@ fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
     let mut found = jobs.query([])?;
     while let Some(row) = found.next()? {
         let key = JobKey::new(&rows::to_namespace(rows::text(row, 0)?)?, rows::blob_id(row, 1)?);
-        note(rows::load_job(connection, &key).map(drop))?;
-        note(super::reads::body(connection, &key).map(drop))?;
-        note(super::reads::read_log(connection, &key, 0, usize::MAX).map(drop))?;
+        note(whole(connection, &key))?;
     }
     let mut records = connection.prepare("SELECT namespace, kind, key FROM records")?;
     let mut found = records.query([])?;
@@ -70,5 +94,13 @@ fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
         let key = RecordKey { namespace, kind: row.get(1)?, key: row.get(2)? };
         note(rows::load_record(connection, &key).map(drop))?;
     }
-    note(super::reads::events_after(connection, 0, usize::MAX).map(drop))
+    for mark in ["min_reader", "last_event", "next_seq", "last_now"] {
+        note(rows::load_mark(connection, mark).map(drop))?;
+    }
+    let mut events = connection.prepare(reads::EVENTS_FROM)?;
+    let mut found = events.query([0])?;
+    while let Some(row) = found.next()? {
+        note(reads::batch_events(row).map(drop))?;
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@
 //! | `windlass.clean` | there after a clean stop, with the size of the database at that time |
 
 use super::{
-    Options, Sync,
+    Options, Sync, check,
     fault::{Fault, OpenError},
     writer::PAGE,
 };
@@ -29,9 +29,11 @@ const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_first.sq
 /// The schema version this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// How closely a file is looked at after a crash depends on its size, so that a server is back within seconds. Larger
-/// ones are not read through at all then; `check` does that while the server runs.
-const CHECKS: [(u64, &str); 2] = [(64 << 20, "integrity_check"), (2 << 30, "quick_check")];
+/// How closely a file is looked at after a crash depends on its size, so that a server is back within seconds: up to the
+/// first size every row is read, up to the second SQLite checks its pages. Larger ones are not read through at all
+/// then; `check` does that while the server runs.
+const EVERY_ROW_BYTES_MAX: u64 = 32 << 20;
+const EVERY_PAGE_BYTES_MAX: u64 = 2 << 30;
 
 type Opened<T> = Result<T, OpenError>;
 
@@ -231,9 +233,7 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), rusqlite::Error> {
     let transaction = connection.unchecked_transaction()?;
     for (min_reader, sql) in MIGRATIONS.iter().skip(version as usize) {
         transaction.execute_batch(sql)?;
-        let sql = "INSERT INTO meta (name, value) VALUES ('min_reader', ?1) \
-                   ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-        transaction.execute(sql, [min_reader])?;
+        super::rows::save_mark(&transaction, "min_reader", *min_reader)?;
     }
     transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     transaction.commit()
@@ -262,11 +262,15 @@ fn check_version(connection: &Connection, file: &Path) -> Opened<()> {
 /// better noticed now than in the middle of the night.
 fn check_file(connection: &Connection, file: &Path) -> Opened<()> {
     let size = fs::metadata(file).map(|found| found.len()).unwrap_or(0);
-    let Some((_, check)) = CHECKS.into_iter().find(|(bytes_max, _)| size <= *bytes_max) else {
-        tracing::warn!(bytes = size, "the last stop was not clean; the database is too large to be checked at start");
-        return Ok(());
+    let problems = if size <= EVERY_ROW_BYTES_MAX {
+        check::rows(connection)
+    } else if size <= EVERY_PAGE_BYTES_MAX {
+        check::pragma(connection, "quick_check")
+    } else {
+        tracing::warn!(bytes = size, "the last stop was not clean, and the database is too large to check now");
+        Ok(Vec::new())
     };
-    let problems = super::check::pragma(connection, check).map_err(|fault| OpenError::fault(file, fault))?;
+    let problems = problems.map_err(|fault| OpenError::fault(file, fault))?;
     match problems.into_iter().next() {
         Some(problem) => Err(OpenError::fault(file, Fault::Damaged(problem))),
         None => Ok(()),

@@ -28,7 +28,10 @@ fn clamp(count: usize) -> i64 {
 }
 
 pub(super) fn body(connection: &Connection, key: &JobKey) -> Result<Option<JobBody>> {
-    let Some(payload) = rows::load_payload(connection, key)? else { return Ok(None) };
+    let Some(payload) = rows::load_payload(connection, key)? else {
+        // Reading the job finds out whether only its other half is gone.
+        return rows::load_job(connection, key).map(|_| None);
+    };
     Ok(Some(JobBody {
         payload,
         result: rows::load_blob(connection, RESULT, key)?,
@@ -110,11 +113,12 @@ pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_
     Ok(found)
 }
 
-/// The events of one row: first number, count, time, checksum and body, in this order.
+/// The events of one row: first number, count, time, next place in the queue, checksum and body, in this order.
 pub(super) fn batch_events(row: &Row<'_>) -> Result<(u64, Vec<Event>)> {
-    let (first_no, count, at): (i64, u32, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let (first_no, at, body) = (first_no as u64, Timestamp(at), rows::text(row, 4)?);
-    write::event_sum(first_no, at, body).check(row.get(3)?, || format!("the batch of events from {first_no}"))?;
+    let (first_no, count, at, next_seq): (i64, u32, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+    let (first_no, at, body) = (first_no as u64, Timestamp(at), rows::text(row, 5)?);
+    let sum = write::event_sum(first_no, at, next_seq, body);
+    sum.check(row.get(4)?, || format!("the batch of events from {first_no}"))?;
     let runs: Vec<(Namespace, Vec<What>)> = serde_json::from_str(body).map_err(unreadable)?;
     let of_run = |(namespace, run): (Namespace, Vec<What>)| {
         run.into_iter().map(move |what| Event { namespace: namespace.clone(), at, what })
@@ -145,8 +149,7 @@ pub(super) fn events_after(connection: &Connection, after: u64, limit: usize) ->
 
 /// The lowest number kept and the highest given.
 fn event_range(connection: &Connection) -> Result<(u64, u64)> {
-    let mark = "SELECT value FROM meta WHERE name = 'last_event'";
-    let mark: Option<i64> = connection.prepare_cached(mark)?.query_row([], |row| row.get(0)).optional()?;
+    let mark = rows::load_mark(connection, "last_event")?;
     let last = "SELECT first_no + count - 1 FROM events ORDER BY first_no DESC LIMIT 1";
     let last: Option<i64> = connection.prepare_cached(last)?.query_row([], |row| row.get(0)).optional()?;
     let last = last.max(mark).unwrap_or(0);

@@ -176,6 +176,26 @@ fn to_record(key: &RecordKey, row: &Row<'_>) -> Result<Record> {
     Ok(record)
 }
 
+pub(super) const MARK: &str = include_str!("sql/mark.sql");
+pub(super) const MARK_LOAD: &str = "SELECT value, sum FROM meta WHERE name = ?1";
+
+fn mark_sum(name: &str, value: i64) -> Sum {
+    Sum::of(&Namespace::default(), name.as_bytes()).int(value)
+}
+
+pub(super) fn save_mark(connection: &Connection, name: &str, value: i64) -> std::result::Result<(), rusqlite::Error> {
+    connection.prepare_cached(MARK)?.execute((name, value, mark_sum(name, value).get()))?;
+    Ok(())
+}
+
+pub(super) fn load_mark(connection: &Connection, name: &str) -> Result<Option<i64>> {
+    let mut statement = connection.prepare_cached(MARK_LOAD)?;
+    let found = statement.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((value, sum)) = found else { return Ok(None) };
+    mark_sum(name, value).check(sum, || format!("the mark {name}"))?;
+    Ok(Some(value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,7 +26,7 @@ pub(super) fn events(connection: &Connection, trim: Trim) -> Result<usize> {
 
 /// Removes the oldest batch if it is old enough; the front of it if it is longer than `max`.
 fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize> {
-    let sql = "SELECT first_no, count, at, sum, body, next_seq FROM events ORDER BY first_no LIMIT 1";
+    let sql = "SELECT first_no, count, at, next_seq, sum, body FROM events ORDER BY first_no LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
     let Some(row) = rows.next()? else { return Ok(0) };
@@ -34,7 +34,7 @@ fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize>
     if at >= trim.events_before.0 {
         return Ok(0);
     }
-    let rest = if count as usize > max { Some((reads::batch_events(row)?.1, row.get(5)?)) } else { None };
+    let rest = if count as usize > max { Some((reads::batch_events(row)?.1, row.get(3)?)) } else { None };
     drop(rows);
     connection.prepare_cached("DELETE FROM events WHERE first_no = ?1")?.execute([first_no])?;
     if let Some((events, next_seq)) = rest {

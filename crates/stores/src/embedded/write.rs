@@ -300,8 +300,8 @@ fn record_facets(connection: &Connection, sql: &str, key: &RecordKey, facets: &[
 }
 
 /// The checksum over a row of events.
-pub(super) fn event_sum(first_no: u64, at: Timestamp, body: &str) -> rows::Sum {
-    rows::Sum::of(&Namespace::default(), b"events").int(first_no as i64).int(at.0).bytes(body.as_bytes())
+pub(super) fn event_sum(first_no: u64, at: Timestamp, next_seq: i64, body: &str) -> rows::Sum {
+    rows::Sum::of(&Namespace::default(), b"events").int(first_no as i64).int(at.0).int(next_seq).bytes(body.as_bytes())
 }
 
 /// One row for the events of a batch: runs of what happened in one namespace, all at the same time.
@@ -311,7 +311,7 @@ pub(super) fn write_events(connection: &Connection, first_no: u64, events: &[Eve
     let runs: Vec<(&Namespace, Vec<&What>)> =
         runs.map(|run| (&run[0].namespace, run.iter().map(|event| &event.what).collect())).collect();
     let body = serde_json::to_string(&runs).expect("plain data with string keys");
-    let sum = event_sum(first_no, first.at, &body).get();
+    let sum = event_sum(first_no, first.at, next_seq, &body).get();
     let mut statement = connection.prepare_cached(EVENT_INSERT)?;
     statement.execute(params![first_no as i64, events.len() as i64, first.at.0, next_seq, sum, body])?;
     Ok(())

@@ -5,9 +5,9 @@ use super::{
     fault::{Fault, Result},
     leases::Leases,
     load::Memo,
-    write,
+    reads, rows, write,
 };
-use rusqlite::{Connection, OptionalExtension, wal::CheckpointMode};
+use rusqlite::{Connection, wal::CheckpointMode};
 use std::{
     sync::{
         Arc,
@@ -25,7 +25,6 @@ use windlass_engine::{
 /// Bytes of a frame in the write-ahead log, beyond the page it holds.
 const FRAME_HEADER: u64 = 24;
 pub(super) const PAGE: u64 = 4_096;
-pub(super) const MARK: &str = include_str!("sql/mark.sql");
 
 pub(super) struct Writer {
     connection: Connection,
@@ -48,18 +47,22 @@ pub(super) struct Marks {
 
 impl Marks {
     fn open(connection: &Connection) -> Result<Self> {
-        let mark = |name: &str| -> Result<i64> {
-            let sql = "SELECT value FROM meta WHERE name = ?1";
-            Ok(connection.query_row(sql, [name], |row| row.get(0)).optional()?.unwrap_or(0))
+        let mark = |name: &str| rows::load_mark(connection, name).map(Option::unwrap_or_default);
+        let mut marks = Self {
+            last_event: mark("last_event")? as u64,
+            next_seq: mark("next_seq")?.max(1),
+            last_now: Timestamp(mark("last_now")?),
         };
-        let sql = "SELECT first_no + count - 1, next_seq, at FROM events ORDER BY first_no DESC LIMIT 1";
-        let last = connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
-        let (event, seq, at): (i64, i64, i64) = last.unwrap_or((0, 1, 0));
-        Ok(Self {
-            last_event: mark("last_event")?.max(event) as u64,
-            next_seq: mark("next_seq")?.max(seq),
-            last_now: Timestamp(mark("last_now")?.max(at)),
-        })
+        let sql = "SELECT first_no, count, at, next_seq, sum, body FROM events ORDER BY first_no DESC LIMIT 1";
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        if let Some(row) = rows.next()? {
+            let (first_no, events) = reads::batch_events(row)?;
+            marks.last_event = marks.last_event.max(first_no + events.len() as u64 - 1);
+            marks.last_now = marks.last_now.max(Timestamp(row.get(2)?));
+            marks.next_seq = marks.next_seq.max(row.get(3)?);
+        }
+        Ok(marks)
     }
 
     /// Where the marks stand once `decision` is written.
@@ -78,11 +81,10 @@ impl Marks {
 
     /// Writes the marks that moved since; all of them if that is not known.
     fn write(self, connection: &Connection, since: Option<Marks>) -> Result<()> {
-        let mut statement = connection.prepare_cached(MARK)?;
         let before = since.map(Marks::named);
-        for (at, mark) in self.named().into_iter().enumerate() {
-            if before.is_none_or(|before| before[at] != mark) {
-                statement.execute(mark)?;
+        for (at, (name, value)) in self.named().into_iter().enumerate() {
+            if before.is_none_or(|before| before[at].1 != value) {
+                rows::save_mark(connection, name, value)?;
             }
         }
         Ok(())

@@ -8,7 +8,8 @@
 
 CREATE TABLE meta (
     name TEXT NOT NULL PRIMARY KEY,
-    value INTEGER NOT NULL
+    value INTEGER NOT NULL,
+    sum INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- The hot rows. `worker` is set while the job is held, `wait_key` while it waits for a concurrency key.

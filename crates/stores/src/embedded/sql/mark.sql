@@ -1,2 +1,3 @@
--- Keeps a high-water mark; it never goes back.
-INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)
+-- Sets a mark.
+INSERT INTO meta (name, value, sum) VALUES (?1, ?2, ?3)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, sum = excluded.sum
