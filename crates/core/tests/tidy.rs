@@ -28,6 +28,7 @@ const FOREIGN: [(&str, &[&str]); 3] = [
         "stores",
         &[
             "async-trait",
+            "foldhash",
             "rusqlite",
             "serde",
             "serde_json",

@@ -242,7 +242,7 @@ impl Store for Embedded {
 
     async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
         let key = key.clone();
-        self.read(move |connection| Ok(rows::load_record(connection, &key)?)).await
+        self.read(move |connection| rows::load_record(connection, &key)).await
     }
 
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
