@@ -13,6 +13,7 @@ use std::{
     collections::VecDeque,
     sync::{Arc, Mutex},
     thread,
+    time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use windlass_core::{
@@ -20,6 +21,9 @@ use windlass_core::{
     commands::{holder::Holder, release::Release},
     decider::Item,
 };
+
+/// The shortest sleep worth its system call.
+const NAP: Duration = Duration::from_micros(50);
 
 pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
@@ -104,12 +108,16 @@ impl Batcher {
         true
     }
 
-    /// This thread has nothing else to do, so it simply sleeps.
+    /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
     fn gather(&mut self) {
-        let waiting = self.waiting.len() + self.queues.commands.len();
-        let window = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).window(waiting);
-        if let Some(window) = window {
-            thread::sleep(window);
+        let begun = Instant::now();
+        loop {
+            let waiting = self.waiting.len() + self.queues.commands.len();
+            let window = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).window(waiting);
+            match window {
+                Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
+                _ => return,
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl Default for Settings {
             queue_bytes_max: 256 << 20,
             log_queue_bytes_max: 64 << 20,
             log_batch_bytes_max: 1 << 20,
-            sweep_every: Some(Duration::from_secs(60)),
+            sweep_every: Some(Duration::from_secs(600)),
             poll_every: None,
             grace: true,
             events_kept: Millis::from_secs(86_400),

@@ -16,7 +16,7 @@ use windlass_core::{Command, Timestamp};
 
 /// Rows handled in one transaction.
 const PAGE: usize = 256;
-const TRIM_EVERY: Duration = Duration::from_secs(60);
+const TRIM_EVERY: Duration = Duration::from_secs(600);
 
 /// When the sweeper means to wake up, and the bell that wakes it earlier.
 pub struct Alarm {
@@ -59,7 +59,7 @@ impl Alarm {
 pub fn spawn(engine: &Engine) {
     let engine = engine.clone();
     tokio::spawn(async move {
-        let every = engine.settings().sweep_every.unwrap_or(Duration::from_secs(60));
+        let every = engine.settings().sweep_every.unwrap_or(TRIM_EVERY);
         let mut trimmed = tokio::time::Instant::now();
         loop {
             let pause = match tick(&engine).await {

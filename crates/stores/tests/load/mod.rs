@@ -100,7 +100,7 @@ async fn one_round(
     engine.run(Submit { namespace: ns(), job }).await?;
     record(Ack::Submitted(id));
     mine.push(id);
-    if ids::seed() % 20 == 0 {
+    if ids::seed().is_multiple_of(20) {
         let at = ids::seed() as usize % mine.len();
         let cancel = Cancel { namespace: ns(), job: mine.swap_remove(at), by: "load".into() };
         let target = cancel.job;
