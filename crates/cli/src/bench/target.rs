@@ -81,6 +81,16 @@ impl Target {
         Ok(())
     }
 
+    /// Lets the database finish with what was filled in, so that its housekeeping is not measured as ours.
+    pub async fn settle(&self) -> anyhow::Result<()> {
+        let Some(url) = &self.url else { return Ok(()) };
+        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+        tokio::spawn(connection);
+        client.execute("VACUUM (ANALYZE)", &[]).await?;
+        client.execute("CHECKPOINT", &[]).await?;
+        Ok(())
+    }
+
     pub async fn written(&self) -> anyhow::Result<Written> {
         match &self.url {
             Some(url) => wal_of(url).await,
