@@ -1,6 +1,6 @@
 //! A job and its state machine.
 //!
-//! | from \ event | parents done | time comes | claim | report, renew | complete | fail, lost, deadline | cancel | parent ended badly |
+//! | from \ event | parents done | time comes | claim | start, progress | complete | fail, lost, deadline | cancel | parent ended badly |
 //! |---|---|---|---|---|---|---|---|---|
 //! | blocked   | scheduled, pending or still blocked (key) | – | – | – | – | – | cancelled | skipped, cancelled or as if done |
 //! | scheduled | – | pending or blocked (key) | – | – | – | – | cancelled | – |
