@@ -60,9 +60,14 @@ impl Feed {
         self.news.send_modify(|count| *count += 1);
     }
 
+    /// What follows `after`, as far as the ring tells; none: ask the store.
     fn recent(&self, after: u64) -> Option<Vec<(u64, Arc<Event>)>> {
         let ring = self.lock();
-        let oldest = ring.front()?.0;
+        let (oldest, latest) = (ring.front()?.0, ring.back()?.0);
+        if after > latest {
+            // Ahead of what was published: the store knows whether that number was ever given.
+            return None;
+        }
         let skip = (after + 1).checked_sub(oldest)? as usize;
         Some(ring.iter().skip(skip).take(PAGE).cloned().collect())
     }

@@ -209,6 +209,20 @@ async fn a_reader_behind_what_is_kept_is_told_of_the_gap() {
     assert_eq!(ahead.next().await.unwrap(), FeedItem::Gap { requested: 99, oldest: 11 });
 }
 
+/// A number that was never given, from another data folder perhaps, must not keep its reader from what happens now.
+#[tokio::test]
+async fn a_reader_ahead_of_the_latest_is_set_right_also_while_others_read() {
+    let engine = real_time().await;
+    let mut other = engine.subscribe(None).await.unwrap();
+    engine.run(submit(&[])).await.unwrap();
+    assert!(matches!(other.next().await.unwrap(), FeedItem::Event(1, _)));
+    let mut ahead = engine.subscribe(Some(99)).await.unwrap();
+    let told = timeout(Duration::from_secs(5), ahead.next()).await.expect("the reader waits for ever").unwrap();
+    assert_eq!(told, FeedItem::Gap { requested: 99, oldest: 2 });
+    engine.run(submit(&[])).await.unwrap();
+    assert!(matches!(timeout(SOON, ahead.next()).await.unwrap().unwrap(), FeedItem::Event(2, _)));
+}
+
 #[tokio::test]
 async fn a_flood_of_events_at_a_paused_reader_loses_none() {
     let engine = real_time().await;
