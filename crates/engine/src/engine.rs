@@ -52,7 +52,8 @@ pub enum Error {
     Closed,
 }
 
-/// Cheap to clone; all clones are the same engine.
+/// Cheap to clone; all clones are the same engine. It runs until [`Engine::shut_down`], also when no clone is left: the
+/// sweeper keeps it.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,

@@ -5,7 +5,7 @@ mod embedded_support;
 use embedded_support::*;
 use std::{
     fs::{self, File, OpenOptions},
-    io::{BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    io::{Read, Seek, SeekFrom, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
 };
@@ -268,47 +268,6 @@ async fn after_a_failed_write_nothing_more_is_acknowledged_and_nothing_acknowled
     let store = open(folder.path(), &clock());
     assert_eq!(store.count(&JobQuery::default(), 1_000).await.unwrap(), count);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-}
-
-/// Runs in a process that is killed: says which job was acknowledged last, and goes on until it dies.
-#[tokio::test]
-#[ignore = "started by another test, in a process of its own"]
-async fn child_that_is_killed() {
-    let folder = std::env::var(KILLED).unwrap();
-    let store = open(Path::new(&folder), &clock());
-    let first = store.count(&JobQuery::default(), 100_000).await.unwrap() as u128 + 1;
-    for id in first.. {
-        run(&store, vec![submit(id, "in"), claim(1)]).await;
-        println!("acknowledged {id}");
-    }
-}
-
-const KILLED: &str = "WINDLASS_TEST_KILLED_FOLDER";
-
-#[tokio::test]
-async fn what_was_acknowledged_survives_kill_9() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut last = 0;
-    for round in 1..=5 {
-        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        let command =
-            command.args(["--exact", "child_that_is_killed", "--ignored", "--nocapture"]).env(KILLED, folder.path());
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let wanted = format!("acknowledged {}", last + 20 * round);
-        let seen = lines.by_ref().take(10_000).find(|line| *line == wanted);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(seen, Some(wanted));
-        let told = lines.filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok()).max();
-        last = told.unwrap_or(last + 20 * round);
-        let store = open(folder.path(), &clock());
-        let kept = store.count(&JobQuery::default(), 100_000).await.unwrap() as u128;
-        // One more may have been committed and not yet told.
-        assert!(kept == last || kept == last + 1, "round {round}: {kept} kept, {last} acknowledged");
-        assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
-        last = kept;
-    }
 }
 
 /// Everything there is to read, one answer after the other.
