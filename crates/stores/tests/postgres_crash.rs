@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 use support::{claim, complete, leases_of, ns, quiet, run, submit};
+use tokio::task::JoinHandle;
 use windlass_core::{JobId, JobKey, Reply, State};
 use windlass_engine::{
     StoreError,
@@ -67,6 +68,19 @@ async fn check_kept(store: &Postgres, submitted: &[JobId], completed: &[JobId]) 
     assert!(told("completed") >= completed.len());
 }
 
+/// Ends the work and checks all that was acknowledged of it.
+async fn finish(store: &Postgres, tasks: Vec<JoinHandle<(Vec<JobId>, Vec<JobId>)>>, stop: &AtomicBool) {
+    stop.store(true, Ordering::Relaxed);
+    let (mut submitted, mut completed) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let (more, done) = task.await.unwrap();
+        submitted.extend(more);
+        completed.extend(done);
+    }
+    assert!(submitted.len() > 20 && completed.len() > 20, "{} {}", submitted.len(), completed.len());
+    check_kept(store, &submitted, &completed).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_survives_an_immediate_stop() {
     let cluster = Cluster::start();
@@ -81,15 +95,7 @@ async fn what_was_acknowledged_survives_an_immediate_stop() {
         tokio::task::block_in_place(|| cluster.start_again());
     }
     tokio::time::sleep(Duration::from_millis(300)).await;
-    stop.store(true, Ordering::Relaxed);
-    let (mut submitted, mut completed) = (Vec::new(), Vec::new());
-    for task in tasks {
-        let (more, done) = task.await.unwrap();
-        submitted.extend(more);
-        completed.extend(done);
-    }
-    assert!(submitted.len() > 20 && completed.len() > 20, "{} {}", submitted.len(), completed.len());
-    check_kept(&store, &submitted, &completed).await;
+    finish(&store, tasks, &stop).await;
 }
 
 /// Backends are killed at random moments, also between a COMMIT and its answer. Every batch must come out exactly once: a
@@ -107,15 +113,7 @@ async fn a_batch_whose_connection_is_lost_comes_out_once() {
                     WHERE application_name = 'windlass' AND datname = 'lost' ORDER BY random() LIMIT 2";
         tokio::task::block_in_place(|| cluster.sql("postgres", kill));
     }
-    stop.store(true, Ordering::Relaxed);
-    let (mut submitted, mut completed) = (Vec::new(), Vec::new());
-    for task in tasks {
-        let (more, done) = task.await.unwrap();
-        submitted.extend(more);
-        completed.extend(done);
-    }
-    assert!(submitted.len() > 20 && completed.len() > 20, "{} {}", submitted.len(), completed.len());
-    check_kept(&store, &submitted, &completed).await;
+    finish(&store, tasks, &stop).await;
     let tried: usize = cluster.log().matches("terminating connection due to administrator command").count();
     assert!(tried > 10, "only {tried} connections were lost");
 }
