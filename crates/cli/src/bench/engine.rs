@@ -1,6 +1,6 @@
 //! `windlass bench engine`.
 
-use crate::bench::{Output, StoreArgs, limit, report::Report, target::Target, work};
+use crate::bench::{Output, StoreArgs, limit, report::{Cpu, Report}, target::Target, work};
 use anyhow::ensure;
 use clap::Args;
 use windlass_engine::Engine;
@@ -65,17 +65,21 @@ impl EngineBench {
 
     async fn measure(&self, target: &Target, engine: &Engine) -> anyhow::Result<Report> {
         let (before, counts) = (target.written().await?, engine.counts());
+        let cpu = target.cpu_time();
         let mut cycles = work::cycles(engine, self.callers, self.jobs, self.batch, true).await?;
+        let cycle_cpu = Cpu::of(cpu, target.cpu_time(), self.jobs);
         let (after, counted) = (target.written().await?, engine.counts());
         let commits = (counted.batches - counts.batches).max(1);
         let jobs_per_commit = self.jobs as f64 / commits as f64;
         // Claim and complete alone: the jobs are there before the clock starts.
         let drained = self.jobs.min(50_000);
         work::fill(engine, "pending", drained, None).await?;
+        let cpu = target.cpu_time();
         let drain = work::cycles(engine, self.callers, drained, self.batch, false).await?;
+        let claim_complete_cpu = Cpu::of(cpu, target.cpu_time(), drained);
         let group = (jobs_per_commit.round() as usize).max(1);
         let limit_per_s = limit::measure(target, group).await?;
-        let pgbench_per_s = limit::pgbench(target)?;
+        let pgbench = limit::pgbench(target)?;
         let cycles_per_s = self.jobs as f64 / cycles.wall.as_secs_f64();
         let syncs = if target.url.is_some() { after.syncs - before.syncs } else { commits };
         let [cycle, submit, claim, complete] = cycles.latencies();
@@ -90,8 +94,11 @@ impl EngineBench {
             cycles_per_s,
             limit_per_s,
             ratio: if limit_per_s > 0.0 { cycles_per_s / limit_per_s } else { 0.0 },
-            pgbench_per_s,
+            pgbench_simple_per_s: pgbench.as_ref().map(|rates| rates.simple_per_s),
+            pgbench_prepared_per_s: pgbench.as_ref().map(|rates| rates.prepared_per_s),
             claim_complete_per_s: drained as f64 / drain.wall.as_secs_f64(),
+            cycle_cpu,
+            claim_complete_cpu,
             p50_ms: cycle.p50_ms,
             p99_ms: cycle.p99_ms,
             submit,

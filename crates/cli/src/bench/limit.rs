@@ -133,8 +133,16 @@ async fn postgres_loop(url: &str, group: usize, begun: Instant) -> anyhow::Resul
     Ok(done)
 }
 
-/// One job per transaction by pgbench with 16 clients: what a queue built the plain way reaches. None without pgbench.
-pub fn pgbench(target: &Target) -> anyhow::Result<Option<f64>> {
+/// What pgbench comes to with one job per transaction and 16 clients: what a queue built the plain way reaches.
+pub struct Pgbench {
+    /// Every statement is parsed and planned anew, as pgbench does by default.
+    pub simple_per_s: f64,
+    /// Statements are prepared once.
+    pub prepared_per_s: f64,
+}
+
+/// None without pgbench.
+pub fn pgbench(target: &Target) -> anyhow::Result<Option<Pgbench>> {
     let Some(url) = target.url.as_deref() else { return Ok(None) };
     let program = match &target.cluster {
         Some(cluster) => cluster.bin("pgbench"),
@@ -145,19 +153,21 @@ pub fn pgbench(target: &Target) -> anyhow::Result<Option<f64>> {
         std::fs::create_dir_all(parent)?;
     }
     std::fs::write(&script, PGBENCH)?;
-    let setup =
-        Command::new(program.with_file_name("psql")).args([url, "-q", "-c", RAW_TABLE]).stderr(Stdio::null()).status();
-    if !setup.is_ok_and(|status| status.success()) {
-        return Ok(None);
-    }
-    let run = Command::new(&program)
-        .args(["-n", "-M", "prepared", "-c", "16", "-j", "2", "-T", "5", "-f"])
+    let rate = |protocol| pgbench_rate(&program, &script, url, protocol);
+    let (simple, prepared) = (rate("simple"), rate("prepared"));
+    Ok(simple.zip(prepared).map(|(simple_per_s, prepared_per_s)| Pgbench { simple_per_s, prepared_per_s }))
+}
+
+fn pgbench_rate(program: &Path, script: &Path, url: &str, protocol: &str) -> Option<f64> {
+    let mut setup = Command::new(program.with_file_name("psql"));
+    setup.args([url, "-q", "-c", RAW_TABLE]).stderr(Stdio::null());
+    setup.status().ok().filter(|status| status.success())?;
+    let run = Command::new(program)
+        .args(["-n", "-M", protocol, "-c", "16", "-j", "2", "-T", "5", "-f"])
         .args([script.as_os_str(), url.as_ref()])
         .output();
-    let Ok(output) = run else { return Ok(None) };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok());
-    Ok(rate)
+    let text = String::from_utf8_lossy(&run.ok()?.stdout).into_owned();
+    text.lines().find_map(|line| line.strip_prefix("tps = ")?.split_whitespace().next()?.parse().ok())
 }
 
 const PGBENCH: &str = "

@@ -2,7 +2,7 @@
 
 use crate::bench::{StoreArgs, StoreKind};
 use anyhow::{Context, ensure};
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use windlass_engine::{Settings, Store, clock::System, memory::Memory};
 use windlass_stores::{
@@ -91,12 +91,25 @@ impl Target {
         Ok(())
     }
 
+    /// Processor time used so far: by this process, and by the database where the bench started it.
+    pub fn cpu_time(&self) -> (Duration, Option<Duration>) {
+        (own_cpu_time(), self.cluster.as_ref().map(Cluster::cpu_time))
+    }
+
     pub async fn written(&self) -> anyhow::Result<Written> {
         match &self.url {
             Some(url) => wal_of(url).await,
             None => own_writes(),
         }
     }
+}
+
+fn own_cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold blanks; what follows it does not. Then state, parent, …
+    let fields: Vec<&str> = stat.rsplit_once(") ").map_or(Vec::new(), |(_, rest)| rest.split(' ').collect());
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+    Duration::from_millis((ticks(11) + ticks(12)) * 10)
 }
 
 /// What this process gave to the disk, by the kernel's own count.

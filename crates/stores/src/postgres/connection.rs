@@ -47,7 +47,7 @@ impl Target {
 /// Every statement of a batch finds its rows by key. Plans are made once and kept, so they must not be made for tables that
 /// happened to be small: a scan that was right for ten rows would be kept for a million.
 pub const WRITER_SETTINGS: &str = "SET jit = off; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
-     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; \
+     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_memoize = off; \
      SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '10s'; \
      SET client_connection_check_interval = '2s'; \
      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";

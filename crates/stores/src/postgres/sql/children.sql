@@ -1,5 +1,7 @@
 -- Primary key of edges.
-SELECT e.namespace, e.parent, e.child
+SELECT k.namespace, k.parent, e.child
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, parent)
-JOIN windlass.edges e USING (namespace, parent)
-ORDER BY e.namespace, e.parent, e.child
+CROSS JOIN LATERAL (
+    SELECT t.child FROM windlass.edges t WHERE t.namespace = k.namespace AND t.parent = k.parent OFFSET 0
+) e
+ORDER BY k.namespace, k.parent, e.child

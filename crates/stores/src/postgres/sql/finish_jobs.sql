@@ -3,7 +3,10 @@ WITH gone AS (
     DELETE FROM windlass.jobs j
     USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[])
           AS k (namespace, id, seq, due, priority, state, live)
-    WHERE j.namespace = k.namespace AND j.id = k.id
+    CROSS JOIN LATERAL (
+        SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
+    ) at
+    WHERE j.ctid = at.ctid
     RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live
 ), done AS (
     INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live)

@@ -1,5 +1,7 @@
 -- jobs_held.
-SELECT j.namespace, j.worker, j.id
+SELECT k.namespace, k.worker, j.id
 FROM unnest($1::text[], $2::text[]) AS k (namespace, worker)
-JOIN windlass.jobs j USING (namespace, worker)
-ORDER BY j.namespace, j.worker, j.id
+CROSS JOIN LATERAL (
+    SELECT t.id FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.worker = k.worker OFFSET 0
+) j
+ORDER BY k.namespace, k.worker, j.id

@@ -1,7 +1,10 @@
 -- Primary key. Runs after lock_jobs, as a statement of its own: a job that was just being moved while lock_jobs waited for
 -- it is seen here.
-SELECT j.namespace, j.id, NULL::uuid, j.priority, j.seq, j.state, j.due, j.spec, j.live
+SELECT j.*
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
-JOIN windlass.jobs_done j USING (namespace, id)
-ORDER BY j.namespace, j.id
-FOR UPDATE OF j
+CROSS JOIN LATERAL (
+    SELECT t.namespace, t.id, NULL::uuid, t.priority, t.seq, t.state, t.due, t.spec, t.live
+    FROM windlass.jobs_done t
+    WHERE t.namespace = k.namespace AND t.id = k.id
+    FOR UPDATE
+) j

@@ -1,6 +1,10 @@
--- Primary key. In key order, so that two batches wait for each other in one direction only.
-SELECT j.namespace, j.id, j.lane, j.priority, j.seq, j.state, j.due, j.spec, j.live
+-- Primary key. One after the other in the order of the keys, which the caller has sorted, so that two batches wait for
+-- each other in one direction only.
+SELECT j.*
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
-JOIN windlass.jobs j USING (namespace, id)
-ORDER BY j.namespace, j.id
-FOR UPDATE OF j
+CROSS JOIN LATERAL (
+    SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live
+    FROM windlass.jobs t
+    WHERE t.namespace = k.namespace AND t.id = k.id
+    FOR UPDATE
+) j

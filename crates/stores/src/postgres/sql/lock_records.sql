@@ -1,6 +1,10 @@
--- Primary key. In key order, so that two batches that want the same records wait for each other in one direction only.
-SELECT r.namespace, r.kind, r.key, r.version, r.parent, r.value, r.facets, r.due
+-- Primary key. One after the other in the order of the keys, which the caller has sorted, so that two batches that want the
+-- same records wait for each other in one direction only.
+SELECT r.*
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (namespace, kind, key)
-JOIN windlass.records r USING (namespace, kind, key)
-ORDER BY r.namespace, r.kind, r.key
-FOR UPDATE OF r
+CROSS JOIN LATERAL (
+    SELECT t.namespace, t.kind, t.key, t.version, t.parent, t.value, t.facets, t.due
+    FROM windlass.records t
+    WHERE t.namespace = k.namespace AND t.kind = k.kind AND t.key = k.key
+    FOR UPDATE
+) r

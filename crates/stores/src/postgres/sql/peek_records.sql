@@ -1,4 +1,9 @@
 -- Primary key. For facts that are only looked at.
-SELECT r.namespace, r.kind, r.key, r.version, r.parent, r.value, r.facets, r.due
+SELECT r.*
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (namespace, kind, key)
-JOIN windlass.records r USING (namespace, kind, key)
+CROSS JOIN LATERAL (
+    SELECT t.namespace, t.kind, t.key, t.version, t.parent, t.value, t.facets, t.due
+    FROM windlass.records t
+    WHERE t.namespace = k.namespace AND t.kind = k.kind AND t.key = k.key
+    OFFSET 0
+) r

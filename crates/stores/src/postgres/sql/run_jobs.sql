@@ -1,5 +1,7 @@
 -- jobs_run. Finished jobs have left this table.
-SELECT j.namespace, j.run, j.id
+SELECT k.namespace, k.run, j.id
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, run)
-JOIN windlass.jobs j USING (namespace, run)
-ORDER BY j.namespace, j.run, j.id
+CROSS JOIN LATERAL (
+    SELECT t.id FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.run = k.run OFFSET 0
+) j
+ORDER BY k.namespace, k.run, j.id

@@ -1,5 +1,9 @@
 -- records_parent.
-SELECT r.namespace, r.kind, r.parent, r.key
+SELECT k.namespace, k.kind, k.parent, r.key
 FROM unnest($1::text[], $2::text[], $3::text[]) AS k (namespace, kind, parent)
-JOIN windlass.records r USING (namespace, kind, parent)
-ORDER BY r.namespace, r.kind, r.parent, r.key
+CROSS JOIN LATERAL (
+    SELECT t.key FROM windlass.records t
+    WHERE t.namespace = k.namespace AND t.kind = k.kind AND t.parent = k.parent
+    OFFSET 0
+) r
+ORDER BY k.namespace, k.kind, k.parent, r.key

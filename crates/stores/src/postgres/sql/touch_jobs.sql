@@ -2,7 +2,10 @@
 WITH changed AS (
     UPDATE windlass.jobs j SET live = k.live
     FROM unnest($1::text[], $2::uuid[], $3::text[]) AS k (namespace, id, live)
-    WHERE j.namespace = k.namespace AND j.id = k.id
+    CROSS JOIN LATERAL (
+        SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
+    ) at
+    WHERE j.ctid = at.ctid
     RETURNING 1
 )
 SELECT windlass.expect(count(*), cardinality($1)) FROM changed

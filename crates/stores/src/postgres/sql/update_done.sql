@@ -4,7 +4,10 @@ WITH changed AS (
     SET seq = k.seq, due = k.due, priority = k.priority, state = k.state, live = k.live
     FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[])
          AS k (namespace, id, seq, due, priority, state, live)
-    WHERE j.namespace = k.namespace AND j.id = k.id
+    CROSS JOIN LATERAL (
+        SELECT t.ctid FROM windlass.jobs_done t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
+    ) at
+    WHERE j.ctid = at.ctid
     RETURNING 1
 )
 SELECT windlass.expect(count(*), cardinality($1)) FROM changed

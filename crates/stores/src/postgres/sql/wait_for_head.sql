@@ -12,7 +12,7 @@ WITH heads AS MATERIALIZED (
     ORDER BY h.priority, h.seq
     LIMIT 1
 )
-SELECT j.id FROM heads h
-JOIN windlass.jobs j ON j.namespace = $1 AND j.id = h.id
-WHERE j.state = 2
-FOR UPDATE OF j
+SELECT t.id FROM heads h
+CROSS JOIN LATERAL (
+    SELECT j.id FROM windlass.jobs j WHERE j.namespace = $1 AND j.id = h.id AND j.state + 0 = 2 FOR UPDATE
+) t
