@@ -49,6 +49,9 @@ pub struct HeadQuery {
 pub struct Keys {
     /// Locked for writing by stores that lock.
     pub jobs: BTreeSet<JobKey>,
+    /// Ids that are about to be given to new jobs. A store may take them as free without looking, if it finds out at the
+    /// latest when it writes, and sees to it that whoever is not written after all was decided on a real look.
+    pub new_jobs: BTreeSet<JobKey>,
     pub payloads: BTreeSet<JobKey>,
     /// Jobs that wait for this one.
     pub children: BTreeSet<JobKey>,

@@ -50,7 +50,7 @@ impl Memory {
 impl Tables {
     fn load(&self, keys: &Keys) -> Rows {
         let mut rows = Rows::default();
-        let mut wanted: BTreeSet<JobKey> = keys.jobs.clone();
+        let mut wanted: BTreeSet<JobKey> = keys.jobs.union(&keys.new_jobs).cloned().collect();
         for key in &keys.payloads {
             rows.payloads.extend(self.payloads.get(key).map(|payload| (key.clone(), payload.clone())));
         }

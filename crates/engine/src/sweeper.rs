@@ -61,9 +61,13 @@ pub fn spawn(engine: &Engine) {
     tokio::spawn(async move {
         let every = engine.settings().sweep_every.unwrap_or(TRIM_EVERY);
         let mut trimmed = tokio::time::Instant::now();
+        let mut quiet = Quiet { looks: 0, batches: 0 };
         loop {
             let pause = match tick(&engine).await {
-                Ok((_, next)) => next.map_or(every, |next| next.min(every)),
+                Ok((done, next)) => {
+                    let every = quiet.stretch(every, done, engine.counts().batches);
+                    next.map_or(every, |next| next.min(every))
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the sweep failed and is tried again");
                     Duration::from_secs(1).min(every)
@@ -80,6 +84,23 @@ pub fn spawn(engine: &Engine) {
             }
         }
     });
+}
+
+/// How long nothing has happened. Only work of other servers that went away is found by looking, so that while there is
+/// none of our own either, looking less often is soon enough and lets an idle machine sleep.
+struct Quiet {
+    looks: u32,
+    batches: u64,
+}
+
+impl Quiet {
+    fn stretch(&mut self, every: Duration, done: usize, batches: u64) -> Duration {
+        let moved = done > 0 || batches != self.batches;
+        self.looks = if moved { 0 } else { self.looks + 1 };
+        self.batches = batches;
+        // Never longer than a minute that was not asked for.
+        (every * (1 << self.looks.min(3))).min(every.max(Duration::from_secs(60)))
+    }
 }
 
 /// Everything due now; how many rows that were, and how long until the next.
@@ -112,5 +133,21 @@ async fn trim(engine: &Engine) {
             Ok(_) => return,
             Err(error) => return tracing::warn!(%error, "old events could not be removed and are tried again"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_grow_rare_only_while_nothing_happens() {
+        let mut quiet = Quiet { looks: 0, batches: 0 };
+        let second = Duration::from_secs(1);
+        let mut look = |done, batches| quiet.stretch(second, done, batches).as_secs();
+        assert_eq!([look(0, 5), look(0, 5), look(0, 5), look(0, 5), look(0, 5)], [1, 2, 4, 8, 8]);
+        assert_eq!(look(1, 5), 1, "something was due");
+        assert_eq!([look(0, 5), look(0, 6)], [2, 1], "something was committed");
+        assert_eq!(quiet.stretch(Duration::from_secs(600), 0, 6).as_secs(), 600);
     }
 }

@@ -1,6 +1,11 @@
 //! `windlass bench engine`.
 
-use crate::bench::{Output, StoreArgs, limit, report::{Cpu, Report}, target::Target, work};
+use crate::bench::{
+    Output, StoreArgs, limit,
+    report::{Cpu, Report},
+    target::Target,
+    work,
+};
 use anyhow::ensure;
 use clap::Args;
 use windlass_engine::Engine;

@@ -72,7 +72,7 @@ impl NewJob {
     }
 
     pub(crate) fn keys(&self, namespace: &Namespace, keys: &mut Keys) {
-        keys.jobs.insert(JobKey::new(namespace, self.id));
+        keys.new_jobs.insert(JobKey::new(namespace, self.id));
         keys.jobs.extend(self.parents.iter().map(|&id| JobKey::new(namespace, id)));
         if let Some(unique) = &self.unique {
             let key = unique::record_key(self.owner.as_deref(), &unique.key);

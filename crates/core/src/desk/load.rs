@@ -67,7 +67,7 @@ impl Desk {
     }
 
     fn note_absent(&mut self, asked: &Keys) {
-        for key in &asked.jobs {
+        for key in asked.jobs.iter().chain(&asked.new_jobs) {
             self.jobs.entry(key.clone()).or_insert(JobSlot { current: None, original: None });
         }
         for key in &asked.payloads {

@@ -63,7 +63,7 @@ impl Tables {
 
     fn load(&self, keys: &Keys) -> Rows {
         let mut rows = Rows::default();
-        let mut wanted: BTreeSet<&JobKey> = keys.jobs.iter().collect();
+        let mut wanted: BTreeSet<&JobKey> = keys.jobs.iter().chain(&keys.new_jobs).collect();
         for key in &keys.payloads {
             rows.payloads.extend(self.payloads.get(key).map(|payload| (key.clone(), payload.clone())));
         }

@@ -98,6 +98,7 @@ impl Memo {
         for at in &keys.siblings {
             rows.siblings.insert(at.clone(), siblings(connection, at)?);
         }
+        wanted.extend(keys.new_jobs.iter().cloned());
         for key in keys.jobs.iter().chain(wanted.difference(&keys.jobs)) {
             rows.jobs.extend(self.job(connection, key)?);
         }

@@ -53,9 +53,16 @@ pub const WRITER_SETTINGS: &str = "SET jit = off; SET plan_cache_mode = force_ge
      SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 pub const READER_SETTINGS: &str = "SET jit = off";
 
+/// Kept plans are thrown away after so many uses of a connection, or after so long, so that none outlives by far the sizes
+/// of the tables it was made for. What is on every batch's way has its plan fixed by how it is written; this is for the rest.
+const PLANS_USED_MAX: u32 = 1_000;
+const PLANS_KEPT_MAX: Duration = Duration::from_secs(60);
+
 pub struct Connection {
     client: Client,
     statements: Vec<Statement>,
+    plans_used: u32,
+    plans_made: Instant,
 }
 
 impl Connection {
@@ -69,6 +76,15 @@ impl Connection {
 
     pub async fn batch(&self, text: &str) -> Result<(), Failure> {
         Ok(self.client.batch_execute(text).await?)
+    }
+
+    async fn refresh_plans(&mut self) -> Result<(), Failure> {
+        self.plans_used += 1;
+        if self.plans_used > PLANS_USED_MAX || self.plans_made.elapsed() > PLANS_KEPT_MAX {
+            self.batch("DISCARD PLANS").await?;
+            (self.plans_used, self.plans_made) = (0, Instant::now());
+        }
+        Ok(())
     }
 
     pub fn client(&self) -> &Client {
@@ -132,6 +148,11 @@ impl Pool {
             idle.retain(|connection| !connection.client.is_closed());
             idle.pop()
         };
+        let kept = match kept {
+            // One that fails at this is of no more use.
+            Some(mut connection) => connection.refresh_plans().await.ok().map(|()| connection),
+            None => None,
+        };
         let fresh = kept.is_none();
         let connection = match kept {
             Some(connection) => connection,
@@ -166,6 +187,6 @@ impl Pool {
     async fn try_connect(&self) -> Result<Connection, Failure> {
         let client = self.target.connect(self.settings).await?;
         let statements = statements::prepare(&client, &self.target.schema).await?;
-        Ok(Connection { client, statements })
+        Ok(Connection { client, statements, plans_used: 0, plans_made: Instant::now() })
     }
 }

@@ -13,7 +13,7 @@ use super::{
     statements::Sql,
 };
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 use tokio_postgres::Row;
@@ -29,6 +29,10 @@ pub struct Loader<'a> {
     pub connection: &'a Connection,
     pub lanes: &'a Lanes,
     pub facets: HashMap<RecordKey, Vec<Facet>>,
+    /// Look whether the ids of new jobs are taken. Otherwise that is found out when they are written.
+    pub wary: bool,
+    /// Ids that were taken as free without a look.
+    pub assumed_new: BTreeSet<JobKey>,
 }
 
 impl<'a> Loader<'a> {
@@ -37,8 +41,12 @@ impl<'a> Loader<'a> {
         let locked = records(connection, Sql::LockRecords, keys.records.iter().filter(|(_, lock)| **lock));
         let peeked = records(connection, Sql::PeekRecords, keys.records.iter().filter(|(_, lock)| !**lock));
         let siblings = siblings(connection, keys);
-        let jobs = by_job(connection, Sql::LockJobs, &keys.jobs);
-        let done = by_job(connection, Sql::LockDone, &keys.jobs);
+        let mut wanted: BTreeSet<JobKey> = keys.jobs.clone();
+        match self.wary {
+            true => wanted.extend(keys.new_jobs.iter().cloned()),
+            false => self.assumed_new.extend(keys.new_jobs.difference(&keys.jobs).cloned()),
+        }
+        let jobs = by_job(connection, Sql::LockJobs, &wanted);
         let payloads = by_job(connection, Sql::Payloads, &keys.payloads);
         let related = Related::send(connection, keys);
         let heads: Vec<_> = keys
@@ -57,13 +65,15 @@ impl<'a> Loader<'a> {
             rows.records.push(record);
         }
         read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
-        let (jobs, done) = (answer(jobs).await?, answer(done).await?);
-        add_jobs(&mut names, &mut rows.jobs, jobs.iter().chain(&done))?;
+        add_jobs(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
         for row in answer(payloads).await? {
             rows.payloads.insert(names.key(&row)?, payload(&row, 2)?);
         }
         related.read(&mut names, &mut rows).await?;
-        self.load_related(keys, &mut names, &mut rows).await?;
+        let related = self.lock_related(&wanted, &mut names, &mut rows).await?;
+        wanted.extend(related);
+        self.lock_done(&wanted, &mut names, &mut rows).await?;
+        check_related(&mut rows)?;
         for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
             let looked = sent.await?;
             let mut found = heads::settle(connection, self.lanes, query, count, looked).await?;
@@ -73,33 +83,46 @@ impl<'a> Loader<'a> {
         Ok(rows)
     }
 
-    /// Job rows of everything that was named by what was just read.
-    async fn load_related(&self, keys: &Keys, names: &mut Names, rows: &mut Rows) -> Result<(), Failure> {
+    /// Unfinished jobs among those that were named by what was just read; gives all that were named.
+    async fn lock_related(
+        &self,
+        known: &BTreeSet<JobKey>,
+        names: &mut Names,
+        rows: &mut Rows,
+    ) -> Result<BTreeSet<JobKey>, Failure> {
         let lists = rows.children.values().chain(rows.held.values()).chain(rows.run_jobs.values());
         let listed = lists.chain(rows.key_queue.values()).flatten();
-        let more: BTreeSet<JobKey> = listed.filter(|key| !keys.jobs.contains(key)).cloned().collect();
-        let jobs = by_job(self.connection, Sql::LockJobs, &more);
-        let done = by_job(self.connection, Sql::LockDone, &more);
-        let (jobs, done) = (answer(jobs).await?, answer(done).await?);
-        let before = rows.jobs.len();
-        add_jobs(names, &mut rows.jobs, jobs.iter().chain(&done))?;
-        // A key without a row was removed between the two reads; only retention does that, and only to finished jobs.
-        if rows.jobs.len() - before < more.len() {
-            let known: BTreeSet<&JobKey> = rows.jobs.iter().map(|job| &job.key).collect();
-            let lists = rows.held.values_mut().chain(rows.run_jobs.values_mut()).chain(rows.key_queue.values_mut());
-            lists.for_each(|list| list.retain(|key| known.contains(key)));
+        let more: BTreeSet<JobKey> = listed.filter(|key| !known.contains(key)).cloned().collect();
+        let jobs = answer(by_job(self.connection, Sql::LockJobs, &more)).await?;
+        add_jobs(names, &mut rows.jobs, &jobs)?;
+        Ok(more)
+    }
+
+    /// The rest, most often none, may be finished. A statement after the one that looked for unfinished jobs, since a job
+    /// may have been moved while that one waited for it.
+    async fn lock_done(&self, wanted: &BTreeSet<JobKey>, names: &mut Names, rows: &mut Rows) -> Result<(), Failure> {
+        if rows.jobs.len() >= wanted.len() {
+            return Ok(());
         }
-        let current: HashMap<&JobKey, &Job> = rows.jobs.iter().map(|job| (&job.key, job)).collect();
-        let open = |key: &JobKey| current.get(key).is_some_and(|job| !job.state.is_final());
-        rows.run_jobs.values_mut().for_each(|list| list.retain(|key| open(key)));
-        let held = |key: &JobKey| current.get(key).is_some_and(|job| job.state.is_held());
-        rows.held.values_mut().for_each(|list| list.retain(|key| held(key)));
-        // The front of a key's queue must not be shorter than asked only because somebody just took a job from it.
-        let moved = |key: &JobKey| current.get(key).is_none_or(|job| job.state != State::Blocked);
-        if rows.key_queue.values().flatten().any(moved) {
-            return Err(Failure::Conflict("a job that waited for a concurrency key was changed meanwhile".into()));
-        }
-        Ok(())
+        let found: HashSet<&JobKey> = rows.jobs.iter().map(|job| &job.key).collect();
+        let missing: BTreeSet<JobKey> = wanted.iter().filter(|key| !found.contains(key)).cloned().collect();
+        let done = answer(by_job(self.connection, Sql::LockDone, &missing)).await?;
+        add_jobs(names, &mut rows.jobs, &done)
+    }
+}
+
+/// Lists were read before the rows in them were locked; what changed in between is left out, or decided again.
+fn check_related(rows: &mut Rows) -> Result<(), Failure> {
+    let current: HashMap<&JobKey, &Job> = rows.jobs.iter().map(|job| (&job.key, job)).collect();
+    let open = |key: &JobKey| current.get(key).is_some_and(|job| !job.state.is_final());
+    rows.run_jobs.values_mut().for_each(|list| list.retain(|key| open(key)));
+    let held = |key: &JobKey| current.get(key).is_some_and(|job| job.state.is_held());
+    rows.held.values_mut().for_each(|list| list.retain(|key| held(key)));
+    // The front of a key's queue must not be shorter than asked only because somebody just took a job from it.
+    let moved = |key: &JobKey| current.get(key).is_none_or(|job| job.state != State::Blocked);
+    match rows.key_queue.values().flatten().any(moved) {
+        true => Err(Failure::Conflict("a job that waited for a concurrency key was changed meanwhile".into())),
+        false => Ok(()),
     }
 }
 
@@ -110,7 +133,7 @@ pub async fn answer(sent: Answer<'_>) -> Result<Vec<Row>, Failure> {
     }
 }
 
-fn add_jobs<'r>(names: &mut Names, jobs: &mut Vec<Job>, rows: impl Iterator<Item = &'r Row>) -> Result<(), Failure> {
+fn add_jobs(names: &mut Names, jobs: &mut Vec<Job>, rows: &[Row]) -> Result<(), Failure> {
     for row in rows {
         jobs.push(names.job(row)?);
     }

@@ -28,7 +28,10 @@ use connection::{Pool, Target};
 use doorbell::Doorbell;
 use lanes::Lanes;
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicI64},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, AtomicU32},
+    },
     time::Duration,
 };
 use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey};
@@ -65,7 +68,7 @@ impl Options {
         Self {
             url: url.into(),
             clock: None,
-            in_flight: 3,
+            in_flight: 2,
             readers: 4,
             notify: true,
             schema: "windlass".into(),
@@ -93,6 +96,8 @@ struct Inner {
     clock: Option<Arc<dyn Clock>>,
     /// The latest time the database told.
     latest: AtomicI64,
+    /// So many more batches look whether the ids of new jobs are taken.
+    wary_for: AtomicU32,
     patience: Duration,
     attempt_max: Duration,
     in_flight: usize,

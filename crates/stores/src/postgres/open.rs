@@ -10,7 +10,10 @@ use super::{
     migrate,
 };
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicI64},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, AtomicU32},
+    },
     time::Duration,
 };
 use thiserror::Error;
@@ -96,6 +99,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         lanes,
         clock: options.clock,
         latest: AtomicI64::new(0),
+        wary_for: AtomicU32::new(0),
         patience: options.patience,
         attempt_max: options.statement_timeout * 2 + Duration::from_secs(5),
         in_flight: options.in_flight.max(1),

@@ -15,17 +15,20 @@ use super::{
     write::{self, Writes},
 };
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 use uuid::Uuid;
-use windlass_core::{Context, Decider, Decision, Limits, Step, Timestamp, decider::Item};
+use windlass_core::{Context, Decider, Decision, JobKey, Limits, Step, Timestamp, decider::Item};
 use windlass_engine::{StoreError, store::Outcome};
 
 /// Tries of one command alone, before its caller is told to try again.
 const TRIES_MAX: u32 = 12;
 /// Tries before a batch is halved.
 const TRIES_WHOLE: u32 = 2;
+/// Batches that look first whether ids are taken, after one was.
+const WARY_FOR: u32 = 64;
 const NO_ANSWER: &str = "no answer within the time allowed";
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
@@ -50,7 +53,8 @@ impl Inner {
             if taken.fresh {
                 self.lanes.doubt();
             }
-            let failure = match self.attempt(taken, items, limits).await {
+            let wary = tries > 1 || self.is_wary();
+            let failure = match self.attempt(taken, items, limits, wary).await {
                 Ok(Ended::Committed(outcome)) => return Ok(self.after_commit(outcome)),
                 Ok(Ended::Unknown { batch, outcome, why }) => {
                     tracing::warn!(%batch, why, "the connection was lost while committing");
@@ -68,6 +72,8 @@ impl Inner {
                     return self.run_halves(items, limits).await;
                 }
                 Failure::Conflict(why) if tries >= TRIES_MAX => return Err(StoreError::Conflict(why)),
+                // Most likely an id that was taken as free; looking helps at once.
+                Failure::Conflict(_) if !wary => self.wary_for.store(WARY_FOR, Ordering::Relaxed),
                 Failure::Conflict(_) => tokio::time::sleep(self.pause(tries)).await,
                 Failure::Lost(why) if Instant::now() >= deadline => return Err(StoreError::Unavailable(why)),
                 Failure::Lost(_) => {
@@ -95,8 +101,14 @@ impl Inner {
         Duration::from_micros((u64::from(tries.min(8)) * 500) + spread * 8 * u64::from(tries.min(8)))
     }
 
-    async fn attempt(&self, taken: Taken, items: &[Item], limits: Limits) -> Result<Ended, Failure> {
-        let result = self.transact(&taken, items, limits).await;
+    /// Whether this batch looks if the ids of new jobs are taken: for a while after some were.
+    fn is_wary(&self) -> bool {
+        let count_down = |left: u32| left.checked_sub(1);
+        self.wary_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_down).is_ok()
+    }
+
+    async fn attempt(&self, taken: Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
+        let result = self.transact(&taken, items, limits, wary).await;
         match &result {
             Ok(Ended::Committed(_)) => taken.give_back(),
             // The connection itself is sound; once it has rolled back it is as good as new.
@@ -110,10 +122,12 @@ impl Inner {
         result
     }
 
-    async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits) -> Result<Ended, Failure> {
-        let mut loader = Loader { connection, lanes: &self.lanes, facets: HashMap::new() };
+    async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
+        let (facets, assumed_new) = (HashMap::new(), BTreeSet::new());
+        let mut loader = Loader { connection, lanes: &self.lanes, facets, wary, assumed_new };
         let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
+        check_assumed(&decision, &loader.assumed_new)?;
         self.write(connection, decision, &loader, now).await
     }
 
@@ -232,6 +246,16 @@ impl Inner {
         let found = connection.query(Sql::FindBatch, &[&batch]).await?;
         let count: i32 = found.first().map_or(Ok(-1), |row| row.try_get(0))?;
         Ok(count >= 0)
+    }
+}
+
+/// Ids that were taken as free are checked where their jobs are written. One that came to nothing must not have been
+/// refused, or anything else, on an assumption.
+fn check_assumed(decision: &Decision, assumed: &BTreeSet<JobKey>) -> Result<(), Failure> {
+    let new = decision.jobs.iter().filter(|change| change.old.is_none() && change.new.is_some());
+    match assumed.is_empty() || new.filter(|change| assumed.contains(change.key())).count() == assumed.len() {
+        true => Ok(()),
+        false => Err(Failure::Conflict("a new job was not written".into())),
     }
 }
 

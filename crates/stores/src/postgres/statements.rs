@@ -43,7 +43,6 @@ statements! {
     InsertJobFacets = "insert_job_facets",
     DeleteJobFacets = "delete_job_facets",
     InsertPayloads = "insert_payloads",
-    InsertResults = "insert_results",
     InsertAttempts = "insert_attempts",
     InsertEdges = "insert_edges",
     InsertLogs = "insert_logs",

@@ -11,10 +11,10 @@ use super::{
     rows::uuid_of,
     statements::Sql,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
-use windlass_core::{Decision, Facet, Job, JobKey, Payload, Record, RecordChange, RecordKey};
+use windlass_core::{Attempt, Decision, Facet, Job, JobChange, JobKey, Payload, Record, RecordChange, RecordKey};
 
 type Column = Box<dyn ToSql + Sync + Send>;
 
@@ -150,16 +150,27 @@ impl Writes {
             columns.push(column(jobs, |job| json(&job.live)));
             columns
         });
-        self.add(Sql::FinishJobs, &finishes, final_columns);
+        self.finish(decision, &finishes);
         self.add(Sql::UpdateDone, &corrections, final_columns);
+    }
+
+    /// The result and the last attempt go along with the job.
+    fn finish(&mut self, decision: &Decision, finishes: &[&Job]) {
+        let results: HashMap<&JobKey, &Payload> = decision.results.iter().map(|(key, result)| (key, result)).collect();
+        let attempts: HashMap<&JobKey, &Attempt> = decision.attempts.iter().map(|(key, last)| (key, last)).collect();
+        self.add(Sql::FinishJobs, finishes, |jobs| {
+            let mut columns = final_columns(jobs);
+            columns.push(column(jobs, |job| results.get(&job.key).map(|result| result.as_bytes().to_vec())));
+            columns.push(column(jobs, |job| attempts.get(&job.key).map(json)));
+            columns
+        });
     }
 
     fn parts(&mut self, decision: &Decision) {
         // Nothing is what a missing payload is read as.
         let payloads: Vec<&(JobKey, Payload)> = decision.payloads.iter().filter(|(_, data)| !data.is_empty()).collect();
         self.add(Sql::InsertPayloads, &payloads, |payloads| data_columns(payloads, |payload| payload));
-        self.add(Sql::InsertResults, &decision.results, |results| data_columns(results, |result| result));
-        self.add(Sql::InsertAttempts, &decision.attempts, |attempts| {
+        self.add(Sql::InsertAttempts, &earlier_attempts(decision), |attempts| {
             let mut columns = key_columns(attempts, |(key, _)| key);
             columns.push(column(attempts, |(_, attempt)| attempt.number as i32));
             columns.push(column(attempts, |(_, attempt)| json(attempt)));
@@ -179,6 +190,18 @@ impl Writes {
             columns
         });
     }
+}
+
+/// All but the last of jobs that are finished.
+fn earlier_attempts(decision: &Decision) -> Vec<&(JobKey, Attempt)> {
+    let is_final = |job: &Job| job.state.is_final();
+    let ends =
+        |change: &&JobChange| change.new.as_ref().is_some_and(is_final) && !change.old.as_ref().is_some_and(is_final);
+    let ended = decision.jobs.iter().filter(ends);
+    let mut ended: HashSet<&JobKey> = ended.map(|change| change.key()).collect();
+    let mut earlier: Vec<_> = decision.attempts.iter().rev().filter(|(key, _)| !ended.remove(key)).collect();
+    earlier.reverse();
+    earlier
 }
 
 pub fn events(decision: &Decision, now: i64, batch: Uuid) -> Write {

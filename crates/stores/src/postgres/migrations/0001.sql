@@ -59,6 +59,9 @@ CREATE TABLE windlass.jobs_done (
     priority integer NOT NULL,
     state smallint NOT NULL CHECK (state BETWEEN 5 AND 8),
     live text NOT NULL,
+    -- What belongs to the end of a job comes with it and needs no row and no index entry of its own.
+    result bytea,
+    attempt text,
     PRIMARY KEY (namespace, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX jobs_done_due ON windlass.jobs_done (due) WHERE due IS NOT NULL;
@@ -72,12 +75,7 @@ CREATE TABLE windlass.payloads (
     data bytea NOT NULL,
     PRIMARY KEY (namespace, id)
 );
-CREATE TABLE windlass.results (
-    namespace text COLLATE "C" NOT NULL,
-    id uuid NOT NULL,
-    data bytea NOT NULL,
-    PRIMARY KEY (namespace, id)
-);
+-- All attempts but the last one of a finished job, which is kept with the job.
 CREATE TABLE windlass.attempts (
     namespace text COLLATE "C" NOT NULL,
     id uuid NOT NULL,

@@ -1,15 +1,16 @@
 -- Primary key; the rows are locked. Moves finished jobs out of the hot table.
 WITH gone AS (
     DELETE FROM windlass.jobs j
-    USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[])
-          AS k (namespace, id, seq, due, priority, state, live)
+    USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[],
+                 $8::bytea[], $9::text[])
+          AS k (namespace, id, seq, due, priority, state, live, result, attempt)
     CROSS JOIN LATERAL (
         SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
     ) at
     WHERE j.ctid = at.ctid
-    RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live
+    RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live, k.result, k.attempt
 ), done AS (
-    INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live)
+    INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live, result, attempt)
     SELECT * FROM gone
     RETURNING 1
 )

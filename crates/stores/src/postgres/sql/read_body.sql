@@ -1,7 +1,9 @@
 -- Primary keys. One snapshot for all parts.
 SELECT (SELECT data FROM windlass.payloads WHERE namespace = $1 AND id = $2),
-       (SELECT data FROM windlass.results WHERE namespace = $1 AND id = $2),
-       ARRAY(SELECT body FROM windlass.attempts WHERE namespace = $1 AND id = $2 ORDER BY number),
+       d.result,
+       ARRAY(SELECT body FROM windlass.attempts WHERE namespace = $1 AND id = $2 ORDER BY number)
+           || CASE WHEN d.attempt IS NOT NULL THEN ARRAY[d.attempt] END,
        ARRAY(SELECT child FROM windlass.edges WHERE namespace = $1 AND parent = $2 ORDER BY child)
-WHERE EXISTS (SELECT FROM windlass.jobs WHERE namespace = $1 AND id = $2)
-   OR EXISTS (SELECT FROM windlass.jobs_done WHERE namespace = $1 AND id = $2)
+FROM (SELECT) one
+LEFT JOIN windlass.jobs_done d ON d.namespace = $1 AND d.id = $2
+WHERE d.id IS NOT NULL OR EXISTS (SELECT FROM windlass.jobs WHERE namespace = $1 AND id = $2)

@@ -3,8 +3,6 @@ WITH k AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
 ), p AS (DELETE FROM windlass.payloads WHERE ctid = ANY (ARRAY(SELECT at.ctid FROM k CROSS JOIN LATERAL (
     SELECT t.ctid FROM windlass.payloads t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0) at))
-), r AS (DELETE FROM windlass.results WHERE ctid = ANY (ARRAY(SELECT at.ctid FROM k CROSS JOIN LATERAL (
-    SELECT t.ctid FROM windlass.results t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0) at))
 ), a AS (DELETE FROM windlass.attempts WHERE ctid = ANY (ARRAY(SELECT at.ctid FROM k CROSS JOIN LATERAL (
     SELECT t.ctid FROM windlass.attempts t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0) at))
 ), e AS (DELETE FROM windlass.edges WHERE ctid = ANY (ARRAY(SELECT at.ctid FROM k CROSS JOIN LATERAL (
