@@ -128,13 +128,15 @@ impl Batcher {
     fn wait_for_share(&mut self) {
         let begun = Instant::now();
         let patience = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).patience();
+        // A sixteenth of the wait is precise enough; every nap costs a switch of threads.
+        let nap = (patience / 16).max(NAP);
         loop {
             let flying = self.flying.load(Ordering::Acquire);
             let waiting = self.waiting.len() + self.waiting_logs.len() + self.queues.commands.len();
             if flying == 0 || waiting * self.slots >= flying + waiting || begun.elapsed() >= patience {
                 return;
             }
-            thread::sleep(NAP);
+            thread::sleep(nap);
         }
     }
 

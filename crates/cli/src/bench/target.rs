@@ -91,6 +91,12 @@ impl Target {
         Ok(())
     }
 
+    /// How long the store's own housekeeping goes on after the last write. PostgreSQL logs which transactions run, once
+    /// more up to 15 s later.
+    pub fn settling(&self) -> Duration {
+        Duration::from_secs(if self.url.is_some() { 20 } else { 3 })
+    }
+
     /// Processor time used so far: by this process, and by the database where the bench started it.
     pub fn cpu_time(&self) -> (Duration, Option<Duration>) {
         (own_cpu_time(), self.cluster.as_ref().map(Cluster::cpu_time))

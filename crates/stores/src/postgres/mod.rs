@@ -116,6 +116,12 @@ pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
     statements::TEXTS
 }
 
+/// What the sessions that run batches are set to, for the same tests.
+#[cfg(feature = "testing")]
+pub fn writer_settings() -> &'static str {
+    connection::WRITER_SETTINGS
+}
+
 #[async_trait]
 impl Store for Postgres {
     /// In a task of its own: a caller that goes away must not leave a half transaction behind.
