@@ -36,4 +36,6 @@ WITH fronts AS MATERIALIZED (
 SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, p.data, n.count
 FROM (SELECT count(*) FROM heads) n
 LEFT JOIN taken t ON true
-LEFT JOIN windlass.payloads p ON p.namespace = t.namespace AND p.id = t.id
+LEFT JOIN LATERAL (
+    SELECT q.data FROM windlass.payloads q WHERE q.namespace = t.namespace AND q.id = t.id OFFSET 0
+) p ON true

@@ -7,4 +7,6 @@ FROM (
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 ) j
-LEFT JOIN windlass.payloads p ON p.namespace = j.namespace AND p.id = j.id
+LEFT JOIN LATERAL (
+    SELECT q.data FROM windlass.payloads q WHERE q.namespace = j.namespace AND q.id = j.id OFFSET 0
+) p ON true
