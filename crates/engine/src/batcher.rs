@@ -1,8 +1,7 @@
 //! Group commit: while one batch commits, the next one fills.
 //!
 //! The batcher has a thread of its own. Stores that work in place (the embedded one) do so right on it, without handing
-//! the batch over to yet another thread; stores that wait for a network are run several batches at a time, all of about
-//! the same size: half of the callers wait for one while the other half fills the next.
+//! the batch over to yet another thread; stores that wait for a network are run several batches at a time.
 
 use crate::{
     engine::Inner,
@@ -12,10 +11,7 @@ use crate::{
 };
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
@@ -28,8 +24,6 @@ use windlass_core::{
 
 /// The shortest sleep worth its system call.
 const NAP: Duration = Duration::from_micros(50);
-/// So many requests share a batch before they are spread over several.
-const SHARE_MIN: usize = 16;
 
 pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
@@ -58,9 +52,6 @@ struct Batcher {
     gather: Arc<Mutex<Gather>>,
     in_flight: Arc<Semaphore>,
     in_place: bool,
-    slots: usize,
-    /// Requests in batches on their way.
-    flying: Arc<AtomicUsize>,
 }
 
 /// Ends when every sender is gone and all that was queued is answered.
@@ -75,8 +66,6 @@ pub fn spawn(inner: Arc<Inner>, queues: Queues) -> std::io::Result<thread::JoinH
         gather: Arc::default(),
         in_flight: Arc::new(Semaphore::new(in_flight)),
         in_place: in_flight == 1,
-        slots: in_flight,
-        flying: Arc::default(),
     };
     thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(batcher.work()))
 }
@@ -85,19 +74,15 @@ impl Batcher {
     async fn work(mut self) {
         while self.wait_for_work().await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
-            self.wait_for_share();
             self.gather();
             self.take_all();
             let requests = self.next_batch();
             if requests.is_empty() {
                 continue;
             }
-            let (inner, gather, flying) = (self.inner.clone(), self.gather.clone(), self.flying.clone());
-            let count = requests.len();
-            flying.fetch_add(count, Ordering::AcqRel);
+            let (inner, gather) = (self.inner.clone(), self.gather.clone());
             let run = async move {
                 run_batch(&inner, &gather, requests).await;
-                flying.fetch_sub(count, Ordering::AcqRel);
                 drop(slot);
             };
             if self.in_place {
@@ -121,23 +106,6 @@ impl Batcher {
             else => return false,
         }
         true
-    }
-
-    /// While a batch is on its way, the next one waits for its fair share of all callers, though not longer than a batch
-    /// usually takes: two halves cost less than one large batch and many small ones.
-    fn wait_for_share(&mut self) {
-        let begun = Instant::now();
-        let patience = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).patience();
-        // A sixteenth of the wait is precise enough; every nap costs a switch of threads.
-        let nap = (patience / 16).max(NAP);
-        loop {
-            let flying = self.flying.load(Ordering::Acquire);
-            let waiting = self.waiting.len() + self.waiting_logs.len() + self.queues.commands.len();
-            if flying == 0 || waiting * self.slots >= flying + waiting || begun.elapsed() >= patience {
-                return;
-            }
-            thread::sleep(nap);
-        }
     }
 
     /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
@@ -165,28 +133,18 @@ impl Batcher {
     fn next_batch(&mut self) -> Vec<Request> {
         let settings = &self.inner.settings;
         let mut batch = Vec::new();
-        let callers = self.flying.load(Ordering::Acquire) + self.waiting.len();
-        let share = callers.div_ceil(self.slots).max(SHARE_MIN);
-        fill(&mut batch, &mut self.waiting, share, settings.batch_max, settings.batch_bytes_max);
+        fill(&mut batch, &mut self.waiting, settings.batch_max, settings.batch_bytes_max);
         let mut logs = Vec::new();
-        fill(&mut logs, &mut self.waiting_logs, usize::MAX, settings.batch_max, settings.log_batch_bytes_max);
+        fill(&mut logs, &mut self.waiting_logs, settings.batch_max, settings.log_batch_bytes_max);
         batch.extend(logs);
         batch
     }
 }
 
 /// Takes from the front while there is room; a request too large for any batch goes alone.
-fn fill(
-    batch: &mut Vec<Request>,
-    waiting: &mut VecDeque<Request>,
-    requests_max: usize,
-    count_max: usize,
-    weight_max: usize,
-) {
+fn fill(batch: &mut Vec<Request>, waiting: &mut VecDeque<Request>, count_max: usize, weight_max: usize) {
     let (mut count, mut weight) = (0, 0);
-    while batch.len() < requests_max
-        && let Some(request) = waiting.pop_front()
-    {
+    while let Some(request) = waiting.pop_front() {
         if request.abandon.is_some() && request.reply.is_closed() {
             continue;
         }
@@ -208,7 +166,6 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
         items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
     }
     let commands = items.len();
-    let begun = Instant::now();
     let mut outcome = match inner.store.run(Batch { items, limits: inner.settings.limits }).await {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -219,8 +176,8 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
             return;
         }
     };
-    let (commit, flight) = (outcome.commit_time, begun.elapsed());
-    gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).learn(commit, flight, callers.len());
+    let learned = outcome.commit_time;
+    gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).learn(learned, callers.len());
     let mut replies = std::mem::take(&mut outcome.replies).into_iter();
     // Waiting claimers first hear of the work after those who made it are answered: they are nearer to going on.
     for (count, reply, abandon, room) in callers {

@@ -8,30 +8,20 @@ use std::time::Duration;
 
 const WORTH_IT: Duration = Duration::from_micros(200);
 const SHARE: f64 = 0.15;
-/// A batch that takes long must not hold up those behind it.
-const PATIENCE_MAX: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub struct Gather {
     /// Smoothed time of a commit, in seconds.
     commit: f64,
-    /// Smoothed time of a batch from its start to its answers, in seconds.
-    flight: f64,
     /// Commands in the last batch.
     company: usize,
 }
 
 impl Gather {
-    pub fn learn(&mut self, commit: Duration, flight: Duration, commands: usize) {
-        let smooth = |known: f64, new: f64| if known == 0.0 { new } else { known * 0.8 + new * 0.2 };
-        self.commit = smooth(self.commit, commit.as_secs_f64());
-        self.flight = smooth(self.flight, flight.as_secs_f64());
+    pub fn learn(&mut self, commit: Duration, commands: usize) {
+        self.commit =
+            if self.commit == 0.0 { commit.as_secs_f64() } else { self.commit * 0.8 + commit.as_secs_f64() * 0.2 };
         self.company = commands;
-    }
-
-    /// How long a batch may wait for others to join it while another one is on its way.
-    pub fn patience(&self) -> Duration {
-        Duration::from_secs_f64(self.flight).min(PATIENCE_MAX)
     }
 
     /// None: go at once.
@@ -53,28 +43,18 @@ mod tests {
     fn nobody_waits_on_a_fast_disk_or_alone() {
         let mut gather = Gather::default();
         assert_eq!(gather.window(1), None);
-        gather.learn(Duration::from_micros(50), Duration::from_millis(1), 40);
+        gather.learn(Duration::from_micros(50), 40);
         assert_eq!(gather.window(1), None, "fast disk");
         let mut gather = Gather::default();
-        gather.learn(Duration::from_millis(2), Duration::from_millis(3), 1);
+        gather.learn(Duration::from_millis(2), 1);
         assert_eq!(gather.window(1), None, "alone");
     }
 
     #[test]
     fn a_slow_disk_gathers_a_share_of_its_commit() {
         let mut gather = Gather::default();
-        gather.learn(Duration::from_millis(2), Duration::from_millis(3), 40);
+        gather.learn(Duration::from_millis(2), 40);
         assert_eq!(gather.window(3), Some(Duration::from_micros(300)));
         assert_eq!(gather.window(40), None, "everybody is here already");
-    }
-
-    #[test]
-    fn nobody_waits_long_for_a_batch_that_takes_long() {
-        let mut gather = Gather::default();
-        assert_eq!(gather.patience(), Duration::ZERO, "nothing is known yet");
-        gather.learn(Duration::from_millis(1), Duration::from_millis(4), 40);
-        assert_eq!(gather.patience(), Duration::from_millis(4));
-        gather.learn(Duration::from_millis(1), Duration::from_secs(10), 1);
-        assert_eq!(gather.patience(), PATIENCE_MAX);
     }
 }
