@@ -33,7 +33,7 @@ impl IdleBench {
         let engine = Engine::start(target.store.clone(), target.settings.clone()).await?;
         // Something was done before, so that there is something to be idle about.
         work::cycles(&engine, 8, 1_000, 1, true).await?;
-        // The first look after a write moves SQLite's read mark, a page of shared memory; a look at nothing new does not.
+        // Without a look beforehand the embedded store wrote one page in the time that counts, probably SQLite's read mark.
         engine.tick().await?;
         tokio::time::sleep(target.settling()).await;
         let before = (target.written().await?.bytes, wake_ups());

@@ -91,8 +91,8 @@ impl Target {
         Ok(())
     }
 
-    /// How long the store's own housekeeping goes on after the last write. PostgreSQL logs which transactions run, once
-    /// more up to 15 s later.
+    /// How long to leave the store to its own housekeeping after the last write. What PostgreSQL still logs after that is
+    /// counted.
     pub fn settling(&self) -> Duration {
         Duration::from_secs(if self.url.is_some() { 20 } else { 3 })
     }
