@@ -81,7 +81,26 @@ pub struct LogAppend {
     pub piece: u64,
     pub attempt: u32,
     pub at: Timestamp,
+    pub stream: LogStream,
     pub data: Payload,
+}
+
+/// Where a program wrote it. Lines of both keep their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogStream {
+    #[default]
+    Out,
+    Err,
+}
+
+impl LogStream {
+    /// What stores keep.
+    pub fn code(self) -> i16 {
+        self as i16
+    }
+    pub fn from_code(code: i16) -> Self {
+        if code == LogStream::Err.code() { LogStream::Err } else { LogStream::Out }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

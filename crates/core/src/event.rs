@@ -110,6 +110,12 @@ pub enum What {
         kind: Arc<str>,
         key: Arc<str>,
     },
+    /// An operator did this; the change it made is told beside it.
+    Audit {
+        by: Arc<str>,
+        act: Arc<str>,
+        on: Arc<str>,
+    },
 }
 
 impl What {
@@ -139,7 +145,8 @@ impl What {
             | What::DefinitionPut { .. }
             | What::DefinitionDeleted { .. }
             | What::RecordPut { .. }
-            | What::RecordDeleted { .. } => None,
+            | What::RecordDeleted { .. }
+            | What::Audit { .. } => None,
         }
     }
 
@@ -175,6 +182,7 @@ impl What {
             What::DefinitionDeleted { .. } => "definition_deleted",
             What::RecordPut { .. } => "record_put",
             What::RecordDeleted { .. } => "record_deleted",
+            What::Audit { .. } => "audit",
         }
     }
 }

@@ -38,7 +38,7 @@ pub mod time;
 pub mod unique;
 pub mod worker;
 
-pub use change::{Decision, JobChange, LogAppend, RecordChange, Wake};
+pub use change::{Decision, JobChange, LogAppend, LogStream, RecordChange, Wake};
 pub use commands::Command;
 pub use decider::{Context, Decider, Step};
 pub use event::{Event, What};

@@ -78,6 +78,16 @@ impl Kind for Worker {
 }
 
 impl Worker {
+    /// With tokens in force nobody acts in another's name. Without a caller it is an operator, who may.
+    pub(crate) fn check_owner(&self, caller: Option<&Arc<str>>) -> Result<(), Refusal> {
+        match (caller, &self.owner) {
+            (Some(caller), Some(owner)) if caller != owner => {
+                Err(Refusal::Forbidden { why: format!("the worker {} belongs to somebody else", self.id) })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What a reader sees now, whether or not a sweep ran.
     pub fn liveness(&self, now: Timestamp) -> Liveness {
         let silent = now - self.last_seen;

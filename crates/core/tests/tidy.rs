@@ -17,7 +17,7 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("server", &["core", "engine", "api", "plan"]),
     ("sdk", &["api"]),
     ("worker", &["api", "sdk"]),
-    ("e2e", &["api", "sdk"]),
+    ("e2e", &["api", "sdk", "stores"]),
 ];
 
 /// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.

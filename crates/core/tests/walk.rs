@@ -225,7 +225,7 @@ impl Walk {
                 let id = JobId::from_u128(self.ids);
                 Retry { namespace: self.namespace(), job: self.any_job(), id }.into()
             }
-            26 => Heartbeat { namespace: self.namespace(), worker: self.worker() }.into(),
+            26 => Heartbeat { namespace: self.namespace(), worker: self.worker(), principal: None }.into(),
             27 => {
                 let (namespace, worker, tags) = (self.namespace(), self.worker(), self.tags());
                 let policy = self.worker_policy();
@@ -233,7 +233,7 @@ impl Walk {
             }
             28 => {
                 let how = self.dice.pick(&[None, Some(Unregister::Offline), Some(Unregister::Fail)]);
-                UnregisterWorker { namespace: self.namespace(), worker: self.worker(), how }.into()
+                UnregisterWorker { namespace: self.namespace(), worker: self.worker(), how, principal: None }.into()
             }
             _ if self.dice.one_in(2) => {
                 let job = windlass_core::JobKey::new(&self.namespace(), self.any_job());
@@ -241,7 +241,7 @@ impl Walk {
             }
             _ => {
                 let draining = self.dice.one_in(3);
-                DrainWorker { namespace: self.namespace(), worker: self.worker(), draining }.into()
+                DrainWorker { namespace: self.namespace(), worker: self.worker(), draining, principal: None }.into()
             }
         }
     }

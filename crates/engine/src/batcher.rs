@@ -161,7 +161,9 @@ fn fill(batch: &mut Vec<Request>, waiting: &mut VecDeque<Request>, count_max: us
 async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Request>) {
     let mut items = Vec::with_capacity(requests.len());
     let mut callers = Vec::with_capacity(requests.len());
+    let mut log_bytes = 0;
     for request in requests {
+        log_bytes += request.commands.iter().map(log_bytes_of).sum::<usize>();
         callers.push((request.commands.len(), request.reply, request.abandon, request.room));
         items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
     }
@@ -170,6 +172,7 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
         Ok(outcome) => outcome,
         Err(error) => {
             tracing::error!(%error, commands, "a batch failed");
+            inner.failed(&error);
             for (_, reply, _, _) in callers {
                 drop(reply.send(Err(error.clone())));
             }
@@ -187,7 +190,15 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
             take_back(inner, &namespace, undelivered);
         }
     }
+    inner.logged(log_bytes);
     inner.committed(outcome, commands);
+}
+
+fn log_bytes_of(command: &Command) -> usize {
+    match command {
+        Command::AppendLog(append) => append.data.len(),
+        _ => 0,
+    }
 }
 
 /// The claimer has gone: its jobs go back to where they were, uncharged, rather than wait for their leases to run out.

@@ -20,14 +20,15 @@ use std::{
 };
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot, watch},
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
+    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags, Timestamp,
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
+        principals::UseToken,
     },
     record::Kind,
     worker::Worker,
@@ -72,6 +73,11 @@ pub struct Inner {
     pub alarm: Alarm,
     batches: AtomicU64,
     commands_run: AtomicU64,
+    log_bytes: AtomicU64,
+    /// True once nobody may wait any longer.
+    hurry: watch::Sender<bool>,
+    /// Counts batches that found the store damaged.
+    damage: watch::Sender<u64>,
 }
 
 /// What the engine has done since it started.
@@ -81,6 +87,12 @@ pub struct Counts {
     pub batches: u64,
     /// Commands in them, refused ones included.
     pub commands: u64,
+    /// Bytes of log they brought, those over a job's cap included.
+    pub log_bytes: u64,
+    /// Claimers that wait for work now, in all namespaces.
+    pub waiting: usize,
+    /// Readers of the event feed now.
+    pub readers: usize,
 }
 
 #[derive(Clone)]
@@ -105,6 +117,9 @@ impl Engine {
             alarm: Alarm::default(),
             batches: AtomicU64::new(0),
             commands_run: AtomicU64::new(0),
+            log_bytes: AtomicU64::new(0),
+            hurry: watch::Sender::new(false),
+            damage: watch::Sender::new(0),
             store,
             settings,
         });
@@ -171,15 +186,18 @@ impl Engine {
             if let Some(woken) = woken.take() {
                 woken.used();
             }
-            if !leases.is_empty() || Instant::now() >= deadline {
+            if !leases.is_empty() || self.is_over(deadline) {
                 return Ok(leases);
             }
             let until = match self.inner.settings.poll_every {
                 Some(every) => deadline.min(Instant::now() + every),
                 None => deadline,
             };
-            let timed_out = timeout_at(until, waiter.woken()).await.is_err();
-            if timed_out && Instant::now() >= deadline {
+            let timed_out = tokio::select! {
+                woken = timeout_at(until, waiter.woken()) => woken.is_err(),
+                () = self.hurried() => true,
+            };
+            if timed_out && self.is_over(deadline) {
                 return Ok(Vec::new());
             }
             // Kept until the next look is answered: if this caller goes away before that, the wake-up is passed on.
@@ -223,6 +241,11 @@ impl Engine {
         })
     }
 
+    /// The time by the clock that decides.
+    pub async fn now(&self) -> Result<Timestamp, Error> {
+        Ok(self.inner.store.due(0).await?.now)
+    }
+
     /// Waits until a job has ended, at most so long, and gives it as it is then.
     pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
         let deadline = Instant::now() + wait;
@@ -231,7 +254,7 @@ impl Engine {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
             let job = self.inner.store.job(key).await?;
-            if job.as_ref().is_none_or(|job| job.state.is_final()) || Instant::now() >= deadline {
+            if job.as_ref().is_none_or(|job| job.state.is_final()) || self.is_over(deadline) {
                 return Ok(job);
             }
             self.wait_for_news(news, deadline).await;
@@ -252,7 +275,7 @@ impl Engine {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
             let pieces = self.inner.store.read_log(key, after, bytes_max).await?;
-            let over = !pieces.is_empty() || Instant::now() >= deadline;
+            let over = !pieces.is_empty() || self.is_over(deadline);
             if over || self.inner.store.job(key).await?.is_none_or(|job| job.state.is_final()) {
                 return Ok(pieces);
             }
@@ -265,7 +288,40 @@ impl Engine {
             Some(every) => deadline.min(Instant::now() + every),
             None => deadline,
         };
-        drop(timeout_at(until, news).await);
+        tokio::select! {
+            _ = timeout_at(until, news) => {}
+            () = self.hurried() => {}
+        }
+    }
+
+    fn is_over(&self, deadline: Instant) -> bool {
+        Instant::now() >= deadline || *self.inner.hurry.borrow()
+    }
+
+    async fn hurried(&self) {
+        // The sender lives as long as this engine, so this ends only when somebody is in a hurry.
+        drop(self.inner.hurry.subscribe().wait_for(|hurry| *hurry).await);
+    }
+
+    /// Answers everyone who waits with what there is now, and lets nobody wait from here on: the server is about to stop.
+    pub fn stop_waiting(&self) {
+        self.inner.hurry.send_replace(true);
+    }
+
+    /// Returns when the store has stopped for good, as it does after a failed sync. A damaged row alone is not that, so
+    /// after each sign of damage the store is asked for something else.
+    pub async fn stopped(&self) -> StoreError {
+        let (mut damage, mut seen) = (self.inner.damage.subscribe(), 0);
+        loop {
+            match damage.wait_for(|count| *count > seen).await {
+                Ok(count) => seen = *count,
+                Err(_) => return std::future::pending().await,
+            }
+            let anything = UseToken { namespace: Namespace::default(), hash: "0".repeat(64).into() };
+            if let Err(Error::Store(error @ StoreError::Corrupt(_))) = self.run(anything).await {
+                return error;
+            }
+        }
     }
 
     /// Events after number `after`, or from now on.
@@ -280,7 +336,13 @@ impl Engine {
 
     pub fn counts(&self) -> Counts {
         let inner = &self.inner;
-        Counts { batches: inner.batches.load(Ordering::Relaxed), commands: inner.commands_run.load(Ordering::Relaxed) }
+        Counts {
+            batches: inner.batches.load(Ordering::Relaxed),
+            commands: inner.commands_run.load(Ordering::Relaxed),
+            log_bytes: inner.log_bytes.load(Ordering::Relaxed),
+            waiting: inner.waiters.total(),
+            readers: inner.feed.readers(),
+        }
     }
 
     /// How many claimers wait in a namespace.
@@ -353,6 +415,16 @@ impl Inner {
         self.alarm.hear_of(outcome.next_due);
         self.alarm.wrote(!outcome.events.is_empty());
         self.feed.publish(outcome.first_event, outcome.events);
+    }
+
+    pub fn logged(&self, bytes: usize) {
+        self.log_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub fn failed(&self, error: &StoreError) {
+        if let StoreError::Corrupt(_) = error {
+            self.damage.send_modify(|count| *count += 1);
+        }
     }
 
     fn close(&self) {

@@ -56,6 +56,10 @@ impl Feed {
         self.ring_bell();
     }
 
+    pub fn readers(&self) -> usize {
+        self.news.receiver_count()
+    }
+
     pub fn ring_bell(&self) {
         self.news.send_modify(|count| *count += 1);
     }

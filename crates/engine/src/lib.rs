@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod batcher;
+pub mod bulk;
 mod bulletin;
 pub mod clock;
 mod engine;
@@ -23,6 +24,7 @@ mod sweeper;
 pub mod testing;
 mod waiters;
 
+pub use bulk::Bulk;
 pub use engine::{Counts, Engine, Error};
 pub use feed::{FeedItem, Subscription};
 pub use settings::Settings;

@@ -210,6 +210,12 @@ impl Store for Memory {
         Ok(self.lock().jobs.values().filter(|job| fits(job, query)).take(max).count())
     }
 
+    async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
+        let state = self.lock();
+        let before = state.pending.range(..select::order(job)).map(|(_, key)| &state.jobs[key]);
+        Ok(before.filter(|other| other.key.namespace == job.key.namespace && other.lane == job.lane).take(max).count())
+    }
+
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         let state = self.lock();
         if !state.jobs.contains_key(key) {

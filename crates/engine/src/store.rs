@@ -145,6 +145,8 @@ pub trait Store: Send + Sync + 'static {
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
+    /// How many pending jobs of the same lane go before this one, counting no further than `max`.
+    async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError>;
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;
     async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError>;
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;

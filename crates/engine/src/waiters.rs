@@ -77,6 +77,10 @@ impl Waiters {
         groups.lines.iter().filter(|(query, _)| query.namespace == *namespace).map(|(_, line)| line.len()).sum()
     }
 
+    pub fn total(&self) -> usize {
+        self.lock().lines.values().map(BTreeMap::len).sum()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

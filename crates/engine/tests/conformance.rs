@@ -33,6 +33,7 @@ parts! {
     due_longest_first: conformance::due::longest_first,
     due_follows_the_rows: conformance::due::follows_the_rows,
     claims_in_order: conformance::claims::in_order,
+    claims_ahead: conformance::claims::ahead,
     claims_lanes_come_and_go: conformance::claims::lanes_come_and_go,
     claims_side_by_side: conformance::claims::side_by_side,
     graphs_wide: conformance::graphs::wide,

@@ -265,7 +265,7 @@ async fn logs_are_followed_and_capped() {
         async move { engine.follow_log(&key, 0, 1 << 20, SOON).await.unwrap() }
     });
     tokio::task::yield_now().await;
-    let append = |text: &str| AppendLog { holder: Holder::lease(&ns(), leased.lease), data: text.into() };
+    let append = |text: &str| AppendLog::new(Holder::lease(&ns(), leased.lease), text);
     engine.run(append("12345678")).await.unwrap();
     assert_eq!(following.await.unwrap()[0].data, Payload::from("12345678"));
     let reply = engine.run(append("90abc")).await.unwrap();

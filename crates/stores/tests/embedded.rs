@@ -79,7 +79,7 @@ async fn numbers_and_time_never_go_back() {
     run(&store, vec![claim(1)]).await;
     clock.advance(Millis(500));
     let worker = windlass_core::WorkerId::new("w1").unwrap();
-    run(&store, vec![Heartbeat { namespace: Namespace::default(), worker }.into()]).await;
+    run(&store, vec![Heartbeat { namespace: Namespace::default(), worker, principal: None }.into()]).await;
     let last = store.events_after(0, 100).await.unwrap().last;
     let trim = Trim { events_before: Timestamp(i64::MAX), limit: 5 };
     assert_eq!(store.trim(trim).await.unwrap(), 5);

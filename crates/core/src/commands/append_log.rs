@@ -1,12 +1,26 @@
 //! Append to a job's log, under its live lease and within its cap.
 
 use super::{Decided, holder::Holder, submit::check_size};
-use crate::{change::LogAppend, desk::Desk, keys::Keys, payload::Payload, reply::Reply};
+use crate::{
+    change::{LogAppend, LogStream},
+    desk::Desk,
+    keys::Keys,
+    payload::Payload,
+    reply::Reply,
+};
 
 #[derive(Clone, Debug)]
 pub struct AppendLog {
     pub holder: Holder,
+    pub stream: LogStream,
     pub data: Payload,
+}
+
+impl AppendLog {
+    /// To the ordinary stream.
+    pub fn new(holder: Holder, data: impl Into<Payload>) -> Self {
+        Self { holder, stream: LogStream::Out, data: data.into() }
+    }
 }
 
 impl AppendLog {
@@ -36,6 +50,7 @@ impl AppendLog {
                 piece: job.live.log.pieces,
                 attempt: job.live.attempt,
                 at: desk.now(),
+                stream: self.stream,
                 data,
             });
         }
@@ -63,7 +78,7 @@ mod tests {
         let mut story = Story::new();
         (story.tables.limits.log_bytes_max, story.tables.limits.log_piece_bytes_max) = (10, 8);
         let lease = story.submit_and_claim(once(1));
-        let append = |text: &str| AppendLog { holder: Holder::lease(&ns(), lease), data: text.into() };
+        let append = |text: &str| AppendLog::new(Holder::lease(&ns(), lease), text);
         for (text, dropped_bytes) in [("123456", 0), ("123é", 2), ("x", 2), ("", 2), ("yy", 4)] {
             assert_eq!(story.run(append(text)), Ok(Reply::Logged { dropped_bytes, cancelled: false }), "{text}");
         }

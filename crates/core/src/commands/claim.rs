@@ -110,7 +110,7 @@ impl Claim {
         self.check(desk)?;
         let known = desk.peek::<Worker>(&self.namespace, self.worker.as_str())?;
         if let Some(worker) = &known {
-            self.check_owner(worker)?;
+            worker.check_owner(self.principal.as_ref())?;
         }
         // Before anything else is asked of the worker: what it was given, it may hear again.
         if let Some(leases) = self.asked_before(desk)? {
@@ -145,16 +145,6 @@ impl Claim {
         match &self.offer {
             Offer::Tags(tags) | Offer::Narrowed(tags) => tags.check("tags", limits.worker_tags_max, &limits),
             Offer::Registered => Ok(()),
-        }
-    }
-
-    /// With tokens in force nobody claims in another's name.
-    fn check_owner(&self, worker: &Worker) -> Result<(), Refusal> {
-        match (&self.principal, &worker.owner) {
-            (Some(caller), Some(owner)) if caller != owner => {
-                Err(Refusal::Forbidden { why: format!("the worker {} belongs to somebody else", self.worker) })
-            }
-            _ => Ok(()),
         }
     }
 
@@ -388,9 +378,9 @@ mod tests {
         };
         let first = ask(&mut story, "w", None);
         assert_eq!((first.len(), ask(&mut story, "w", None)), (2, first.clone()));
-        story.run(DrainWorker { namespace: ns(), worker: worker("w"), draining: true }).unwrap();
+        story.run(DrainWorker { namespace: ns(), worker: worker("w"), draining: true, principal: None }).unwrap();
         assert_eq!(ask(&mut story, "w", None), first, "also when it may claim no more");
-        story.run(DrainWorker { namespace: ns(), worker: worker("w"), draining: false }).unwrap();
+        story.run(DrainWorker { namespace: ns(), worker: worker("w"), draining: false, principal: None }).unwrap();
         let other = ask(&mut story, "w", Some("eve"));
         assert_eq!(numbers(&other), [3, 4], "not for another principal");
         story.complete(first[0]).unwrap();

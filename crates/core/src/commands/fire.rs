@@ -55,7 +55,9 @@ impl PutSchedule {
         if let Rule::Every(every) = self.schedule.rule {
             check_length("rule.every", every, 1_000, &limits)?;
         }
-        desk.put(&self.namespace, &self.schedule.name, &self.schedule)?;
+        let before = desk.get::<Schedule>(&self.namespace, &self.schedule.name)?;
+        let fired = before.map_or(self.schedule.fired, |before| before.fired);
+        desk.put(&self.namespace, &self.schedule.name, &Schedule { fired, ..self.schedule.clone() })?;
         Ok(Ok(Reply::Done))
     }
 }
@@ -86,8 +88,12 @@ impl Fire {
             let why = format!("the schedule is due at {} ms, not {} ms", schedule.next_at.0, self.expected_at.0);
             return Err(Refusal::invalid("expected_at", why).into());
         }
+        if schedule.paused {
+            return Err(Refusal::invalid("name", format!("the schedule {} is paused", self.name)).into());
+        }
+        let let_go = schedule.is_let_go(desk.now());
         schedule.next_at = self.next_at;
-        fire(desk, &self.namespace, schedule)?;
+        move_on(desk, &self.namespace, schedule, let_go)?;
         Ok(Ok(Reply::Done))
     }
 }
@@ -96,15 +102,20 @@ impl Fire {
 pub(crate) fn fire_due(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<(), Stop> {
     let Some(mut schedule) = desk.get::<Schedule>(namespace, name)? else { return Ok(()) };
     let Rule::Every(every) = schedule.rule else { return Ok(()) };
-    if schedule.next_at > desk.now() {
+    if schedule.next_at > desk.now() || schedule.paused {
         return Ok(());
     }
+    let let_go = schedule.is_let_go(desk.now());
     let missed = (desk.now() - schedule.next_at).0.max(0) / every.0.max(1);
     schedule.next_at = Timestamp(schedule.next_at.0.saturating_add((missed + 1).saturating_mul(every.0)));
-    fire(desk, namespace, schedule)
+    move_on(desk, namespace, schedule, let_go)
 }
 
-fn fire(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule) -> Result<(), Stop> {
+/// Writes the next time and, unless this one is let go, makes the job.
+fn move_on(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule, let_go: bool) -> Result<(), Stop> {
+    if let_go {
+        return desk.put(namespace, &schedule.name.clone(), &schedule);
+    }
     schedule.fired += 1;
     desk.put(namespace, &schedule.name.clone(), &schedule)?;
     // The id is drawn from the firing alone, so that a batch that is decided again makes the same job; it is free.
@@ -120,6 +131,9 @@ fn job_of(schedule: &Schedule, id: JobId) -> NewJob {
         tags: template.tags.clone(),
         payload: Payload::from(&*template.payload),
         policy: template.policy.clone(),
+        definition: template.definition.clone(),
+        facets: template.facets.clone(),
+        concurrency: template.concurrency.clone(),
         extra: template.extra.clone(),
         owner: Some(format!("schedule {}", schedule.name).into()),
         ..NewJob::new(id)
@@ -131,18 +145,13 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, ns},
-        schedule::Template,
+        schedule::{Missed, Template},
         time::Millis,
     };
 
     fn every(seconds: i64, next_at: i64) -> Schedule {
-        Schedule {
-            name: "s".into(),
-            next_at: Timestamp(next_at),
-            rule: Rule::Every(Millis::from_secs(seconds)),
-            template: Template { payload: "{}".into(), ..Template::default() },
-            fired: 0,
-        }
+        let template = Template { payload: "{}".into(), ..Template::default() };
+        Schedule::new("s", Rule::Every(Millis::from_secs(seconds)), Timestamp(next_at), template)
     }
 
     fn put(schedule: Schedule) -> PutSchedule {
@@ -161,6 +170,56 @@ mod tests {
             assert_eq!(story.tables.jobs.len(), jobs);
             assert_eq!(story.typed::<Schedule>("s").unwrap().next_at, Timestamp(next));
         }
+    }
+
+    #[test]
+    fn what_came_too_late_is_let_go_where_asked() {
+        for (missed, late, jobs) in [
+            (Missed::Skip, 60_000, 1),
+            (Missed::Skip, 60_001, 0),
+            (Missed::Once, 600_000, 1),
+            (Missed::Skip, 600_000, 0),
+        ] {
+            let mut story = Story::new();
+            story.run(put(Schedule { missed, ..every(10, 1_000_000) })).unwrap();
+            let calendar = Rule::Calendar("0 3 * * *".into());
+            story.run(put(Schedule { name: "c".into(), missed, rule: calendar, ..every(10, 1_000_000) })).unwrap();
+            story.wait(late);
+            story.sweep();
+            assert_eq!(story.tables.jobs.len(), jobs, "{missed:?} {late} ms late, every ten seconds");
+            assert!(story.typed::<Schedule>("s").unwrap().next_at > story.now);
+            let next_at = story.now + Millis(1);
+            let fire = Fire { namespace: ns(), name: "c".into(), expected_at: Timestamp(1_000_000), next_at };
+            story.run(fire).unwrap();
+            assert_eq!(story.tables.jobs.len(), 2 * jobs, "{missed:?} {late} ms late, by the calendar");
+            assert_eq!(story.typed::<Schedule>("c").unwrap().next_at, next_at);
+        }
+    }
+
+    #[test]
+    fn a_paused_schedule_makes_no_jobs_and_keeps_its_count() {
+        let mut story = Story::new();
+        story.run(put(every(10, 1_000_000))).unwrap();
+        story.sweep();
+        story.run(put(Schedule { paused: true, ..every(10, 1_005_000) })).unwrap();
+        story.wait(60_000);
+        story.sweep();
+        assert_eq!((story.tables.jobs.len(), story.typed::<Schedule>("s").unwrap().fired), (1, 1));
+        let calendar = Rule::Calendar("0 3 * * *".into());
+        story.run(put(Schedule { paused: true, rule: calendar, ..every(10, 1_005_000) })).unwrap();
+        let (expected_at, next_at) = (Timestamp(1_005_000), Timestamp(2_000_000));
+        assert_eq!(code(&story.run(Fire { namespace: ns(), name: "s".into(), expected_at, next_at })), "invalid");
+    }
+
+    #[test]
+    fn a_firing_makes_the_job_as_it_was_described() {
+        let mut story = Story::new();
+        let facets = vec![crate::name::Facet::new("room", "blue")];
+        let template = Template { facets: facets.clone(), priority: 3, ..Template::default() };
+        story.run(put(Schedule { template, ..every(10, 1_000_000) })).unwrap();
+        story.sweep();
+        let job = story.tables.jobs.values().next().unwrap();
+        assert_eq!((&job.spec.facets, job.priority), (&facets, 3));
     }
 
     #[test]

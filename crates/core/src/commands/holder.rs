@@ -192,7 +192,7 @@ mod tests {
             "start" => Start { holder }.into(),
             "renew" => Renew { holder, length: None }.into(),
             "progress" => ReportProgress { holder, percent: 5.0, message: None }.into(),
-            "log" => AppendLog { holder, data: "line".into() }.into(),
+            "log" => AppendLog::new(holder, "line").into(),
             "complete" => Complete { holder, result: "1".into() }.into(),
             "fail" => failure(lease).into(),
             "release" => Release { holder }.into(),

@@ -12,6 +12,7 @@ use crate::{
 
 pub mod all;
 pub mod append_log;
+pub mod audited;
 pub mod cancel;
 pub mod cancel_run;
 pub mod claim;
@@ -91,12 +92,14 @@ commands! {
     Fire(fire::Fire),
     CreatePrincipal(principals::CreatePrincipal),
     DisablePrincipal(principals::DisablePrincipal),
+    EnablePrincipal(principals::EnablePrincipal),
     IssueToken(principals::IssueToken),
     RevokeToken(principals::RevokeToken),
     UseToken(principals::UseToken),
     PutRecord(records::PutRecord),
     DeleteRecord(records::DeleteRecord),
     All(all::All),
+    Audited(audited::Audited),
 }
 
 impl Command {
@@ -114,6 +117,7 @@ impl Command {
             Command::PutDefinition(put) => put.body.len(),
             Command::PutSchedule(put) => put.schedule.template.payload.len(),
             Command::RegisterWorker(register) => register.extra.as_ref().map_or(0, |extra| extra.len()),
+            Command::Audited(audited) => audited.command.weight(),
             Command::All(all) => all.commands.iter().map(Command::weight).sum(),
             Command::UnregisterWorker(_) | Command::CancelRun(_) => 64 * BASE,
             _ => 0,

@@ -31,6 +31,13 @@ pub struct DisablePrincipal {
     pub name: Arc<str>,
 }
 
+/// Lets a disabled principal have tokens again; those it had stay gone.
+#[derive(Clone, Debug)]
+pub struct EnablePrincipal {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+}
+
 #[derive(Clone, Debug)]
 pub struct IssueToken {
     pub namespace: Namespace,
@@ -91,6 +98,21 @@ impl DisablePrincipal {
         desk.put(&self.namespace, &self.name, &principal)?;
         let tokens = desk.siblings(&self.namespace, Token::KIND, &self.name)?;
         desk.for_all(tokens, |desk, token| desk.delete_record(&token))?;
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl EnablePrincipal {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let mut principal = principal(desk, &self.namespace, &self.name)?;
+        if principal.disabled {
+            principal.disabled = false;
+            desk.put(&self.namespace, &self.name, &principal)?;
+        }
         Ok(Ok(Reply::Principal(Box::new(principal))))
     }
 }
@@ -210,6 +232,10 @@ mod tests {
         story.run(disable).unwrap();
         assert_eq!((code(&story.run(used("b"))), code(&story.run(issue("e")))), ("not-found", "forbidden"));
         assert!(story.typed::<Token>(&hash("c")).is_none());
+        let enable = |name: &str| EnablePrincipal { namespace: ns(), name: name.into() };
+        assert_eq!((code(&story.run(enable("bob"))), code(&story.run(enable("ann")))), ("not-found", "ok"));
+        assert_eq!(code(&story.run(used("b"))), "not-found", "its old tokens stay gone");
+        assert_eq!((code(&story.run(issue("e"))), code(&story.run(used("e")))), ("ok", "ok"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     record,
     refusal::Refusal,
     reply::Reply,
-    time::Timestamp,
+    time::{Millis, Timestamp},
     unique,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -37,6 +37,8 @@ pub struct NewJob {
     pub payload: Payload,
     /// Not before this time.
     pub run_at: Option<Timestamp>,
+    /// Not before so long from now, by the clock that decides.
+    pub delay: Option<Millis>,
     pub policy: JobPolicy,
     /// Jobs that must end first.
     pub parents: Vec<JobId>,
@@ -56,6 +58,7 @@ impl NewJob {
             tags: Tags::default(),
             payload: Payload::default(),
             run_at: None,
+            delay: None,
             policy: JobPolicy::default(),
             parents: Vec::new(),
             definition: None,
@@ -86,7 +89,8 @@ impl NewJob {
         }
     }
 
-    pub(crate) fn check(&self, limits: &Limits) -> Result<(), Refusal> {
+    /// Whether it could be submitted, as far as that can be told without looking at anything else.
+    pub fn check(&self, limits: &Limits) -> Result<(), Refusal> {
         self.policy.check(limits)?;
         self.tags.check("tags", limits.job_tags_max, limits)?;
         check_facets(&self.facets, limits)?;
@@ -99,6 +103,7 @@ impl NewJob {
         if let Some(at) = self.run_at {
             check_time("run_at", at, limits)?;
         }
+        self.delay.map_or(Ok(()), |delay| check_length("delay", delay, 0, limits))?;
         self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, limits))?;
         self.check_keys(limits)
     }
@@ -140,7 +145,8 @@ impl NewJob {
             extra: self.extra.clone(),
         };
         let mut job = Job::queued(JobKey::new(namespace, self.id), self.priority, desk.next_seq(), spec);
-        job.live.run_at = self.run_at;
+        let delayed = self.delay.map(|delay| desk.now() + delay);
+        job.live.run_at = self.run_at.max(delayed);
         job
     }
 }
@@ -296,6 +302,8 @@ mod tests {
             (once(1), State::Pending),
             (NewJob { run_at: Some(Timestamp(1_000_001)), ..once(2) }, State::Scheduled),
             (NewJob { run_at: Some(Timestamp(1_000_000)), ..once(3) }, State::Pending),
+            (NewJob { delay: Some(Millis(1)), ..once(13) }, State::Scheduled),
+            (NewJob { delay: Some(Millis(0)), ..once(14) }, State::Pending),
             (after(4, &[9, 9]), State::Blocked),
         ];
         for (job, state) in table {
@@ -393,6 +401,7 @@ mod tests {
             (NewJob { tags: tags(&[""]), ..once(1) }, "invalid"),
             (NewJob { tags: tags(&[&long()]), ..once(1) }, "too-large"),
             (NewJob { run_at: Some(Timestamp(-1)), ..once(1) }, "invalid"),
+            (NewJob { delay: Some(Millis(-1)), ..once(1) }, "invalid"),
             (NewJob { run_at: Some(Timestamp(i64::MAX)), ..once(1) }, "invalid"),
             (NewJob { payload: vec![0; (1 << 20) + 1].into(), ..once(1) }, "too-large"),
             (NewJob { extra: Some("x".repeat(65_537).into()), ..once(1) }, "too-large"),

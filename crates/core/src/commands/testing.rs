@@ -180,11 +180,11 @@ impl Story {
     }
 
     pub fn ping(&mut self, name: &str) -> Answer {
-        self.run(Heartbeat { namespace: ns(), worker: worker(name) })
+        self.run(Heartbeat { namespace: ns(), worker: worker(name), principal: None })
     }
 
     pub fn unregister(&mut self, name: &str, how: Unregister) -> Answer {
-        self.run(UnregisterWorker { namespace: ns(), worker: worker(name), how: Some(how) })
+        self.run(UnregisterWorker { namespace: ns(), worker: worker(name), how: Some(how), principal: None })
     }
 
     pub fn complete(&mut self, lease: LeaseId) -> Answer {

@@ -31,6 +31,8 @@ pub struct RegisterWorker {
 pub struct Heartbeat {
     pub namespace: Namespace,
     pub worker: WorkerId,
+    /// Who says so, where tokens are in force: nobody gives signs of life in another's name.
+    pub principal: Option<Arc<str>>,
 }
 
 /// The worker finishes what it holds and claims no more.
@@ -39,6 +41,8 @@ pub struct DrainWorker {
     pub namespace: Namespace,
     pub worker: WorkerId,
     pub draining: bool,
+    /// None: an operator.
+    pub principal: Option<Arc<str>>,
 }
 
 /// What becomes of the worker and its jobs is its policy's to say; `how` overrides it (an operator deleting a worker).
@@ -47,15 +51,25 @@ pub struct UnregisterWorker {
     pub namespace: Namespace,
     pub worker: WorkerId,
     pub how: Option<Unregister>,
+    /// None: an operator.
+    pub principal: Option<Arc<str>>,
 }
 
 fn want(namespace: &Namespace, worker: &WorkerId, keys: &mut Keys) {
     keys.want_record(record::key_of::<Worker>(namespace, worker.as_str()), true);
 }
 
-fn known(desk: &mut Desk, namespace: &Namespace, worker: &WorkerId) -> Result<Worker, Stop> {
+/// The worker, if there is one and the caller may act for it.
+fn known(
+    desk: &mut Desk,
+    namespace: &Namespace,
+    worker: &WorkerId,
+    principal: Option<&Arc<str>>,
+) -> Result<Worker, Stop> {
     let found = desk.get::<Worker>(namespace, worker.as_str())?;
-    found.ok_or_else(|| Refusal::not_found("worker", worker).into())
+    let found = found.ok_or_else(|| Refusal::not_found("worker", worker))?;
+    found.check_owner(principal)?;
+    Ok(found)
 }
 
 impl RegisterWorker {
@@ -105,7 +119,7 @@ impl Heartbeat {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let mut worker = known(desk, &self.namespace, &self.worker)?;
+        let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         worker::seen(desk, &self.namespace, &mut worker)?;
         Ok(Ok(Reply::Worker(Box::new(worker))))
     }
@@ -117,7 +131,7 @@ impl DrainWorker {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let mut worker = known(desk, &self.namespace, &self.worker)?;
+        let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         if worker.draining != self.draining {
             worker.draining = self.draining;
             if self.draining {
@@ -136,7 +150,7 @@ impl UnregisterWorker {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let mut worker = known(desk, &self.namespace, &self.worker)?;
+        let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
                 let release = |desk: &mut Desk, job| release::release(desk, job).map(drop);
@@ -359,7 +373,7 @@ mod tests {
     fn a_draining_worker_claims_no_more_and_a_foreign_one_is_not_taken_over() {
         let mut story = story(WorkerPolicy::default());
         story.submit(once(1));
-        let drain = |draining| DrainWorker { namespace: ns(), worker: worker("w"), draining };
+        let drain = |draining| DrainWorker { namespace: ns(), worker: worker("w"), draining, principal: None };
         story.run(drain(true)).unwrap();
         let claim = story.claim_command("w", 1);
         assert_eq!(code(&story.run(claim)), "worker-draining");
@@ -385,4 +399,28 @@ mod tests {
     }
 
     use crate::time::Timestamp;
+
+    #[test]
+    fn nobody_acts_for_another_principals_worker() {
+        let mut story = Story::new();
+        story.run(RegisterWorker { owner: Some("ann".into()), ..registration("w", cascade()) }).unwrap();
+        story.register("free", cascade()).unwrap();
+        let table =
+            [(Some("ann"), "w", "ok"), (Some("bob"), "w", "forbidden"), (None, "w", "ok"), (Some("bob"), "free", "ok")];
+        for (caller, name, expected) in table {
+            let (namespace, principal) = (ns(), caller.map(Arc::from));
+            let beat = Heartbeat { namespace: namespace.clone(), worker: worker(name), principal: principal.clone() };
+            assert_eq!(code(&story.run(beat)), expected, "{caller:?} for {name}: heartbeat");
+            let drain = DrainWorker {
+                namespace: namespace.clone(),
+                worker: worker(name),
+                draining: false,
+                principal: principal.clone(),
+            };
+            assert_eq!(code(&story.run(drain)), expected, "{caller:?} for {name}: drain");
+            let how = Some(Unregister::Offline);
+            let leave = UnregisterWorker { namespace, worker: worker(name), how, principal };
+            assert_eq!(code(&story.run(leave)), expected, "{caller:?} for {name}: unregister");
+        }
+    }
 }

@@ -86,6 +86,9 @@ impl Store for Faulty {
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
         self.through(self.inner.count(query, max)).await
     }
+    async fn ahead(&self, job: &windlass_core::Job, max: usize) -> Result<usize, StoreError> {
+        self.through(self.inner.ahead(job, max)).await
+    }
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         self.through(self.inner.body(key)).await
     }
@@ -238,7 +241,7 @@ impl Work<'_> {
         self.one(PutDefinition { namespace: ns(), name: "build".into(), body: "{}".into() }).await?;
         let template = Template { payload: "tidy".into(), ..Template::default() };
         let rule = Rule::Every(Millis::from_secs(86_400 * 30));
-        let schedule = Schedule { name: "tidy".into(), next_at: START + Millis(4_000), rule, template, fired: 0 };
+        let schedule = Schedule::new("tidy", rule, START + Millis(4_000), template);
         self.put_schedule(schedule).await
     }
 

@@ -15,6 +15,7 @@ pub(super) const LIST_HELD: &str = include_str!("sql/list_held.sql");
 pub(super) const LIST_RUN: &str = include_str!("sql/list_run.sql");
 pub(super) const LIST_HOLDER: &str = include_str!("sql/list_holder.sql");
 pub(super) const LIST_FACET: &str = include_str!("sql/list_facet.sql");
+pub(super) const LANE_AHEAD: &str = include_str!("sql/lane_ahead.sql");
 pub(super) const NAMESPACE_NEXT: &str = include_str!("sql/namespace_next.sql");
 
 pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Vec<Job>> {
@@ -31,6 +32,19 @@ pub(super) fn count(connection: &Connection, query: &JobQuery, max: usize) -> Re
     let mut count = 0;
     for namespace in namespaces(connection, query)? {
         count += Listing::new(connection, query, &namespace).count(max - count)?;
+    }
+    Ok(count)
+}
+
+pub(super) fn ahead(connection: &Connection, job: &Job, max: usize) -> Result<usize> {
+    let mut statement = connection.prepare_cached(LANE_AHEAD)?;
+    let lane = rows::lane_bytes(job.lane);
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let params = (job.key.namespace.as_str(), lane, job.priority, job.seq, max);
+    let mut rows = statement.query(params)?;
+    let mut count = 0;
+    while rows.next()?.is_some() {
+        count += 1;
     }
     Ok(count)
 }

@@ -42,7 +42,7 @@ use std::{
 use tokio::sync::Semaphore;
 use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey, Timestamp};
 use windlass_engine::{
-    StoreError,
+    Bulk, StoreError, bulk,
     clock::Clock,
     store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, Trim},
 };
@@ -235,6 +235,11 @@ impl Store for Embedded {
         self.read(move |connection| listing::count(connection, &query, max)).await
     }
 
+    async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
+        let job = job.clone();
+        self.read(move |connection| listing::ahead(connection, &job, max)).await
+    }
+
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         let key = key.clone();
         self.read(move |connection| reads::body(connection, &key)).await
@@ -279,5 +284,18 @@ impl Store for Embedded {
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {
         self.read(check::all).await
+    }
+}
+
+#[async_trait]
+impl Bulk for Embedded {
+    async fn all_records(&self, after: Option<&RecordKey>, limit: usize) -> Result<Vec<Record>, StoreError> {
+        let after = after.cloned();
+        self.read(move |connection| reads::all_records(connection, after.as_ref(), limit)).await
+    }
+
+    async fn insert(&self, rows: bulk::Rows) -> Result<(), StoreError> {
+        let inner = self.inner.clone();
+        spawn(move || inner.writer().insert(rows)).await
     }
 }

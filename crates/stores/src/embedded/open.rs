@@ -24,7 +24,8 @@ use std::{
 const APPLICATION_ID: i32 = 0x5764_6c73;
 
 /// Each with the oldest schema version whose programs can still use a file it was applied to.
-const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_first.sql"))];
+const MIGRATIONS: [(i64, &str); 2] =
+    [(1, include_str!("migrations/0001_first.sql")), (1, include_str!("migrations/0002_log_streams.sql"))];
 
 /// The schema version this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -5,13 +5,14 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 46] = [
+const BOUNDED: [(&str, &str); 47] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
     ("record load", rows::RECORD_LOAD),
     ("lane heads", lanes::LANE_HEADS),
     ("lane next", lanes::LANE_NEXT),
+    ("ahead in a lane", listing::LANE_AHEAD),
     ("newest", load::JOB_NEWEST),
     ("held", load::JOB_HELD),
     ("open jobs of a run", load::JOB_RUN_OPEN),

@@ -8,7 +8,7 @@ use super::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, JobId, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp, What,
+    Attempt, Event, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Timestamp, What,
     commands::due::Due,
 };
 use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
@@ -18,6 +18,7 @@ pub(super) const RECORD_DUE_LIST: &str = include_str!("sql/record_due_list.sql")
 pub(super) const LOG_READ: &str = include_str!("sql/log_read.sql");
 pub(super) const EVENTS_FROM: &str = include_str!("sql/events_from.sql");
 pub(super) const RECORDS_ALL: &str = include_str!("sql/records_all.sql");
+pub(super) const RECORDS_EVERY: &str = include_str!("sql/records_every.sql");
 pub(super) const RECORDS_UNDER: &str = include_str!("sql/records_under.sql");
 pub(super) const RECORDS_FACET: &str = include_str!("sql/records_facet.sql");
 pub(super) const RESULT: &str = "SELECT result, sum FROM results WHERE namespace = ?1 AND id = ?2";
@@ -93,6 +94,20 @@ pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Ve
     Ok(found)
 }
 
+pub(super) fn all_records(connection: &Connection, after: Option<&RecordKey>, limit: usize) -> Result<Vec<Record>> {
+    let mut statement = connection.prepare_cached(RECORDS_EVERY)?;
+    let (namespace, kind, key) =
+        after.map_or(("", "", ""), |after| (after.namespace.as_str(), &*after.kind, &*after.key));
+    let mut rows = statement.query((namespace, kind, key, clamp(limit)))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let namespace = rows::to_namespace(rows::text(row, 0)?)?;
+        let key = RecordKey { namespace, kind: row.get(1)?, key: row.get(2)? };
+        found.extend(rows::load_record(connection, &key)?);
+    }
+    Ok(found)
+}
+
 pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>> {
     let mut statement = connection.prepare_cached(LOG_READ)?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
@@ -105,10 +120,11 @@ pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_
         if bytes > bytes_max && !found.is_empty() {
             break;
         }
-        let sum = rows::body_sum(key, data).int(piece).int(attempt.into()).int(at);
+        let stream = LogStream::from_code(row.get(5)?);
+        let sum = write::log_sum(key, data, piece, attempt, at, stream);
         sum.check(row.get(3)?, || format!("piece {piece} of the log of job {}", key.id))?;
         let data = Payload::from(data);
-        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), data });
+        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), stream, data });
     }
     Ok(found)
 }

@@ -8,7 +8,8 @@ use super::{
 };
 use rusqlite::{CachedStatement, Connection, params};
 use windlass_core::{
-    Decision, Event, Facet, Job, JobChange, JobKey, Namespace, Record, RecordChange, RecordKey, Timestamp, What,
+    Decision, Event, Facet, Job, JobChange, JobKey, LogStream, Namespace, Record, RecordChange, RecordKey, Timestamp,
+    What,
 };
 
 pub(super) const JOB_INSERT: &str = include_str!("sql/job_insert.sql");
@@ -26,7 +27,7 @@ pub(super) const RESULT_INSERT: &str = "INSERT INTO results (namespace, id, sum,
 const ATTEMPT_INSERT: &str = "INSERT INTO attempts (namespace, job, body, sum) VALUES (?1, ?2, ?3, ?4)";
 const EDGE_INSERT: &str = "INSERT OR IGNORE INTO edges (namespace, parent, child) VALUES (?1, ?2, ?3)";
 const LOG_INSERT: &str =
-    "INSERT INTO logs (namespace, job, piece, attempt, at, sum, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    "INSERT INTO logs (namespace, job, piece, attempt, at, sum, data, stream) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 const JOB_FACET_INSERT: &str = "INSERT OR IGNORE INTO job_facets (namespace, name, value, id) VALUES (?1, ?2, ?3, ?4)";
 pub(super) const JOB_FACET_DELETE: &str =
     "DELETE FROM job_facets WHERE namespace = ?1 AND name = ?2 AND value = ?3 AND id = ?4";
@@ -203,12 +204,19 @@ fn write_bodies(connection: &Connection, decision: &Decision) -> Result<()> {
     }
     for log in &decision.logs {
         let (key, piece, at) = (&log.job, log.piece as i64, log.at.0);
-        let sum = rows::body_sum(key, log.data.as_bytes()).int(piece).int(log.attempt.into()).int(at).get();
+        let sum = log_sum(key, log.data.as_bytes(), piece, log.attempt, at, log.stream).get();
         let mut statement = connection.prepare_cached(LOG_INSERT)?;
         let (namespace, id) = (key.namespace.as_str(), key.id.as_bytes());
-        statement.execute(params![namespace, id, piece, log.attempt, at, sum, log.data.as_bytes()])?;
+        let (data, stream) = (log.data.as_bytes(), log.stream.code());
+        statement.execute(params![namespace, id, piece, log.attempt, at, sum, data, stream])?;
     }
     Ok(())
+}
+
+/// Ordinary pieces sum up as they did before there were streams, so that older files still check.
+pub(super) fn log_sum(key: &JobKey, data: &[u8], piece: i64, attempt: u32, at: i64, stream: LogStream) -> rows::Sum {
+    let sum = rows::body_sum(key, data).int(piece).int(attempt.into()).int(at);
+    if stream == LogStream::Out { sum } else { sum.int(stream.code().into()) }
 }
 
 /// All that belongs to a job. What the row says is not there is not looked for.

@@ -17,7 +17,7 @@ use std::{
 };
 use windlass_core::{Context, Decision, Timestamp, decider};
 use windlass_engine::{
-    StoreError,
+    StoreError, bulk,
     clock::Clock,
     store::{Batch, Outcome},
 };
@@ -206,6 +206,35 @@ impl Writer {
             now,
             commit_time,
         })
+    }
+
+    /// Writes rows that were decided elsewhere, in a transaction of their own.
+    pub(super) fn insert(&mut self, rows: bulk::Rows) -> std::result::Result<(), StoreError> {
+        self.ready()?;
+        self.try_insert(rows).map_err(|fault| self.failed(fault))
+    }
+
+    fn try_insert(&mut self, mut rows: bulk::Rows) -> Result<()> {
+        let mut decision = rows.take_decision();
+        let latest = rows.events.last().map_or(Timestamp(0), |(_, event)| event.at);
+        let mut marks = self.marks.after(&decision, latest);
+        self.execute("BEGIN IMMEDIATE")?;
+        self.memo.expect(&decision);
+        write::write(&self.connection, &mut self.memo, &decision)?;
+        for (first_no, events) in bulk::batches_of(&rows.events) {
+            if marks.last_event > 0 && first_no != marks.last_event + 1 {
+                return Err(Fault::Damaged(format!("event {first_no} does not follow event {}", marks.last_event)));
+            }
+            write::write_events(&self.connection, first_no, &events, marks.next_seq)?;
+            marks.last_event = first_no + events.len() as u64 - 1;
+        }
+        marks.last_event = marks.last_event.max(rows.last_event);
+        marks.write(&self.connection, None)?;
+        self.commit()?;
+        self.marks = marks;
+        self.leases.learn(&decision.jobs);
+        self.memo.learn(&mut decision);
+        Ok(())
     }
 
     fn write(&mut self, decision: &Decision, now: Timestamp) -> Result<Duration> {

@@ -4,7 +4,7 @@ use super::{open::OpenError, statements::in_schema};
 use tokio_postgres::Client;
 
 /// The texts of all versions, in order; the first is version 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`].

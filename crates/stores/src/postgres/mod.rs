@@ -4,6 +4,7 @@
 //! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
 //! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
 
+mod bulk;
 mod check;
 mod connection;
 mod doorbell;
@@ -21,7 +22,7 @@ mod run;
 mod statements;
 mod write;
 
-pub use open::OpenError;
+pub use open::{OpenError, name_of_url};
 
 use async_trait::async_trait;
 use connection::{Pool, Target};
@@ -36,6 +37,7 @@ use std::{
 };
 use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey};
 use windlass_engine::{
+    Bulk, bulk as whole,
     clock::Clock,
     store::{Batch, Bell, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim},
 };
@@ -147,6 +149,10 @@ impl Store for Postgres {
         self.inner.count(query, max).await
     }
 
+    async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
+        self.inner.ahead(job, max).await
+    }
+
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         self.inner.body(key).await
     }
@@ -182,5 +188,16 @@ impl Store for Postgres {
     /// Given once; whoever asks first hears the bells.
     fn bells(&self) -> Option<tokio::sync::mpsc::Receiver<Bell>> {
         self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
+
+#[async_trait]
+impl Bulk for Postgres {
+    async fn all_records(&self, after: Option<&RecordKey>, limit: usize) -> Result<Vec<Record>, StoreError> {
+        self.inner.all_records(after, limit).await
+    }
+
+    async fn insert(&self, rows: whole::Rows) -> Result<(), StoreError> {
+        self.inner.insert(rows).await
     }
 }

@@ -157,6 +157,11 @@ fn target(options: &Options) -> Result<Target, OpenError> {
     Ok(Target { config, schema: options.schema.clone(), statement_timeout: options.statement_timeout, name })
 }
 
+/// Host and database of an address, for people: never user or password.
+pub fn name_of_url(url: &str) -> String {
+    url.parse().map_or_else(|_| "the database".to_owned(), |config| name_of(&config))
+}
+
 fn name_of(config: &Config) -> String {
     let ports = config.get_ports();
     let host = |(at, host): (usize, &Host)| {

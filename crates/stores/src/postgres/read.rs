@@ -15,7 +15,8 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 use windlass_core::{
-    Attempt, Facet, Job, JobId, JobKey, LogAppend, Payload, Record, RecordKey, State, Timestamp, commands::due::Due,
+    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogStream, Payload, Record, RecordKey, State, Timestamp,
+    commands::due::Due,
 };
 use windlass_engine::{
     StoreError,
@@ -110,6 +111,24 @@ impl Inner {
         filter.query(reader, &in_schema(&text, &self.target.schema)).await
     }
 
+    pub async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let namespace = filter.with(job.key.namespace.to_string(), Type::TEXT);
+            let lane = filter.with(Uuid::from_u128(job.lane.0), Type::UUID);
+            let (priority, seq) = (filter.with(job.priority, Type::INT4), filter.with(job.seq, Type::INT8));
+            let max = filter.with(max as i64, Type::INT8);
+            let text = format!(
+                "SELECT count(*) FROM (SELECT 1 FROM windlass.jobs WHERE namespace = {namespace} AND lane = {lane} \
+                 AND state = 2 AND (priority, seq) < ({priority}, {seq}) LIMIT {max}) before"
+            );
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+            Ok(count as usize)
+        })
+        .await
+    }
+
     pub async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         self.read(async |reader| {
             let rows = reader.query(Sql::ReadBody, &[&key.namespace.as_str(), &key.id.0]).await?;
@@ -183,6 +202,7 @@ impl Inner {
                     attempt: row.try_get::<_, i32>(1)? as u32,
                     at: Timestamp(row.try_get(2)?),
                     data: payload(row, 3)?,
+                    stream: LogStream::from_code(row.try_get(4)?),
                 })
             };
             rows.iter().map(append).collect()

@@ -187,6 +187,7 @@ impl Writes {
             columns.push(column(logs, |append| append.attempt as i32));
             columns.push(column(logs, |append| append.at.0));
             columns.push(column(logs, |append| append.data.as_bytes().to_vec()));
+            columns.push(column(logs, |append| append.stream.code()));
             columns
         });
     }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Bench, Fresh, snapshot, walk::Dice},
-    build::{accept, claim, complete, default, job, leases, ns, submit, tags, tick},
+    build::{accept, claim, complete, default, job, key, leases, ns, submit, tags, tick},
 };
 use crate::store::{Batch, Store, StoreError};
 use std::{
@@ -139,6 +139,28 @@ async fn take_all(store: Arc<dyn Store>, claimer: u128) -> Vec<JobId> {
             // Nothing was written; the engine would try again as well.
             Err(StoreError::Conflict(_)) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// How many go first: of the same lane only, by priority and then by place, and no further than asked.
+pub async fn ahead(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let mut commands = Vec::new();
+    for number in 0..30 {
+        let mut new = job(number);
+        new.priority = if number % 3 == 0 { 50 } else { 100 };
+        new.tags = tags(if number % 2 == 0 { &["even"] } else { &["odd"] });
+        commands.push(submit(new));
+    }
+    accept(&mut bench, commands).await;
+    let mut expected: Vec<u64> = (0..30).filter(|number| number % 2 == 0).collect();
+    expected.sort_by_key(|number| (number % 3 != 0, *number));
+    for (place, number) in expected.iter().enumerate() {
+        let row = bench.store.job(&key(*number)).await.expect("the store answers").expect("it is there");
+        for max in [0, 1, 5, 100] {
+            let found = bench.store.ahead(&row, max).await.expect("the store answers");
+            assert_eq!(found, place.min(max), "job {number}, counting to {max}");
         }
     }
 }

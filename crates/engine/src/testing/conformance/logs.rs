@@ -15,7 +15,7 @@ pub async fn pages(fresh: Fresh) {
     accept(&mut bench, vec![submit(job(1)), submit(job(2))]).await;
     let leased = leases(&mut bench, claim("w1", tags(&[]), 1, 10)).await.remove(0);
     let append = |data: Vec<u8>| -> Command {
-        AppendLog { holder: Holder::lease(&default(), leased.lease), data: Payload::from(data) }.into()
+        AppendLog::new(Holder::lease(&default(), leased.lease), Payload::from(data)).into()
     };
     // Several batches, and several pieces in each; the last byte tells them apart.
     for batch in 0..5u8 {

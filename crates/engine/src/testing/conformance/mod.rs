@@ -25,6 +25,7 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     due::longest_first(fresh().await).await;
     due::follows_the_rows(fresh().await).await;
     claims::in_order(fresh().await).await;
+    claims::ahead(fresh().await).await;
     claims::lanes_come_and_go(fresh().await).await;
     claims::side_by_side(fresh().await).await;
     graphs::wide(fresh().await).await;

@@ -150,7 +150,7 @@ impl Builder<'_> {
                 let percent = options.number("percent")?.unwrap_or(0.0);
                 ReportProgress { holder, percent, message: options.arc("message") }.into()
             }
-            "log" => AppendLog { holder, data: options.bytes("text")? }.into(),
+            "log" => AppendLog::new(holder, options.bytes("text")?).into(),
             "complete" => Complete { holder, result: options.bytes("result")? }.into(),
             "fail" => {
                 let message = options.arc("message").unwrap_or_default();
@@ -213,7 +213,7 @@ impl Builder<'_> {
         template.payload = options.arc("payload").unwrap_or_default();
         template.extra = options.arc("extra");
         options.policy(&mut template.policy)?;
-        Ok(PutSchedule { namespace, schedule: Schedule { name: name.into(), next_at, rule, template, fired: 0 } })
+        Ok(PutSchedule { namespace, schedule: Schedule::new(name, rule, next_at, template) })
     }
 }
 
@@ -230,10 +230,10 @@ fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut 
             extra: options.arc("extra"),
         }
         .into(),
-        "heartbeat" => Heartbeat { namespace, worker }.into(),
-        "drain" => DrainWorker { namespace, worker, draining: true }.into(),
-        "undrain" => DrainWorker { namespace, worker, draining: false }.into(),
-        _ => UnregisterWorker { namespace, worker, how: options.unregister("how")? }.into(),
+        "heartbeat" => Heartbeat { namespace, worker, principal: None }.into(),
+        "drain" => DrainWorker { namespace, worker, draining: true, principal: None }.into(),
+        "undrain" => DrainWorker { namespace, worker, draining: false, principal: None }.into(),
+        _ => UnregisterWorker { namespace, worker, how: options.unregister("how")?, principal: None }.into(),
     })
 }
 

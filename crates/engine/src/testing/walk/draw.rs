@@ -4,10 +4,11 @@ use super::world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World};
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_core::{
-    Command, JobId, LeaseId, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
+    Command, JobId, LeaseId, LogStream, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
     commands::{
         all::All,
         append_log::AppendLog,
+        audited::Audited,
         cancel::Cancel,
         cancel_run::CancelRun,
         claim::{Claim, Offer, Unknown},
@@ -18,7 +19,7 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
-        principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
+        principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
         release::Release,
@@ -35,13 +36,13 @@ use windlass_core::{
         ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
     },
     principal::Role,
-    schedule::{Rule, Schedule, Template},
+    schedule::{Missed, Rule, Schedule, Template},
 };
 
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 32] = [
+const WEIGHTS: [(usize, Draw); 34] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -68,12 +69,14 @@ const WEIGHTS: [(usize, Draw); 32] = [
     (15, fire),
     (15, create_principal),
     (4, disable_principal),
+    (4, enable_principal),
     (25, issue_token),
     (15, revoke_token),
     (20, use_token),
     (30, put_record),
     (15, delete_record),
     (25, all),
+    (15, audited),
 ];
 
 pub(super) fn command(world: &mut World) -> Command {
@@ -299,7 +302,9 @@ fn progress(world: &mut World) -> Command {
 
 fn append_log(world: &mut World) -> Command {
     let holder = holder(world);
-    AppendLog { holder, data: Payload::from(world.dice.text(70).as_str()) }.into()
+    let data = Payload::from(world.dice.text(70).as_str());
+    let stream = if data.len() % 3 == 0 { LogStream::Err } else { LogStream::Out };
+    AppendLog { holder, stream, data }.into()
 }
 
 fn complete(world: &mut World) -> Command {
@@ -391,18 +396,21 @@ fn some_worker(world: &mut World) -> WorkerId {
 }
 
 fn heartbeat(world: &mut World) -> Command {
-    Heartbeat { namespace: world.namespace(), worker: some_worker(world) }.into()
+    let (namespace, worker) = (world.namespace(), some_worker(world));
+    Heartbeat { namespace, worker, principal: world.dice.maybe_name(10, &["alice", "bob"]) }.into()
 }
 
 fn drain(world: &mut World) -> Command {
     let (namespace, worker) = (world.namespace(), some_worker(world));
-    DrainWorker { namespace, worker, draining: world.dice.percent(40) }.into()
+    let principal = world.dice.maybe_name(10, &["alice", "bob"]);
+    DrainWorker { namespace, worker, draining: world.dice.percent(40), principal }.into()
 }
 
 fn unregister(world: &mut World) -> Command {
     let (namespace, worker) = (world.namespace(), some_worker(world));
     let how = [None, None, Some(Unregister::Requeue), Some(Unregister::Fail), Some(Unregister::Offline)];
-    UnregisterWorker { namespace, worker, how: *world.dice.pick(&how) }.into()
+    let principal = world.dice.maybe_name(10, &["alice", "bob"]);
+    UnregisterWorker { namespace, worker, how: *world.dice.pick(&how), principal }.into()
 }
 
 fn put_definition(world: &mut World) -> Command {
@@ -426,9 +434,13 @@ fn put_schedule(world: &mut World) -> Command {
         Rule::Every(_) => dice.name(&["hourly", "often"]),
         Rule::Calendar(_) => dice.name(&["nightly", "weekly"]),
     };
-    let template = Template { priority: 7, tags: dice.tags(10), payload: dice.text(20).into(), policy, extra: None };
+    let template =
+        Template { priority: 7, tags: dice.tags(10), payload: dice.text(20).into(), policy, ..Template::default() };
+    let missed = if dice.percent(30) { Missed::Skip } else { Missed::Once };
+    let paused = dice.percent(10);
     let next_at = now + Millis(dice.between(-1_000, 30_000));
-    PutSchedule { namespace, schedule: Schedule { name, next_at, rule, template, fired: 0 } }.into()
+    PutSchedule { namespace, schedule: Schedule { missed, paused, ..Schedule::new(&name, rule, next_at, template) } }
+        .into()
 }
 
 fn delete_schedule(world: &mut World) -> Command {
@@ -456,6 +468,21 @@ fn create_principal(world: &mut World) -> Command {
 
 fn disable_principal(world: &mut World) -> Command {
     DisablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
+}
+
+fn enable_principal(world: &mut World) -> Command {
+    EnablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
+}
+
+/// Mostly of what an operator does.
+fn audited(world: &mut World) -> Command {
+    let command = match world.dice.below(4) {
+        0 => put_definition(world),
+        1 => issue_token(world),
+        2 => drain(world),
+        _ => heartbeat(world),
+    };
+    Audited { by: "alice".into(), command: Box::new(command) }.into()
 }
 
 fn token(world: &mut World) -> Arc<str> {

@@ -1,0 +1,120 @@
+//! An operator's act: a command, and the note of who gave it. Both commit together, so that no act goes unnoted.
+
+use super::{Command, Decided};
+use crate::{
+    desk::Desk,
+    event::What,
+    keys::Keys,
+    name::{Namespace, check_name},
+    refusal::Refusal,
+};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct Audited {
+    pub by: Arc<str>,
+    pub command: Box<Command>,
+}
+
+/// What was done, where, and to what. The names of acts are stable.
+type Act = (Namespace, &'static str, Arc<str>);
+
+impl Audited {
+    pub fn new(by: &Arc<str>, command: impl Into<Command>) -> Self {
+        Self { by: by.clone(), command: Box::new(command.into()) }
+    }
+
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        self.command.keys(keys);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        check_name("by", &self.by, &desk.limits())?;
+        let acts = acts(&self.command);
+        if acts.is_empty() {
+            return Err(Refusal::invalid("command", format!("{} is no operator's act", self.command.name())).into());
+        }
+        let reply = self.command.decide(desk)?;
+        if reply.is_ok() {
+            for (namespace, act, on) in acts {
+                desk.tell(&namespace, What::Audit { by: self.by.clone(), act: act.into(), on });
+            }
+        }
+        Ok(reply)
+    }
+}
+
+fn acts(command: &Command) -> Vec<Act> {
+    let act = |namespace: &Namespace, act, on: &Arc<str>| vec![(namespace.clone(), act, on.clone())];
+    match command {
+        Command::PutDefinition(put) => act(&put.namespace, "definition_put", &put.name),
+        Command::DeleteDefinition(delete) => act(&delete.namespace, "definition_deleted", &delete.name),
+        Command::PutSchedule(put) => act(&put.namespace, "schedule_put", &put.schedule.name),
+        Command::DeleteSchedule(delete) => act(&delete.namespace, "schedule_deleted", &delete.name),
+        Command::CreatePrincipal(create) => act(&create.namespace, "principal_created", &create.name),
+        Command::DisablePrincipal(disable) => act(&disable.namespace, "principal_disabled", &disable.name),
+        Command::EnablePrincipal(enable) => act(&enable.namespace, "principal_enabled", &enable.name),
+        Command::IssueToken(issue) => {
+            let on = format!("{} {}", issue.principal, id_of(&issue.hash)).into();
+            act(&issue.namespace, "token_created", &on)
+        }
+        Command::RevokeToken(revoke) => act(&revoke.namespace, "token_revoked", &id_of(&revoke.hash).into()),
+        Command::DrainWorker(drain) => {
+            let what = if drain.draining { "worker_drained" } else { "worker_undrained" };
+            act(&drain.namespace, what, &drain.worker.as_str().into())
+        }
+        Command::UnregisterWorker(delete) => act(&delete.namespace, "worker_deleted", &delete.worker.as_str().into()),
+        Command::All(all) => all.commands.iter().flat_map(acts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// As much of a token's hash as names it; the token cannot be told from it.
+fn id_of(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        commands::{
+            all::All,
+            definitions::{DeleteDefinition, PutDefinition},
+            principals::{CreatePrincipal, IssueToken},
+            submit::Submit,
+            testing::{Story, code, ns, once},
+        },
+        principal::Role,
+    };
+
+    fn noted(story: &Story) -> Vec<String> {
+        let note = |what: &What| match what {
+            What::Audit { by, act, on } => Some(format!("{by} {act} {on}")),
+            _ => None,
+        };
+        story.tables.events.iter().filter_map(|event| note(&event.what)).collect()
+    }
+
+    #[test]
+    fn an_act_is_noted_with_its_author_and_a_refused_one_is_not() {
+        let mut story = Story::new();
+        let ann: Arc<str> = "ann".into();
+        let put = PutDefinition { namespace: ns(), name: "d".into(), body: "{}".into() };
+        let delete = DeleteDefinition { namespace: ns(), name: "ghost".into() };
+        let create =
+            CreatePrincipal { namespace: ns(), name: "bob".into(), role: Role::Worker, namespaces: Vec::new() };
+        let (principal, shown) = (Arc::from("bob"), Arc::from("wl_work_1"));
+        let issue = IssueToken { namespace: ns(), principal, hash: "a".repeat(64).into(), shown, expires_at: None };
+        let both = All { commands: vec![create.into(), issue.into()] };
+        let submit = Submit { namespace: ns(), job: once(1) };
+        let commands: Vec<Command> = vec![put.into(), delete.into(), both.into(), submit.into()];
+        let answers = commands.into_iter().map(|command| story.run(Audited::new(&ann, command)));
+        assert_eq!(
+            answers.collect::<Vec<_>>().iter().map(code).collect::<Vec<_>>(),
+            ["ok", "not-found", "ok", "invalid"]
+        );
+        let token = format!("ann token_created bob {}", "a".repeat(16));
+        assert_eq!(noted(&story), ["ann definition_put d", "ann principal_created bob", &token]);
+    }
+}

@@ -1,0 +1,3 @@
+-- Which of a program's two streams a piece of log came from: 0 the ordinary one, 1 the one for errors. Older programs do not
+-- name the column, and what they write is ordinary.
+ALTER TABLE windlass.logs ADD COLUMN stream smallint NOT NULL DEFAULT 0;

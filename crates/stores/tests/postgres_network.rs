@@ -1,0 +1,113 @@
+//! A network that is slow, silent or cut: answers may be late or missing, but none is ever wrong.
+#![cfg(feature = "testing")]
+
+#[path = "support/proxy.rs"]
+mod proxy;
+mod support;
+
+use proxy::Weather;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use support::{claim, complete, leases_of, ns, quiet, run, submit};
+use windlass_core::{JobId, JobKey, Reply, State};
+use windlass_engine::store::{JobQuery, Store, StoreError};
+use windlass_stores::{
+    postgres::{Options, Postgres},
+    testing::Cluster,
+};
+
+struct Acknowledged {
+    submitted: Vec<JobId>,
+    completed: Vec<JobId>,
+}
+
+/// Submits, claims and completes one job after another; notes what was acknowledged and counts it for the test to see.
+async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, count: Arc<AtomicUsize>) -> Acknowledged {
+    let mut done = Acknowledged { submitted: Vec::new(), completed: Vec::new() };
+    for round in 0.. {
+        if stop.load(Ordering::Relaxed) {
+            return done;
+        }
+        let id = (at << 64) + round;
+        match run(&*store, vec![submit(id).into()]).await {
+            Ok(_) => done.submitted.push(JobId::from_u128(id)),
+            Err(StoreError::Unavailable(_)) => continue,
+            Err(error) => panic!("{error}"),
+        }
+        let Ok(outcome) = run(&*store, vec![claim(&format!("w{at}"), id, 1).into()]).await else { continue };
+        for lease in leases_of(&outcome.replies) {
+            if let Ok(outcome) = run(&*store, vec![complete(lease, "done").into()]).await {
+                let first = matches!(&outcome.replies[0], Ok(Reply::Ended { replayed: false, .. }));
+                assert!(first, "a first completion was answered with {:?}", outcome.replies[0]);
+                done.completed.push(lease.job);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+    unreachable!("the rounds do not end by themselves")
+}
+
+async fn check_kept(store: &Postgres, all: &[Acknowledged]) {
+    for done in all {
+        for &id in &done.submitted {
+            assert!(store.job(&JobKey::new(&ns(), id)).await.unwrap().is_some(), "{id} was acknowledged and is gone");
+        }
+        for &id in &done.completed {
+            let job = store.job(&JobKey::new(&ns(), id)).await.unwrap().unwrap();
+            assert_eq!(job.state, State::Completed, "{id}");
+        }
+    }
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    let page = store.events_after(0, 1_000_000).await.unwrap();
+    let told = page.events.iter().filter(|(_, event)| event.what.name() == "submitted").count();
+    assert_eq!(told, store.count(&JobQuery::default(), 1_000_000).await.unwrap(), "each job is told of once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_silent_or_cut_network_loses_and_doubles_nothing() {
+    let cluster = Cluster::shared();
+    let url = cluster.fresh_database();
+    let weather = Weather::default();
+    let port = proxy::start(cluster.port(), weather.clone()).await;
+    let url = url.replace(&format!(":{}/", cluster.port()), &format!(":{port}/"));
+    let options = Options { patience: Duration::from_secs(2), statement_timeout: Duration::from_secs(3), ..quiet(url) };
+    let store = Arc::new(Postgres::connect(options).await.unwrap());
+    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let tasks: Vec<_> = (1..=4).map(|at| tokio::spawn(work(store.clone(), at, stop.clone(), count.clone()))).collect();
+    let pause = |ms| tokio::time::sleep(Duration::from_millis(ms));
+    for round in 0..3 {
+        weather.delay(Duration::from_millis(40));
+        pause(400).await;
+        weather.delay(Duration::ZERO);
+        for _ in 0..5 {
+            weather.cut();
+            pause(37 + round * 11).await;
+        }
+        weather.silence(true);
+        pause(700).await;
+        weather.silence(false);
+        weather.cut();
+        recovers(&count).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut all = Vec::new();
+    for task in tasks {
+        all.push(task.await.unwrap());
+    }
+    assert!(all.iter().map(|done| done.completed.len()).sum::<usize>() > 50);
+    check_kept(&store, &all).await;
+}
+
+/// Work goes on by itself once the network does. The limit is what we promise, not what we measure.
+async fn recovers(count: &AtomicUsize) {
+    let (before, begun) = (count.load(Ordering::Relaxed), Instant::now());
+    while count.load(Ordering::Relaxed) < before + 10 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "no recovery within 5 s");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -1,0 +1,93 @@
+//! What transactions wait for under load. A notification inside a write transaction makes every commit wait for one lock;
+//! ours are sent after the commit, from a connection of their own.
+#![cfg(feature = "testing")]
+
+mod support;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use support::{claim, complete, leases_of, ns, submit};
+use windlass_core::{
+    WorkerId,
+    commands::workers::{Heartbeat, RegisterWorker},
+    policy::WorkerPolicy,
+};
+use windlass_engine::{Engine, Settings};
+use windlass_stores::{
+    postgres::{Options, Postgres},
+    testing::Cluster,
+};
+
+const SAMPLES: usize = 150;
+
+async fn server(url: &str) -> Engine {
+    let store = Postgres::connect(Options::new(url)).await.unwrap();
+    Engine::start(Arc::new(store), Settings::shared()).await.unwrap()
+}
+
+/// Jobs and heartbeats, as fast as they go.
+async fn load(engine: Engine, at: u128, stop: Arc<AtomicBool>) -> usize {
+    let worker = WorkerId::new(&format!("w{at}")).unwrap();
+    let register = RegisterWorker {
+        namespace: ns(),
+        worker: worker.clone(),
+        tags: Default::default(),
+        slots: 1,
+        owner: None,
+        policy: WorkerPolicy::default(),
+        extra: None,
+    };
+    engine.run(register).await.unwrap();
+    let mut rounds = 0;
+    while !stop.load(Ordering::Relaxed) {
+        rounds += 1;
+        let id = (at << 64) + rounds as u128;
+        engine.run(submit(id)).await.unwrap();
+        engine.run(Heartbeat { namespace: ns(), worker: worker.clone(), principal: None }).await.unwrap();
+        let replies = engine.run_many(vec![claim(worker.as_str(), id, 1).into()]).await.unwrap();
+        for lease in leases_of(&replies) {
+            engine.run(complete(lease, "done")).await.unwrap();
+        }
+    }
+    rounds
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_transaction_waits_for_a_notification() {
+    let cluster = Cluster::start();
+    let url = cluster.create_database("waits");
+    let servers = [server(&url).await, server(&url).await];
+    let stop = Arc::new(AtomicBool::new(false));
+    let tasks: Vec<_> =
+        (0..16).map(|at| tokio::spawn(load(servers[at % 2].clone(), at as u128 + 1, stop.clone()))).collect();
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let mut waits: BTreeMap<String, usize> = BTreeMap::new();
+    let look = "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity \
+                WHERE application_name = 'windlass' AND state = 'active' AND wait_event IS NOT NULL";
+    for _ in 0..SAMPLES {
+        for row in client.query(look, &[]).await.unwrap() {
+            *waits.entry(row.get(0)).or_default() += 1;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut rounds = 0;
+    for task in tasks {
+        rounds += task.await.unwrap();
+    }
+    assert!(rounds > 200, "{rounds} rounds are no load");
+    // The lock that NOTIFY takes at commit shows as a lock on an object; the queue's own ones have names.
+    let on_notification = |wait: &&String| wait.contains("Notify") || wait.as_str() == "Lock object";
+    let bad: Vec<_> = waits.keys().filter(on_notification).collect();
+    assert!(bad.is_empty(), "transactions waited for notifications: {waits:?}");
+    for server in servers {
+        server.shut_down().await;
+    }
+}
