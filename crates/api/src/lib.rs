@@ -1,0 +1,30 @@
+//! What the native API says on the wire: requests, replies, events and the problem document.
+//!
+//! Server, SDK and command line share these types, so that none of them can drift. Times are RFC 3339 texts in UTC,
+//! lengths are whole milliseconds and say so in their names, payloads are any JSON and are never re-written on the way.
+#![forbid(unsafe_code)]
+
+pub mod artifact;
+pub mod definition;
+pub mod event;
+pub mod job;
+pub mod lease;
+pub mod log;
+pub mod page;
+pub mod problem;
+pub mod schedule;
+pub mod stats;
+pub mod token;
+pub mod why;
+pub mod worker;
+
+pub use problem::Problem;
+pub use serde_json::value::RawValue;
+pub use uuid::Uuid;
+
+/// Any JSON, kept as it was written.
+pub type Json = Box<RawValue>;
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

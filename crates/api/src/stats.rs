@@ -1,0 +1,27 @@
+//! Figures for people and dashboards.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Counts are exact up to 1000 and end there: nothing counts what grows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stats {
+    pub namespace: String,
+    /// By state.
+    pub jobs: BTreeMap<String, Count>,
+    /// By state.
+    pub workers: BTreeMap<String, u64>,
+    /// Claimers waiting for a job on this server.
+    pub waiting_claims: u64,
+    pub version: String,
+    pub store: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Count {
+    pub count: u64,
+    /// There are more; it was not counted how many.
+    pub more: bool,
+}

@@ -1,0 +1,174 @@
+//! What handlers share, and the service made from the table of routes.
+
+use crate::{
+    auth::{Auth, Caller},
+    guard, health, metrics,
+    metrics::{Meter, Metrics},
+    origin,
+    problem::Problem,
+    route::Route,
+    trace::Traces,
+};
+use axum::{
+    Router,
+    extract::Request,
+    response::{IntoResponse, Response},
+    routing::MethodRouter,
+};
+use http::{HeaderValue, Method, header};
+use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Instant};
+use tokio_util::sync::CancellationToken;
+use windlass_engine::Engine;
+
+/// What an operator chose about the server, as far as handlers care.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Host names, beside loopback ones and the listener's own, under which the server may be called.
+    pub hosts: Vec<String>,
+    /// Web pages of these origins may call.
+    pub origins: Vec<String>,
+    /// `embedded` or `postgres`, for people.
+    pub store: &'static str,
+    /// Where artifacts are kept; none: nowhere.
+    pub artifacts: Option<Arc<dyn object_store::ObjectStore>>,
+    pub artifact_bytes_max: u64,
+    /// Surfaces whose clients know no tokens need none, wherever they are called from.
+    pub allow_open: bool,
+    /// Largest body of an ordinary request.
+    pub body_max: usize,
+    /// Where spans go.
+    pub traces: Traces,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            store: "embedded",
+            artifacts: None,
+            artifact_bytes_max: crate::native::artifacts::BYTES_MAX,
+            allow_open: false,
+            body_max: crate::route::BODY_MAX,
+            traces: Traces::default(),
+        }
+    }
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+pub struct Inner {
+    pub engine: Engine,
+    pub auth: Auth,
+    pub options: Options,
+    pub native: crate::native::Shared,
+    pub metrics: Arc<Metrics>,
+    /// Cancelled when the server is to stop.
+    pub drain: CancellationToken,
+    /// When the store was last asked whether it answers, and what came of it.
+    pub store_seen: tokio::sync::Mutex<Option<(Instant, bool)>>,
+}
+
+impl Deref for App {
+    type Target = Inner;
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl App {
+    pub fn new(engine: Engine, options: Options) -> Self {
+        Self(Arc::new(Inner {
+            auth: Auth::new(engine.clone()),
+            engine,
+            options,
+            native: Default::default(),
+            metrics: Arc::default(),
+            drain: CancellationToken::new(),
+            store_seen: tokio::sync::Mutex::default(),
+        }))
+    }
+}
+
+/// Every route of every surface.
+pub fn routes() -> Vec<Route> {
+    let dialects = crate::dialects::workflow_graph::routes();
+    [crate::native::routes(), health::routes(), metrics::routes(), dialects].concat()
+}
+
+/// The service: each route behind its guard, everything else a clear error.
+pub fn router(app: App) -> Router {
+    let mut paths: BTreeMap<&'static str, (MethodRouter<App>, Vec<Method>)> = BTreeMap::new();
+    for route in routes() {
+        let guarded = guard::wrap(&app, &route);
+        let (path, mut methods) = paths.remove(route.path).unwrap_or_default();
+        methods.push(route.method);
+        paths.insert(route.path, (path.merge(guarded), methods));
+    }
+    let mut router = Router::new();
+    for (path, (handlers, methods)) in paths {
+        let other = Arc::new(OtherMethod::new(&app, path, &methods));
+        let other = move |request: Request| {
+            let other = other.clone();
+            async move { other.answer(request).await }
+        };
+        router = router.route(path, handlers.fallback(other));
+    }
+    let meter = Arc::new(app.metrics.meter("other", "none"));
+    let none = {
+        let app = app.clone();
+        move |request: Request| {
+            let (app, meter) = (app.clone(), meter.clone());
+            async move { guard::outside(&app, &meter, request, |request| no_such_path(request).into_response()).await }
+        }
+    };
+    router.fallback(none).with_state(app)
+}
+
+fn no_such_path(request: &Request) -> Problem {
+    Problem::new("not-found", format!("there is nothing at {}; /docs lists what there is", request.uri().path()))
+}
+
+/// What a path says to methods it does not have: which ones it has; and to browsers, whether a page may use them.
+struct OtherMethod {
+    app: App,
+    path: &'static str,
+    allow: HeaderValue,
+    meter: Meter,
+}
+
+impl OtherMethod {
+    fn new(app: &App, path: &'static str, methods: &[Method]) -> Self {
+        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter("other", path) }
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        guard::outside(&self.app, &self.meter, request, |request| match *request.method() {
+            Method::OPTIONS => origin::preflight(&self.app.options, &self.allow, request),
+            ref other => {
+                let problem = Problem::new("method-not-allowed", format!("{} has no {other}", self.path));
+                let mut response = problem.into_response();
+                response.headers_mut().insert(header::ALLOW, self.allow.clone());
+                response
+            }
+        })
+        .await
+    }
+}
+
+fn allow(methods: &[Method]) -> HeaderValue {
+    let mut names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+    if names.contains(&"GET") {
+        names.push("HEAD");
+    }
+    names.push("OPTIONS");
+    names.sort_unstable();
+    names.join(", ").parse().expect("method names are legal in a header")
+}
+
+/// The name under which a caller's doings are recorded.
+pub fn owner(caller: &Caller) -> Option<Arc<str>> {
+    Some(caller.name.clone())
+}

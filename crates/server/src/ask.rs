@@ -1,0 +1,167 @@
+//! What handlers take in: who asks, in which namespace, and the JSON they sent.
+
+use crate::{
+    app::App,
+    auth::Caller,
+    guard,
+    listener::BodyTimeout,
+    problem::Problem,
+    trace::{self, TraceParent},
+};
+use axum::{
+    body::{Body, to_bytes},
+    extract::{FromRequest, FromRequestParts, Request},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use serde::{Serialize, de::DeserializeOwned};
+use windlass_core::Namespace;
+
+/// JSON nested deeper than this is refused before it is parsed.
+pub const DEPTH_MAX: usize = 64;
+
+/// Who asks, and where. The namespace is the query's `namespace`, `default` where there is none.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub caller: Caller,
+    pub namespace: Namespace,
+    /// The trace this call belongs to, if the caller has one.
+    pub trace: Option<TraceParent>,
+}
+
+impl FromRequestParts<App> for Ask {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = guard::caller(parts)?;
+        let Query(at) = Query::<Where>::from_request_parts(parts, app).await?;
+        let namespace = at.namespace.map_or(Ok(Namespace::default()), |name| Namespace::new(&name))?;
+        caller.check_namespace(&namespace)?;
+        Ok(Self { caller, namespace, trace: trace::parent(&parts.headers) })
+    }
+}
+
+/// The only parameter that every call knows.
+#[derive(serde::Deserialize)]
+struct Where {
+    namespace: Option<String>,
+}
+
+/// The request's JSON body.
+pub struct Sent<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
+        let bytes = read(request.into_body()).await?;
+        parse(&bytes).map(Sent)
+    }
+}
+
+/// The whole body, within the limit its route has.
+pub async fn read(body: Body) -> Result<Bytes, Problem> {
+    to_bytes(body, usize::MAX).await.map_err(|error| {
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(error) = cause {
+            if error.is::<http_body_util::LengthLimitError>() {
+                return Problem::new("too-large", "the body is larger than this call allows").at("body");
+            }
+            if error.is::<BodyTimeout>() {
+                return Problem::new("timeout", "the body stopped arriving").at("body");
+            }
+            cause = error.source();
+        }
+        Problem::new("bad-request", "the body ended early or could not be read").at("body")
+    })
+}
+
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    check_depth(bytes)?;
+    let bytes = if bytes.is_empty() { b"{}" } else { bytes };
+    serde_json::from_slice(bytes).map_err(|error| {
+        let problem = Problem::new("bad-request", format!("the body is not what this call takes: {error}"));
+        problem.at(format!("body, line {} column {}", error.line(), error.column()))
+    })
+}
+
+/// Counts brackets outside strings: payloads are kept as text, so nothing else would look how deep they go.
+fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEPTH_MAX {
+                    let why = format!("JSON may be nested {DEPTH_MAX} levels deep, not deeper");
+                    return Err(Problem::new("bad-request", why).at("body"));
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The query string, with a clear error for names it does not know.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        let query = query.map_err(|error| Problem::new("bad-request", error.body_text()).at("query"))?;
+        Ok(Self(query.0))
+    }
+}
+
+/// The parts of the path that are names, with a clear error for one that cannot be one.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
+        let path = path.map_err(|error| Problem::new("bad-request", error.body_text()).at("path"))?;
+        Ok(Self(path.0))
+    }
+}
+
+/// A JSON answer with its status.
+pub struct Answer<T>(pub StatusCode, pub T);
+
+/// Most answers: 200 and JSON.
+pub fn ok<T>(body: T) -> Answer<T> {
+    Answer(StatusCode::OK, body)
+}
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.1) {
+            Ok(body) => {
+                let mut response = (self.0, body).into_response();
+                response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+            }
+            Err(error) => Problem::new("internal", format!("the answer cannot be written: {error}")).into_response(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_strings() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(check_depth(deep(DEPTH_MAX).as_bytes()).is_ok());
+        assert!(check_depth(deep(DEPTH_MAX + 1).as_bytes()).is_err());
+        let text = format!("{{\"a\": \"{}\\\"\", \"b\": 1}}", "[".repeat(100));
+        assert!(check_depth(text.as_bytes()).is_ok(), "brackets in a string are text");
+    }
+}

@@ -1,0 +1,228 @@
+//! What an operator can set: flags win over variables, variables over the file, the file over defaults. Names that other
+//! programs' users know ([`table::foreign`]) come after our own in each of these.
+
+pub mod docs;
+mod file;
+pub mod table;
+pub mod value;
+
+use crate::{listener, logs::Format, secret::Secret};
+use std::{fmt, path::PathBuf};
+use table::{Foreign, From, Kind, SETTINGS, Setting};
+use thiserror::Error;
+use windlass_core::Millis;
+
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    #[error("{}: {why}", path.display())]
+    File { path: PathBuf, why: String },
+    #[error("{}, line {line}: {why}", path.display())]
+    Line { path: PathBuf, line: usize, why: String },
+    #[error("{name} (from {origin}): {why}")]
+    Value { name: &'static str, origin: Origin, why: String },
+    #[error("{0}")]
+    Together(String),
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Default,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File { path, line } => write!(f, "{}, line {line}", path.display()),
+            Origin::Variable(name) => f.write_str(name),
+            Origin::Flag(name) => write!(f, "--{name}"),
+        }
+    }
+}
+
+/// Looks a variable up.
+pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
+
+/// Everything that may hold a setting.
+#[derive(Default)]
+pub struct Sources<'a> {
+    /// By the setting's name.
+    pub flags: Vec<(&'static str, String)>,
+    pub file: Option<(PathBuf, String)>,
+    pub variable: Option<&'a Variables<'a>>,
+    pub foreign: Vec<Foreign>,
+}
+
+/// The value of one setting, and why it is that.
+pub struct Effective {
+    pub setting: &'static Setting,
+    text: String,
+    pub origin: Origin,
+}
+
+impl Effective {
+    pub fn is_set(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// For people to see.
+    pub fn shown(&self) -> &str {
+        if self.setting.kind == Kind::Secret && self.is_set() { "(set, not shown)" } else { &self.text }
+    }
+}
+
+/// The settings that hold, in the order of the table.
+pub fn effective(sources: &Sources) -> Result<Vec<Effective>, ConfigError> {
+    let entries = match &sources.file {
+        Some((path, text)) => file::read(path, text, &sources.foreign)?,
+        None => Vec::new(),
+    };
+    let variable = |name: &str| sources.variable.and_then(|variable| variable(name)).filter(|text| !text.is_empty());
+    let mut found = Vec::with_capacity(SETTINGS.len());
+    for setting in SETTINGS {
+        let one = pick(setting, sources, &entries, &variable)?;
+        // What is secret must not be repeated in a message.
+        let checked = value::check(setting.kind, &one.text);
+        checked.map_err(|why| ConfigError::Value { name: setting.name, origin: one.origin.clone(), why })?;
+        found.push(one);
+    }
+    Ok(found)
+}
+
+fn pick(
+    setting: &'static Setting,
+    sources: &Sources,
+    entries: &[file::Entry],
+    variable: &Variables,
+) -> Result<Effective, ConfigError> {
+    let found = |text: String, origin: Origin| Ok(Effective { setting, text, origin });
+    if let Some((_, text)) = sources.flags.iter().find(|(name, _)| *name == setting.name) {
+        return found(text.clone(), Origin::Flag(setting.flag()));
+    }
+    if let Some(text) = variable(&setting.variable()) {
+        return found(text, Origin::Variable(setting.variable()));
+    }
+    for foreign in sources.foreign.iter().filter(|foreign| foreign.to == setting.name) {
+        if let From::Variable(name) = foreign.from
+            && let Some(text) = variable(name)
+        {
+            let origin = Origin::Variable(name.to_owned());
+            let text = (foreign.convert)(&text);
+            let failed = |why| ConfigError::Value { name: setting.name, origin: origin.clone(), why };
+            return found(text.map_err(failed)?, origin);
+        }
+    }
+    let mut ours: Vec<&file::Entry> = entries.iter().filter(|entry| entry.setting == setting.name).collect();
+    ours.sort_by_key(|entry| entry.foreign);
+    if let (Some(entry), Some((path, _))) = (ours.first(), &sources.file) {
+        return found(entry.text.clone(), Origin::File { path: path.clone(), line: entry.line });
+    }
+    found(setting.default.to_owned(), Origin::Default)
+}
+
+/// The settings as the server uses them. No `Debug`: there are secrets in it.
+pub struct Config {
+    pub data: PathBuf,
+    pub listen: String,
+    pub database: Option<Secret>,
+    pub tls: Option<(PathBuf, PathBuf)>,
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub admin_token: Option<Secret>,
+    pub allow_open: bool,
+    pub log: String,
+    pub log_format: Format,
+    pub limits: windlass_core::Limits,
+    pub events_kept: Millis,
+    pub body_max: usize,
+    pub connections: listener::Limits,
+    pub definitions: Option<PathBuf>,
+    pub workflows: Option<PathBuf>,
+    pub artifacts: Option<String>,
+    pub otel_endpoint: Option<String>,
+    pub unsafe_no_fsync: bool,
+}
+
+impl Config {
+    pub fn new(effective: &[Effective]) -> Result<Self, ConfigError> {
+        let read = Reader(effective);
+        let tls = match (read.path("tls_cert"), read.path("tls_key")) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                return Err(ConfigError::Together("tls_cert and tls_key go together: set both, or neither".into()));
+            }
+        };
+        Ok(Self {
+            data: read.path("data").unwrap_or_default(),
+            listen: read.text("listen").to_owned(),
+            database: read.some("database").map(Secret::new),
+            tls,
+            hosts: value::list(read.text("hosts")),
+            origins: value::list(read.text("origins")),
+            admin_token: read.some("admin_token").map(Secret::new),
+            allow_open: read.flag("allow_open"),
+            log: read.text("log").to_owned(),
+            log_format: if read.text("log_format") == "json" { Format::Json } else { Format::Text },
+            limits: windlass_core::Limits {
+                payload_bytes_max: read.bytes("payload_max"),
+                log_bytes_max: read.bytes("job_log_max") as u64,
+                lease_default: read.millis("lease"),
+                retention: read.millis("retention"),
+                ..windlass_core::Limits::default()
+            },
+            events_kept: read.millis("events_kept"),
+            body_max: read.bytes("body_max"),
+            connections: listener::Limits {
+                connections: read.count("connections_max"),
+                per_address: read.count("connections_per_address_max"),
+                head: read.time("head_timeout"),
+                idle: read.time("idle_timeout"),
+                body: read.time("body_timeout"),
+                write: read.time("write_timeout"),
+                drain: read.time("drain_timeout"),
+                ..listener::Limits::default()
+            },
+            definitions: read.path("definitions"),
+            workflows: read.path("workflows"),
+            artifacts: read.some("artifacts").map(str::to_owned),
+            otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
+            unsafe_no_fsync: read.flag("unsafe_no_fsync"),
+        })
+    }
+}
+
+/// Typed reading of what was checked before.
+struct Reader<'a>(&'a [Effective]);
+
+impl<'a> Reader<'a> {
+    fn text(&self, name: &str) -> &'a str {
+        let found = self.0.iter().find(|effective| effective.setting.name == name);
+        &found.expect("the table has every setting that is read").text
+    }
+    fn some(&self, name: &str) -> Option<&'a str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.some(name).map(PathBuf::from)
+    }
+    fn flag(&self, name: &str) -> bool {
+        value::flag(self.text(name)).expect("values were checked")
+    }
+    fn count(&self, name: &str) -> usize {
+        value::count(self.text(name)).expect("values were checked") as usize
+    }
+    fn bytes(&self, name: &str) -> usize {
+        value::bytes(self.text(name)).expect("values were checked") as usize
+    }
+    fn time(&self, name: &str) -> std::time::Duration {
+        value::time(self.text(name)).expect("values were checked")
+    }
+    fn millis(&self, name: &str) -> Millis {
+        Millis(i64::try_from(self.time(name).as_millis()).unwrap_or(i64::MAX))
+    }
+}

@@ -1,0 +1,162 @@
+//! Every setting: its name, what it takes, its default, what it is for. Flag, variable, file key, `--help` and the
+//! documentation all follow from this one table.
+
+/// What a value has to look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    /// `HOST:PORT`.
+    Address,
+    Path,
+    Url,
+    Count,
+    /// `1024`, `64KiB`, `16MiB`, `2GiB`.
+    Bytes,
+    /// `500ms`, `10s`, `5m`, `12h`, `7d`.
+    Time,
+    Flag,
+    /// Separated by commas; in a file also a list.
+    List,
+    Choice(&'static [&'static str]),
+    /// Never shown.
+    Secret,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Empty: not set.
+    pub default: &'static str,
+    pub help: &'static str,
+}
+
+impl Setting {
+    pub fn variable(&self) -> String {
+        format!("WINDLASS_{}", self.name.to_uppercase())
+    }
+
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// Everybody on a machine can read its command lines, so what is nothing but a secret has no flag.
+    pub fn has_flag(&self) -> bool {
+        self.name != "admin_token"
+    }
+}
+
+const fn setting(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Setting {
+    Setting { name, kind, default, help }
+}
+
+pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
+pub const FORMATS: &[&str] = &["text", "json"];
+
+pub const SETTINGS: &[Setting] = &[
+    setting("data", Kind::Path, ".windlass", "Folder for the embedded store, the admin token and artifacts"),
+    setting("listen", Kind::Address, "127.0.0.1:3000", "Address and port to listen on"),
+    setting(
+        "database",
+        Kind::Secret,
+        "",
+        "PostgreSQL to keep everything in, e.g. postgres://user:password@host/database; without it the embedded store is used",
+    ),
+    setting("tls_cert", Kind::Path, "", "Certificate chain as PEM; together with the key switches TLS on"),
+    setting("tls_key", Kind::Path, "", "Private key as PEM"),
+    setting(
+        "hosts",
+        Kind::List,
+        "",
+        "Names the server may be called by, beside localhost and the address it listens on; * for any",
+    ),
+    setting("origins", Kind::List, "", "Origins whose web pages may call, e.g. https://app.example.com"),
+    setting(
+        "admin_token",
+        Kind::Secret,
+        "",
+        "The admin token, 16 characters or more; without it one is drawn and written to admin.token in the data folder",
+    ),
+    setting(
+        "allow_open",
+        Kind::Flag,
+        "false",
+        "Let clients of dialects without authentication in from other machines too. Whoever can reach the port can then run jobs",
+    ),
+    setting("log", Kind::Choice(LEVELS), "info", "How much the server logs: off, error, warn, info, debug or trace"),
+    setting("log_format", Kind::Choice(FORMATS), "text", "How it logs: text for people or json for programs"),
+    setting("retention", Kind::Time, "7d", "How long finished jobs are kept where they do not say themselves"),
+    setting("events_kept", Kind::Time, "1d", "How long events can be replayed"),
+    setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
+    setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
+    setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
+    setting("job_log_max", Kind::Bytes, "16MiB", "Largest log of a job; what comes after is counted and dropped"),
+    setting("connections_max", Kind::Count, "10000", "Open connections in all; more are answered 503 and closed"),
+    setting(
+        "connections_per_address_max",
+        Kind::Count,
+        "1000",
+        "Open connections from one address (IPv6: one /64); loopback is not held to it",
+    ),
+    setting("head_timeout", Kind::Time, "10s", "Time for a request's head, from its first byte"),
+    setting("body_timeout", Kind::Time, "15s", "Longest pause within a request's body"),
+    setting("write_timeout", Kind::Time, "30s", "Longest time in which a client reads nothing of its answer"),
+    setting("idle_timeout", Kind::Time, "2m", "How long a connection without a request stays open"),
+    setting("drain_timeout", Kind::Time, "7s", "How long requests may take to end when the server stops"),
+    setting("definitions", Kind::Path, "", "Folder with job definitions to load and to watch"),
+    setting("workflows", Kind::Path, "", "Folder with workflow-graph's definition files, loaded at the start"),
+    setting("artifacts", Kind::Text, "", "Folder or URL for artifacts; without it a folder in the data folder"),
+    setting(
+        "otel_endpoint",
+        Kind::Url,
+        "",
+        "Where to send OpenTelemetry traces (OTLP over HTTP), e.g. http://127.0.0.1:4318",
+    ),
+    setting(
+        "unsafe_no_fsync",
+        Kind::Flag,
+        "false",
+        "Acknowledge before the disk does. A power cut may then lose acknowledged work and damage the store: for tests only",
+    ),
+];
+
+pub fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+/// A setting under a name that another program's users know it by. Our own names win over these.
+#[derive(Clone, Copy)]
+pub struct Foreign {
+    /// A variable, or `block.key` in a file.
+    pub from: From,
+    pub to: &'static str,
+    /// From their way of writing it to ours.
+    pub convert: fn(&str) -> Result<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    Variable(&'static str),
+    Key { block: &'static str, key: &'static str },
+}
+
+/// For names that differ while values do not.
+pub fn as_it_is(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
+/// A port alone says nothing about who may come in, so it is opened to this machine only.
+fn port_here(text: &str) -> Result<String, String> {
+    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is no port"))?;
+    Ok(format!("127.0.0.1:{port}"))
+}
+
+/// All of them. A dialect adds its own here.
+pub fn foreign() -> Vec<Foreign> {
+    let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
+    vec![
+        variable("CORS_ORIGINS", "origins", as_it_is),
+        variable("WORKFLOWS_DIR", "workflows", as_it_is),
+        variable("PORT", "listen", port_here),
+    ]
+}

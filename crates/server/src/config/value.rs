@@ -1,0 +1,100 @@
+//! Values as people write them.
+
+use super::table::Kind;
+use std::time::Duration;
+
+pub fn check(kind: Kind, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return match kind {
+            Kind::Text | Kind::Path | Kind::Url | Kind::List | Kind::Secret => Ok(()),
+            _ => Err("may not be empty".into()),
+        };
+    }
+    match kind {
+        Kind::Text | Kind::Path | Kind::List | Kind::Secret => Ok(()),
+        Kind::Address => address(text),
+        Kind::Url => url(text),
+        Kind::Count => count(text).map(drop),
+        Kind::Bytes => bytes(text).map(drop),
+        Kind::Time => time(text).map(drop),
+        Kind::Flag => flag(text).map(drop),
+        Kind::Choice(choices) if choices.contains(&text) => Ok(()),
+        Kind::Choice(choices) => Err(format!("{text:?} is none of {}", choices.join(", "))),
+    }
+}
+
+/// Resolving is left to the start of the server; this is about what can be seen.
+fn address(text: &str) -> Result<(), String> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
+    match port.and_then(|port| port.parse::<u16>().ok()) {
+        Some(_) => Ok(()),
+        None => Err(format!("{text:?} is no address; write it as HOST:PORT, e.g. 127.0.0.1:3000")),
+    }
+}
+
+fn url(text: &str) -> Result<(), String> {
+    match text.starts_with("http://") || text.starts_with("https://") {
+        true => Ok(()),
+        false => Err(format!("{text:?} is no URL; it begins with http:// or https://")),
+    }
+}
+
+pub fn count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("{text:?} is no number"))
+}
+
+pub fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" | "yes" | "on" => Ok(true),
+        "false" | "0" | "no" | "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither true nor false")),
+    }
+}
+
+fn with_unit(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = (text[..digits].parse::<u64>(), text[digits..].trim());
+    let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
+    match (number, factor) {
+        (Ok(number), Some(factor)) => number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large")),
+        _ => Err(format!("{text:?} is not understood; write it like {example}")),
+    }
+}
+
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let units =
+        [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1_000), ("MB", 1_000_000)];
+    with_unit(text, &units, "1048576, 64KiB or 16MiB")
+}
+
+pub fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    with_unit(text, &units, "500ms, 10s, 5m, 12h or 7d").map(Duration::from_millis)
+}
+
+pub fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_understood_as_people_write_them() {
+        assert_eq!((bytes("64KiB"), bytes("3 mib"), bytes("7")), (Ok(65_536), Ok(3 << 20), Ok(7)));
+        assert_eq!((time("500ms"), time("2m")), (Ok(Duration::from_millis(500)), Ok(Duration::from_secs(120))));
+        assert!(time("10").is_err() && time("s").is_err() && bytes("1XB").is_err() && bytes("99999999999GiB").is_err());
+        assert_eq!(list(" a, b,,c "), ["a", "b", "c"]);
+        for (kind, good, bad) in [
+            (Kind::Address, "[::1]:3000", "3000"),
+            (Kind::Address, "localhost:0", "localhost:99999"),
+            (Kind::Url, "http://127.0.0.1:4318", "127.0.0.1:4318"),
+            (Kind::Count, "12", "-1"),
+            (Kind::Flag, "yes", "maybe"),
+            (Kind::Choice(&["a", "b"]), "a", "c"),
+        ] {
+            assert!(check(kind, good).is_ok() && check(kind, bad).is_err(), "{kind:?}");
+        }
+    }
+}

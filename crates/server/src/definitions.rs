@@ -1,0 +1,288 @@
+//! A folder of definitions, one per file, as YAML or JSON.
+//!
+//! The name is the file's `name:`, or the file's own name without its ending. A file that cannot be used is reported with
+//! its line and column and leaves the version in force as it is; so does a file that is removed: definitions are deleted
+//! by the API only. A file that did not change makes no new version.
+
+use crate::{app::App, native::definitions as native, problem::Problem};
+use notify::{RecursiveMode, Watcher};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::mpsc;
+use windlass_api::definition::DefinitionBody;
+use windlass_core::{
+    Namespace,
+    commands::{audited::Audited, definitions::PutDefinition},
+};
+
+const DEPTH_MAX: usize = 32;
+const FILES_MAX: usize = 10_000;
+/// Editors write a file in several steps; only what stayed unchanged for so long is read.
+const SETTLED: Duration = Duration::from_millis(300);
+
+/// What became of a folder's files.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Names that got a new version.
+    pub changed: Vec<String>,
+    pub unchanged: usize,
+    pub faults: Vec<Fault>,
+}
+
+/// One file that cannot be used, and where it goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub file: PathBuf,
+    /// Line and column, from 1.
+    pub at: Option<(u64, u64)>,
+    pub why: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file.display(), self.why),
+            None => write!(f, "{}: {}", self.file.display(), self.why),
+        }
+    }
+}
+
+/// Reads the folder once.
+pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
+    let mut report = Report::default();
+    let files = match list(folder) {
+        Ok(files) => files,
+        Err(error) => {
+            report.faults.push(fault(folder, format!("the folder cannot be read: {error}")));
+            return report;
+        }
+    };
+    for file in files {
+        match load_file(app, namespace, &file).await {
+            Ok((name, true)) => report.changed.push(name),
+            Ok((_, false)) => report.unchanged += 1,
+            Err(fault) => report.faults.push(fault),
+        }
+    }
+    report
+}
+
+fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let wanted = |path: &PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("yaml" | "yml" | "json")) && path.is_file()
+    };
+    let entries = std::fs::read_dir(folder)?.filter_map(Result::ok).map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.filter(wanted).take(FILES_MAX).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn fault(file: &Path, why: impl Into<String>) -> Fault {
+    Fault { file: file.to_owned(), at: None, why: why.into() }
+}
+
+async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(String, bool), Fault> {
+    let (name, body) = read(file)?;
+    let refused = |problem: Problem| fault(file, problem.0.to_string());
+    native::check(&name, &body, &app.engine.settings().limits).map_err(refused)?;
+    let stored = native::stored(&body).map_err(refused)?;
+    let before = native::latest(app, namespace, &name).await.map_err(refused)?;
+    if before.is_some_and(|before| before.body == stored) {
+        return Ok((name, false));
+    }
+    let put = PutDefinition { namespace: namespace.clone(), name: name.as_str().into(), body: stored };
+    let by: Arc<str> = "definitions folder".into();
+    app.engine.run(Audited::new(&by, put)).await.map_err(|error| refused(error.into()))?;
+    Ok((name, true))
+}
+
+/// A file's definition and its name.
+pub fn read(file: &Path) -> Result<(String, DefinitionBody), Fault> {
+    let size = std::fs::metadata(file).map_err(|error| fault(file, error.to_string()))?.len();
+    if size > native::BYTES_MAX as u64 {
+        return Err(fault(file, format!("{size} bytes; a definition may have {}", native::BYTES_MAX)));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| fault(file, error.to_string()))?;
+    let (name, body) = parse(&text).map_err(|(at, why)| Fault { file: file.to_owned(), at, why })?;
+    let stem = || file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+    Ok((name.unwrap_or_else(stem), body))
+}
+
+type Misread = (Option<(u64, u64)>, String);
+
+fn parse(text: &str) -> Result<(Option<String>, DefinitionBody), Misread> {
+    if text.len() > native::BYTES_MAX {
+        return Err((None, format!("{} bytes; a definition may have {}", text.len(), native::BYTES_MAX)));
+    }
+    let options = || {
+        serde_saphyr::options! {
+            with_snippet: false,
+            budget: serde_saphyr::budget! {
+                max_depth: DEPTH_MAX,
+                max_aliases: 0,
+                max_anchors: 0,
+                max_merge_keys: 0,
+                max_documents: 1,
+                max_nodes: 20_000,
+                max_events: 60_000,
+            },
+        }
+    };
+    let misread = |error: serde_saphyr::Error| (error.location().map(|at| (at.line(), at.column())), error.to_string());
+    let named: Named = serde_saphyr::from_str_with_options(text, options()).map_err(misread)?;
+    let Unnamed(body) = serde_saphyr::from_str_with_options(text, options()).map_err(misread)?;
+    Ok((named.name, body))
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: Option<String>,
+}
+
+/// A body that overlooks the file's `name`, which is no part of it.
+struct Unnamed(DefinitionBody);
+
+impl<'de> Deserialize<'de> for Unnamed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Body;
+        impl<'de> Visitor<'de> for Body {
+            type Value = DefinitionBody;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a definition")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DefinitionBody, A::Error> {
+                DefinitionBody::deserialize(MapAccessDeserializer::new(SkipName(map)))
+            }
+        }
+        deserializer.deserialize_map(Body).map(Unnamed)
+    }
+}
+
+struct SkipName<A>(A);
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for SkipName<A> {
+    type Error = A::Error;
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        while let Some(key) = self.0.next_key::<String>()? {
+            if key != "name" {
+                return seed.deserialize(key.into_deserializer()).map(Some);
+            }
+            self.0.next_value::<IgnoredAny>()?;
+        }
+        Ok(None)
+    }
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.0.next_value_seed(seed)
+    }
+}
+
+/// Loads the folder again whenever something in it changes, until the watch is dropped. Tells each report.
+pub fn watch(
+    app: App,
+    namespace: Namespace,
+    folder: PathBuf,
+    tell: impl Fn(&Report) + Send + Sync + 'static,
+) -> notify::Result<Watch> {
+    let (changed, mut changes) = mpsc::channel::<()>(1);
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        if event.is_ok_and(|event| !event.kind.is_access()) {
+            // A full channel knows already.
+            let _ = changed.try_send(());
+        }
+    })?;
+    watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+    let task = tokio::spawn(async move {
+        while changes.recv().await.is_some() {
+            while let Ok(Some(())) = tokio::time::timeout(SETTLED, changes.recv()).await {}
+            let report = load(&app, &namespace, &folder).await;
+            tell(&report);
+        }
+    });
+    Ok(Watch { _watcher: watcher, task })
+}
+
+/// Ends the watch when it goes.
+pub struct Watch {
+    _watcher: notify::RecommendedWatcher,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_file_reads_with_or_without_its_name() {
+        let (name, body) = parse("name: build\ntags: [gpu]\npayload: {n: 1}\nretry: {attempts: 2}\n").unwrap();
+        assert_eq!((name.as_deref(), body.tags), (Some("build"), vec!["gpu".to_owned()]));
+        assert_eq!((body.payload, body.retry.unwrap().attempts), (Some(serde_json::json!({"n": 1})), Some(2)));
+        assert_eq!(parse(r#"{"description": "as JSON"}"#).unwrap().1.description, "as JSON");
+    }
+
+    #[test]
+    fn a_fault_names_its_place() {
+        let table = [
+            ("tags: [gpu\n", None),
+            ("tags: [gpu]\npriority: high\n", Some(2)),
+            ("tags: [gpu]\nretry:\n  attempts: 2\n  tires: 3\n", Some(4)),
+            ("description: x\npayloadschema: {}\n", Some(2)),
+        ];
+        for (text, line) in table {
+            let (at, why) = parse(text).unwrap_err();
+            assert!(!why.is_empty());
+            let found = at.map(|(line, _)| line);
+            assert!(found.is_some() && line.is_none_or(|line| found == Some(line)), "{text}: {at:?} {why}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused_at_once() {
+        let bomb = |levels: usize| {
+            let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
+            for level in 1..levels {
+                let alias = format!("*a{}", level - 1);
+                text += &format!("a{level}: &a{level} [{}]\n", [alias.as_str(); 9].join(","));
+            }
+            text
+        };
+        let deep = |open: &str, close: &str, levels: usize| {
+            format!("payload: {}1{}\n", open.repeat(levels), close.repeat(levels))
+        };
+        let bombs = [
+            bomb(9),
+            bomb(3),
+            "payload: &a {b: *a}\n".into(),
+            "payload: &a [1]\nretry: *a\n".into(),
+            "x: &a {attempts: 1}\nretry: {<<: *a}\n".into(),
+            deep("[", "]", 33),
+            deep("[", "]", 100_000),
+            deep("{a: ", "}", 10_000),
+            format!("payload:\n{}", (0..2_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>()),
+            "description: \"".to_owned() + &"x".repeat(native::BYTES_MAX) + "\"\n",
+            format!("payload: [{}]\n", "[],".repeat(60_000)),
+            "a\n---\nb\n".repeat(1_000),
+        ];
+        for text in bombs {
+            let start = Instant::now();
+            assert!(parse(&text).is_err(), "{}", &text[..text.len().min(80)]);
+            assert!(start.elapsed() < Duration::from_secs(1), "{}", &text[..text.len().min(80)]);
+        }
+        assert!(parse(&deep("[", "]", 29)).is_ok());
+    }
+}

@@ -1,0 +1,315 @@
+//! What every request passes before its handler: under which name it came, from which page, who calls, whether they may,
+//! how much they send; and what every answer gets on its way out.
+
+use crate::{
+    app::App,
+    auth::{Caller, not_valid},
+    listener::Peer,
+    metrics::Meter,
+    origin,
+    problem::Problem,
+    request_id::RequestId,
+    route::{Access, BODY_MAX, Route, Rules},
+};
+use axum::{
+    body::Body,
+    extract::Request,
+    response::{IntoResponse, Response},
+    routing::MethodRouter,
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Method, header};
+use http_body_util::Limited;
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+use tower::{Layer, Service};
+use windlass_core::{Namespace, principal::Role};
+
+/// What the guard of one route knows about it.
+pub struct Post {
+    app: App,
+    access: Access,
+    rules: Rules,
+    /// The one the whole surface is about.
+    namespace: Option<Namespace>,
+    body_max: usize,
+    changes: bool,
+    meter: Meter,
+}
+
+pub fn wrap(app: &App, route: &Route) -> MethodRouter<App> {
+    let rules = route.surface.rules();
+    let post = Post {
+        app: app.clone(),
+        access: route.access,
+        rules,
+        namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
+        body_max: body_max(app, route),
+        changes: changes_state(&route.method),
+        meter: app.metrics.meter(method_name(&route.method), route.path),
+    };
+    route.handler.clone().layer(Guarding(Arc::new(post)))
+}
+
+/// A route that asks for no room of its own has the ordinary one; none has less than that if it asks for more.
+fn body_max(app: &App, route: &Route) -> usize {
+    let ordinary = app.options.body_max;
+    if route.body_max == BODY_MAX { ordinary } else { route.body_max.max(ordinary) }
+}
+
+/// For what no route answers. Nobody has to say who they are to hear that there is nothing.
+pub async fn outside(
+    app: &App,
+    meter: &Meter,
+    request: Request,
+    answer: impl FnOnce(&Request) -> Response,
+) -> Response {
+    let began = Instant::now();
+    let id = RequestId::of(request.headers());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let response = match origin::check_host(&app.options, &request) {
+        Ok(()) => answer(&request),
+        Err(problem) => problem.into_response(),
+    };
+    finish(app, meter, began, &id, origin.as_ref(), response)
+}
+
+fn changes_state(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// One of a few words, whatever a caller sends.
+pub fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::PATCH => "PATCH",
+        Method::OPTIONS => "OPTIONS",
+        Method::HEAD => "HEAD",
+        _ => "other",
+    }
+}
+
+/// A layer of its own kind: the ready-made one costs another box and another copy of the route per request.
+#[derive(Clone)]
+struct Guarding(Arc<Post>);
+
+impl<S> Layer<S> for Guarding {
+    type Service = Guarded<S>;
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { post: self.0.clone(), inner }
+    }
+}
+
+#[derive(Clone)]
+struct Guarded<S> {
+    post: Arc<Post>,
+    inner: S,
+}
+
+impl<S> Service<Request> for Guarded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let (post, mut inner) = (self.post.clone(), self.inner.clone());
+        Box::pin(async move {
+            let began = Instant::now();
+            let id = RequestId::of(request.headers());
+            let origin = request.headers().get(header::ORIGIN).cloned();
+            let response = match admit(&post, &mut request).await {
+                Ok(()) => inner.call(request).await?,
+                Err(problem) => problem.into_response(),
+            };
+            Ok(finish(&post.app, &post.meter, began, &id, origin.as_ref(), response))
+        })
+    }
+}
+
+async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
+    origin::check_host(&post.app.options, request)?;
+    if post.changes {
+        origin::check_origin(&post.app.options, request)?;
+    }
+    let caller = match token(request.headers(), post.rules.basic) {
+        Some(token) => Some(post.app.auth.caller(&token).await?),
+        None => None,
+    };
+    let caller = match (caller, post.access) {
+        (caller, Access::Open) => caller,
+        (Some(caller), access) => {
+            if !caller.may(access) {
+                let why = format!("the role {:?} may not do this", caller.role).to_lowercase();
+                return Err(Problem::new("forbidden", why));
+            }
+            post.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
+            Some(caller)
+        }
+        (None, _) => Some(anonymous(post, request)?),
+    };
+    if let Some(caller) = caller {
+        request.extensions_mut().insert::<Caller>(caller);
+    }
+    limit(request, post.body_max)
+}
+
+/// Where a surface's clients know no tokens, somebody on this very machine may do without, within the surface's namespace.
+fn anonymous(post: &Post, request: &Request) -> Result<Caller, Problem> {
+    let needed = || Problem::new("unauthorized", "send a token");
+    let namespace = post.namespace.as_ref().filter(|_| post.rules.anonymous).ok_or_else(needed)?;
+    if !post.app.options.allow_open && !is_local(request) {
+        return Err(needed());
+    }
+    Ok(Caller { name: "anonymous".into(), role: Role::Editor, namespaces: vec![namespace.clone()] })
+}
+
+/// From a loopback address, to a loopback name, and not passed on by a proxy, behind which anybody may be.
+pub fn is_local(request: &Request) -> bool {
+    let from_here =
+        request.extensions().get::<Peer>().is_some_and(|peer| peer.address.ip().to_canonical().is_loopback());
+    let headers = request.headers();
+    let passed_on = headers.keys().any(|name| {
+        let name = name.as_str();
+        name == "forwarded" || name == "via" || name.starts_with("x-forwarded-")
+    });
+    from_here && !passed_on && origin::host_of(request).is_some_and(|host| origin::is_loopback(origin::name_of(host)))
+}
+
+/// `Authorization: Bearer TOKEN`; Basic with the token as password only where a surface's clients can do nothing else.
+fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = value.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(rest.trim().into());
+    }
+    if basic && scheme.eq_ignore_ascii_case("basic") {
+        let plain = String::from_utf8(BASE64_STANDARD.decode(rest.trim()).ok()?).ok()?;
+        return plain.split_once(':').map(|(_, password)| password.to_owned().into());
+    }
+    None
+}
+
+/// A body that says it is too large is refused before it is read; one that does not say is cut off.
+fn limit(request: &mut Request, body_max: usize) -> Result<(), Problem> {
+    let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if told.is_some_and(|told| told > body_max as u64) {
+        return Err(too_large(body_max));
+    }
+    // What told its length is held to it by the connection.
+    if told.is_none() {
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(Limited::new(body, body_max));
+    }
+    Ok(())
+}
+
+pub fn too_large(body_max: usize) -> Problem {
+    Problem::new("too-large", format!("the body may have at most {body_max} bytes")).at("body")
+}
+
+/// Also used where a caller is needed and the route is open.
+pub fn caller(request: &http::request::Parts) -> Result<Caller, Problem> {
+    request.extensions.get::<Caller>().cloned().ok_or_else(not_valid)
+}
+
+/// Every answer: its id, what browsers must not do with it, and a line in the log.
+fn finish(
+    app: &App,
+    meter: &Meter,
+    began: Instant,
+    id: &RequestId,
+    origin: Option<&HeaderValue>,
+    mut response: Response,
+) -> Response {
+    if let Some(mut problem) = response.extensions_mut().remove::<Problem>() {
+        problem.0.request_id = Some(id.text().to_owned());
+        if problem.0.status >= 500 {
+            tracing::warn!(
+                request_id = id.text(),
+                route = meter.route,
+                status = problem.0.status,
+                "{}",
+                problem.0.detail
+            );
+        }
+        *response.body_mut() = problem.body();
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    let headers = response.headers_mut();
+    headers.insert(RequestId::HEADER, id.value());
+    origin::harden(headers);
+    if let Some(origin) = origin {
+        origin::share(&app.options, origin, headers);
+    }
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    meter.count(status, took);
+    tracing::debug!(
+        target: "windlass_server::access",
+        method = meter.method,
+        route = meter.route,
+        status,
+        micros = took.as_micros() as u64,
+        request_id = id.text(),
+        "answered"
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(authorization: &str) -> HeaderMap {
+        [(header::AUTHORIZATION, authorization.parse().unwrap())].into_iter().collect()
+    }
+
+    #[test]
+    fn a_password_is_a_token_only_where_the_surface_says_so() {
+        let basic = headers("Basic d29ya2VyOnNlY3JldA==");
+        assert_eq!((token(&basic, true).as_deref(), token(&basic, false)), (Some("secret"), None));
+        assert_eq!(token(&headers("bearer  abc"), false).as_deref(), Some("abc"));
+        for junk in ["Bearer", "Basic !!!", "Digest abc", "abc"] {
+            assert_eq!(token(&headers(junk), true), None, "{junk}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_itself_is_local() {
+        let peer = |address: &str| Peer {
+            address: address.parse().unwrap(),
+            local: "127.0.0.1:3000".parse().unwrap(),
+            tls: false,
+        };
+        let request = |peer_at: &str, host: &str, extra: Option<&'static str>| {
+            let mut request = http::Request::builder().uri("/").header(header::HOST, host);
+            if let Some(name) = extra {
+                request = request.header(name, "x");
+            }
+            request.extension(peer(peer_at)).body(Body::empty()).unwrap()
+        };
+        assert!(is_local(&request("127.0.0.1:9", "localhost:3000", None)));
+        assert!(is_local(&request("[::1]:9", "[::1]:3000", None)));
+        assert!(!is_local(&request("10.0.0.9:9", "localhost:3000", None)));
+        assert!(!is_local(&request("127.0.0.1:9", "windlass.example", None)));
+        for name in ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"] {
+            assert!(!is_local(&request("127.0.0.1:9", "localhost", Some(name))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Windlass over HTTP: the native API and, beside it, every dialect at its original paths, on one engine.
+//!
+//! [`app::App`] is what handlers share, [`route::Route`] is one row of the one table that says for every method and path who
+//! may call it, how large its body may be, what it answers and which handler does it; [`app::router`] turns the table into
+//! a service. The store is chosen outside: nothing in here knows which one it is.
+#![forbid(unsafe_code)]
+
+pub mod app;
+pub mod ask;
+pub mod auth;
+pub mod bootstrap;
+pub mod calendar;
+pub mod config;
+pub mod definitions;
+pub mod dialects;
+pub mod duties;
+pub mod guard;
+mod health;
+pub mod listener;
+pub mod logs;
+mod metrics;
+pub mod native;
+mod origin;
+pub mod problem;
+mod request_id;
+pub mod route;
+pub mod scheduler;
+pub mod schema;
+pub mod secret;
+pub mod sse;
+pub mod trace;
+mod trace_export;
+pub mod wire_time;
+
+pub use app::{App, Options};

@@ -1,0 +1,132 @@
+//! One connection, from its first byte to its last.
+
+use super::{
+    Peer, Shared,
+    bodies::{Arriving, Leaving},
+    watched::{Phase, Watched},
+};
+use crate::problem::Problem;
+use axum::response::IntoResponse;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+/// A head larger than this is refused, and so is one with more lines than that.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+const HEADERS_MAX: usize = 100;
+/// How often a connection that should end is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub async fn serve(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
+    if !says_something(&stream, shared).await {
+        return;
+    }
+    // Answers are written whole; waiting for more to send along would only delay them.
+    drop(stream.set_nodelay(true));
+    let Ok(local) = stream.local_addr() else { return };
+    let peer = Peer { address, local, tls: shared.tls.is_some() };
+    // Boxed, so that those who never say anything do not pay for those who do.
+    match &shared.tls {
+        None => Box::pin(speak(stream, peer, shared)).await,
+        Some(tls) => Box::pin(speak_tls(stream, tls, peer, shared)).await,
+    }
+}
+
+/// Buffers are only made for connections that are used: ten thousand silent ones should cost next to nothing.
+/// Peeks, because a new stream counts as readable until somebody has tried.
+async fn says_something(stream: &TcpStream, shared: &Shared) -> bool {
+    let mut byte = [0];
+    tokio::select! {
+        first = timeout(shared.limits.idle, stream.peek(&mut byte)) => matches!(first, Ok(Ok(1..))),
+        () = shared.app.drain.cancelled() => false,
+    }
+}
+
+async fn speak_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, shared: &Arc<Shared>) {
+    match timeout(shared.limits.handshake, tls.accept(stream)).await {
+        Ok(Ok(stream)) => speak(stream, peer, shared).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+        Err(_) => tracing::debug!("a TLS handshake took too long"),
+    }
+}
+
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, peer: Peer, shared: &Arc<Shared>) {
+    let phase = Phase::default();
+    let stream = TokioIo::new(Watched::new(stream, phase.clone(), shared.limits));
+    let service = {
+        let (phase, shared) = (phase.clone(), shared.clone());
+        service_fn(move |request| answer(request, peer, phase.clone(), shared.clone()))
+    };
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).header_read_timeout(None);
+    let connection = builder.serve_connection(stream, service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return note(ended),
+        () = shared.app.drain.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    // A connection that was never used does not end by itself.
+    while timeout(LOOK_EVERY, connection.as_mut()).await.is_err() {
+        if !phase.is_busy() {
+            return;
+        }
+    }
+}
+
+fn note(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    peer: Peer,
+    phase: Phase,
+    shared: Arc<Shared>,
+) -> Result<Response<Leaving>, Infallible> {
+    phase.busy();
+    let response = if is_ambiguous(request.headers()) {
+        refuse_framing()
+    } else {
+        let mut request = request.map(|body| Arriving::body(body, shared.limits.body));
+        request.extensions_mut().insert(peer);
+        let Ok(response) = shared.router.clone().call(request).await;
+        response
+    };
+    // After an upgrade the stream belongs to somebody else, who must not be taken for an idle client.
+    let phase = if response.status() == StatusCode::SWITCHING_PROTOCOLS { Phase::default() } else { phase };
+    let endless = is_event_stream(response.headers());
+    let stop = endless.then(|| shared.app.drain.clone().cancelled_owned());
+    Ok(response.map(|body| Leaving::new(body, phase, stop)))
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_some_and(|content| content.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// Two readers of such a request could disagree where it ends. The library refuses most of them, and closes after a request
+/// that has a length beside its chunks.
+fn is_ambiguous(headers: &HeaderMap) -> bool {
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (encodings.next(), encodings.next()) {
+        (None, _) => false,
+        (Some(one), None) => !one.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => true,
+    }
+}
+
+fn refuse_framing() -> Response<axum::body::Body> {
+    let problem = Problem::new("bad-request", "it is not clear where this request ends: send one Transfer-Encoding");
+    let mut response = problem.into_response();
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,171 @@
+//! The accept loop: who may connect, for how long, and how it all ends.
+//!
+//! Our own, because what comes with the HTTP library has no limits that hold: a head that never ends, a body that stops
+//! half-way, a reader that does not read and ten thousand connections that say nothing must cost their senders more than us.
+//!
+//! | what | limit |
+//! |---|---|
+//! | a request's head | so long from its first byte ([`Limits::head`]) |
+//! | a connection without a request | so long ([`Limits::idle`]) |
+//! | a pause within a body, or of a client that does not read its answer | so long ([`Limits::body`], [`Limits::write`]) |
+//! | connections in all, and from one address | so many ([`Limits::connections`], [`Limits::per_address`]) |
+
+mod bodies;
+mod connection;
+mod places;
+mod tls;
+mod watched;
+
+pub use bodies::BodyTimeout;
+pub use tls::{TlsError, acceptor};
+
+use crate::app::App;
+use axum::Router;
+use places::Places;
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::TaskTracker;
+
+/// How long to leave `accept` alone when the system has no more files or memory to give.
+const BREATH: Duration = Duration::from_millis(100);
+/// Connections that are told why they are turned away, at the same time. Others are simply closed.
+const FAREWELLS: usize = 64;
+const FAREWELL: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub connections: usize,
+    /// From one address; an IPv6 address counts with its whole /64. Loopback is only held to the total.
+    pub per_address: usize,
+    pub head: Duration,
+    pub idle: Duration,
+    pub body: Duration,
+    pub write: Duration,
+    pub handshake: Duration,
+    /// How long requests may take to end when the server stops.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            per_address: 1_000,
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(120),
+            body: Duration::from_secs(15),
+            write: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
+            drain: Duration::from_secs(7),
+        }
+    }
+}
+
+/// Who is at the other end; in the extensions of every request that came over a socket.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// The address it reached us at.
+    pub local: SocketAddr,
+    pub tls: bool,
+}
+
+/// What all connections share.
+struct Shared {
+    app: App,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    limits: Limits,
+    places: Arc<Places>,
+    farewells: Semaphore,
+}
+
+/// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
+pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, router: Router, limits: Limits) {
+    let places = Arc::new(Places::new(limits.connections, limits.per_address));
+    let shared = Arc::new(Shared { app, router, tls, limits, places, farewells: Semaphore::new(FAREWELLS) });
+    let tasks = TaskTracker::new();
+    let drain = shared.app.drain.clone();
+    tokio::select! {
+        () = drain.cancelled() => {}
+        () = accept_all(&listener, &shared, &tasks) => {}
+    }
+    // Closed before the waiting begins, so that a load balancer sends the next one elsewhere.
+    drop(listener);
+    shared.app.engine.stop_waiting();
+    tasks.close();
+    if timeout(limits.drain, tasks.wait()).await.is_err() {
+        tracing::warn!(left = tasks.len(), "some requests did not end in time and were cut off");
+    }
+}
+
+async fn accept_all(listener: &TcpListener, shared: &Arc<Shared>, tasks: &TaskTracker) {
+    let mut failing = false;
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                failing = false;
+                admit(stream, address, shared, tasks);
+            }
+            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) => {
+                // Said once, not ten times a second for as long as it lasts.
+                if !std::mem::replace(&mut failing, true) {
+                    tracing::error!(%error, "no more connections can be accepted for now");
+                }
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+}
+
+fn concerns_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+fn admit(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>, tasks: &TaskTracker) {
+    let metrics = &shared.app.metrics;
+    match shared.places.take(address.ip()) {
+        Ok(place) => {
+            let open = metrics.connection();
+            let shared = shared.clone();
+            tasks.spawn(async move {
+                connection::serve(stream, address, &shared).await;
+                drop((place, open));
+            });
+        }
+        Err(full) => {
+            metrics.refused_connection(full.name());
+            if shared.tls.is_none() && shared.farewells.available_permits() > 0 {
+                let shared = shared.clone();
+                tasks.spawn(async move {
+                    let Ok(_permit) = shared.farewells.try_acquire() else { return };
+                    drop(timeout(FAREWELL, turn_away(stream)).await);
+                });
+            }
+        }
+    }
+}
+
+/// Says why, and waits for the other side to close: closing first would throw away what was said.
+async fn turn_away(mut stream: TcpStream) -> io::Result<()> {
+    let body = r#"{"type":"/docs/errors#unavailable","title":"The server cannot do this now","status":503,"detail":"too many connections are open","retry_after_ms":1000}"#;
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut rest = [0; 1_024];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Certificates and keys, from PEM files.
+
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use thiserror::Error;
+use tokio_rustls::TlsAcceptor;
+
+#[derive(Debug, Error)]
+pub enum TlsError {
+    #[error("{} cannot be read as PEM: {why}", path.display())]
+    Unreadable { path: PathBuf, why: String },
+    #[error("{} holds no certificate; it needs one or more `BEGIN CERTIFICATE` blocks, the server's own first", path.display())]
+    NoCertificate { path: PathBuf },
+    #[error("certificate and key cannot be used: {0}; do they belong together?")]
+    Unusable(#[from] rustls::Error),
+}
+
+pub fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
+    let unreadable = |path: &Path, why: String| TlsError::Unreadable { path: path.into(), why };
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unreadable(certificate, error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate { path: certificate.into() });
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, error.to_string()))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

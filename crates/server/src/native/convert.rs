@@ -1,0 +1,315 @@
+//! Between the wire and the engine: pure functions, no rules.
+
+use crate::{
+    problem::Problem,
+    wire_time::{maybe, millis, parse, text},
+};
+use std::{collections::BTreeMap, sync::Arc};
+use windlass_api::{self as api, Uuid};
+use windlass_core::{
+    Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, State, Tags, Timestamp,
+    commands::submit::NewJob,
+    job::{self, ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
+    policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
+    principal::Role,
+    worker::{Liveness, Worker},
+};
+use windlass_engine::store::JobBody;
+
+const IDEMPOTENCY_MS: u64 = 86_400_000;
+const BACKOFF_MAX_MS: u64 = 3_600_000;
+const JITTER_PERCENT: u8 = 20;
+
+pub fn state(state: State) -> api::job::State {
+    use api::job::State as Wire;
+    match state {
+        State::Blocked => Wire::Blocked,
+        State::Scheduled => Wire::Scheduled,
+        State::Pending => Wire::Pending,
+        State::Claimed => Wire::Claimed,
+        State::Running => Wire::Running,
+        State::Completed => Wire::Completed,
+        State::Failed => Wire::Failed,
+        State::Cancelled => Wire::Cancelled,
+        State::Skipped => Wire::Skipped,
+    }
+}
+
+pub fn tags<'a>(tags: impl IntoIterator<Item = &'a String>) -> Tags {
+    tags.into_iter().map(String::as_str).collect()
+}
+
+pub fn payload(json: Option<&api::Json>) -> Payload {
+    json.map_or_else(Payload::default, |json| Payload::from(json.get()))
+}
+
+/// What was stored is JSON, because only JSON gets in; anything else (an older dialect's bytes) is shown as text.
+pub fn json(payload: &Payload) -> Option<api::Json> {
+    if payload.is_empty() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(payload.as_bytes()).into_owned();
+    api::RawValue::from_string(text)
+        .or_else(|_| serde_json::value::to_raw_value(&String::from_utf8_lossy(payload.as_bytes())))
+        .ok()
+}
+
+pub fn lease(text: &str) -> Result<LeaseId, Problem> {
+    text.parse().map_err(|_| Problem::invalid("lease", "this is no lease id; send the one the claim gave"))
+}
+
+/// A submitted job as the rules take it. `definition` was looked up before.
+pub fn new_job(
+    body: &api::job::SubmitJob,
+    id: JobId,
+    definition: Option<DefinitionRef>,
+    owner: Option<Arc<str>>,
+) -> Result<NewJob, Problem> {
+    if body.run_at.is_some() && body.delay_ms.is_some() {
+        return Err(Problem::invalid("delay_ms", "give either run_at or delay_ms, not both"));
+    }
+    let after = body.after.iter().map(|&id| JobId(id)).collect();
+    Ok(NewJob {
+        priority: body.priority.unwrap_or(100),
+        tags: tags(body.tags.iter().flatten()),
+        payload: payload(body.payload.as_ref()),
+        run_at: body.run_at.as_deref().map(|text| parse("run_at", text)).transpose()?,
+        delay: body.delay_ms.map(millis),
+        policy: policy(body),
+        parents: after,
+        definition,
+        facets: body.facets.iter().map(|(name, value)| Facet::new(name, value)).collect(),
+        concurrency: body.concurrency.as_ref().map(concurrency),
+        unique: unique(body)?,
+        owner,
+        ..NewJob::new(id)
+    })
+}
+
+fn concurrency(wire: &api::job::Concurrency) -> ConcurrencyKey {
+    ConcurrencyKey { key: wire.key.as_str().into(), limit: wire.limit }
+}
+
+/// The key stands for the whole body, so the body is hashed as it will be stored, without the key's own fields.
+pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> {
+    let Some(key) = &body.idempotency_key else { return Ok(None) };
+    let bare = api::job::SubmitJob { idempotency_key: None, idempotency_ms: None, id: None, ..body.clone() };
+    let bytes = serde_json::to_vec(&bare).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let until = match body.idempotency_ms.unwrap_or(IDEMPOTENCY_MS) {
+        0 => UniqueUntil::Final,
+        length => UniqueUntil::After(millis(length)),
+    };
+    let body_hash = crate::auth::hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
+    Ok(Some(UniqueKey { key: key.as_str().into(), body_hash: body_hash.into(), until }))
+}
+
+fn policy(body: &api::job::SubmitJob) -> JobPolicy {
+    use api::job::{CancelMode, WhenParentFails};
+    let length = body.lease_ms.map_or(LeaseLength::Asked, |length| LeaseLength::Fixed(millis(length)));
+    JobPolicy {
+        lease: LeasePolicy { length, ..LeasePolicy::default() },
+        hard_deadline: body.timeout_ms.map(millis),
+        pending_deadline: body.pending_timeout_ms.map(millis),
+        retry: body.retry.as_ref().map(retry).unwrap_or_default(),
+        cancel: match body.cancel {
+            Some(CancelMode::Revoke) => CancelPolicy::Revoke,
+            Some(CancelMode::Drain) | None => CancelPolicy::Drain,
+        },
+        parents: match body.when_parent_fails {
+            None | Some(WhenParentFails::Skip) => ParentPolicy::Skip,
+            Some(WhenParentFails::Run) => ParentPolicy::RunAnyway,
+            Some(WhenParentFails::Cancel) => ParentPolicy::CancelRun,
+        },
+        retention: body.retention_ms.map(millis),
+        ..JobPolicy::default()
+    }
+}
+
+fn retry(wire: &api::job::Retry) -> RetryPolicy {
+    let default = RetryPolicy::default();
+    RetryPolicy {
+        attempts: wire.attempts.unwrap_or(default.attempts),
+        on_failure: wire.on_failure.unwrap_or(default.on_failure),
+        on_lost: wire.on_lost.unwrap_or(default.on_lost),
+        on_deadline: wire.on_timeout.unwrap_or(default.on_deadline),
+        backoff: wire.backoff_ms.map_or(Backoff::None, |base| Backoff::Exponential {
+            base: millis(base),
+            cap: millis(wire.backoff_max_ms.unwrap_or(BACKOFF_MAX_MS)),
+            jitter_percent: wire.jitter_percent.unwrap_or(JITTER_PERCENT),
+        }),
+        losses_max: wire.losses_max.unwrap_or(default.losses_max),
+        ..default
+    }
+}
+
+pub fn definition(reference: &DefinitionRef) -> String {
+    format!("{}@{}", reference.name, reference.version)
+}
+
+/// A job as lists show it.
+pub fn job(job: &Job) -> api::job::Job {
+    let (spec, live) = (&job.spec, &job.live);
+    api::job::Job {
+        id: job.key.id.0,
+        namespace: job.key.namespace.to_string(),
+        state: state(job.state),
+        priority: job.priority,
+        tags: spec.tags.iter().map(str::to_owned).collect(),
+        definition: spec.definition.as_ref().map(definition),
+        owner: spec.owner.as_deref().map(str::to_owned),
+        run: spec.node.as_ref().map(|node| node.run.0),
+        node: spec.node.as_ref().map(|node| node.name.to_string()),
+        after: spec.parents.iter().map(|id| id.0).collect(),
+        facets: facets(&spec.facets),
+        concurrency: spec
+            .concurrency
+            .as_ref()
+            .map(|key| api::job::Concurrency { key: key.key.to_string(), limit: key.limit }),
+        attempt: live.attempt,
+        attempts_max: spec.policy.retry.attempts,
+        worker: live.lease.as_ref().map(|lease| lease.worker.to_string()),
+        progress: live.progress.as_ref().map(progress),
+        cancel_requested: live.cancel.is_some() && !job.state.is_final(),
+        error: live.outcome.as_ref().map(error),
+        created_at: text(spec.created_at),
+        run_at: maybe(live.run_at),
+        claimed_at: maybe(live.claimed_at),
+        started_at: maybe(live.started_at),
+        finished_at: maybe(live.finished_at),
+        lease_until: maybe(live.lease.as_ref().filter(|_| job.state.is_held()).and_then(|lease| lease.until)),
+        retry_of: spec.retry_of.map(|id| id.0),
+        retried_as: live.retry_job.map(|id| id.0),
+        log_bytes: live.log.bytes,
+        log_bytes_dropped: live.log.dropped_bytes,
+        payload: None,
+        result: None,
+        attempts: Vec::new(),
+        before: Vec::new(),
+    }
+}
+
+/// A job with the parts that lists leave out.
+pub fn whole_job(row: &Job, body: &JobBody) -> api::job::Job {
+    api::job::Job {
+        payload: json(&body.payload),
+        result: body.result.as_ref().and_then(json),
+        attempts: body.attempts.iter().map(attempt).collect(),
+        before: body.children.iter().map(|id| id.0).collect(),
+        ..job(row)
+    }
+}
+
+pub fn facets(facets: &[Facet]) -> BTreeMap<String, String> {
+    facets.iter().map(|facet| (facet.name.to_string(), facet.value.to_string())).collect()
+}
+
+fn progress(progress: &job::Progress) -> api::job::Progress {
+    api::job::Progress { percent: progress.percent, message: progress.message.to_string() }
+}
+
+/// A reason's name on the wire is its stored name: both are promised to stay.
+fn error(outcome: &Outcome) -> api::job::JobError {
+    let reason = serde_json::to_value(outcome.reason).ok().and_then(|value| value.as_str().map(str::to_owned));
+    api::job::JobError { reason: reason.unwrap_or_default(), message: outcome.message.to_string() }
+}
+
+fn attempt(attempt: &job::Attempt) -> api::job::Attempt {
+    api::job::Attempt {
+        number: attempt.number,
+        worker: attempt.worker.to_string(),
+        claimed_at: maybe(attempt.claimed_at),
+        started_at: maybe(attempt.started_at),
+        ended_at: text(attempt.ended_at),
+        error: error(&attempt.outcome),
+    }
+}
+
+/// What a worker gets. Times are told as lengths from the claim as well, because clocks differ.
+pub fn leased(leased: &Leased) -> api::lease::Leased {
+    let (job, spec) = (&leased.job, &leased.job.spec);
+    let lease = job.live.lease.as_ref().expect("a leased job has a lease");
+    let claimed = job.live.claimed_at.unwrap_or_default();
+    api::lease::Leased {
+        lease: leased.lease.to_string(),
+        job: job.key.id.0,
+        attempt: job.live.attempt,
+        lease_ms: lease.until.map(|_| lease.length.0.unsigned_abs()),
+        until: maybe(lease.until),
+        deadline: maybe(lease.deadline),
+        deadline_ms: lease.deadline.map(|deadline| (deadline - claimed).0.max(0).unsigned_abs()),
+        tags: spec.tags.iter().map(str::to_owned).collect(),
+        definition: spec.definition.as_ref().map(definition),
+        run: spec.node.as_ref().map(|node| node.run.0),
+        node: spec.node.as_ref().map(|node| node.name.to_string()),
+        after: spec.parents.iter().map(|id| id.0).collect(),
+        traceparent: crate::trace::of_extra(spec.extra.as_deref()).map(|parent| parent.to_string()),
+        payload: json(&leased.payload),
+    }
+}
+
+pub fn worker(namespace: &Namespace, worker: &Worker, now: Timestamp) -> api::worker::Worker {
+    api::worker::Worker {
+        worker: worker.id.to_string(),
+        namespace: namespace.to_string(),
+        state: match worker.liveness(now) {
+            Liveness::Online => api::worker::Liveness::Online,
+            Liveness::Unreachable => api::worker::Liveness::Unreachable,
+            Liveness::Offline => api::worker::Liveness::Offline,
+        },
+        draining: worker.draining,
+        tags: worker.tags.iter().map(str::to_owned).collect(),
+        slots: worker.slots,
+        owner: worker.owner.as_deref().map(str::to_owned),
+        registered_at: text(worker.registered_at),
+        last_seen: text(worker.last_seen),
+        info: worker.extra.as_deref().and_then(|extra| serde_json::from_str(extra).ok()),
+    }
+}
+
+pub fn role(role: Role) -> api::token::Role {
+    match role {
+        Role::Viewer => api::token::Role::Viewer,
+        Role::Editor => api::token::Role::Editor,
+        Role::Admin => api::token::Role::Admin,
+        Role::Worker => api::token::Role::Worker,
+    }
+}
+
+pub fn role_back(role: api::token::Role) -> Role {
+    match role {
+        api::token::Role::Viewer => Role::Viewer,
+        api::token::Role::Editor => Role::Editor,
+        api::token::Role::Admin => Role::Admin,
+        api::token::Role::Worker => Role::Worker,
+    }
+}
+
+/// An event's fields are on the wire what they are in the store: both are promised to stay.
+pub fn event(number: u64, event: &Event) -> api::event::Event {
+    let fields = serde_json::to_value(&event.what).ok();
+    let mut rest: BTreeMap<String, serde_json::Value> = match fields {
+        Some(serde_json::Value::Object(fields)) => fields.into_iter().collect(),
+        _ => BTreeMap::new(),
+    };
+    let mut take = |name: &str| rest.remove(name).and_then(|value| value.as_str().map(str::to_owned));
+    take("type");
+    let (job, run, worker) = (take("job"), take("run"), take("worker"));
+    api::event::Event {
+        id: number,
+        namespace: event.namespace.to_string(),
+        at: text(event.at),
+        kind: event.what.name().to_owned(),
+        job: job.and_then(|id| id.parse().ok()),
+        worker,
+        run: run.and_then(|id| id.parse().ok()),
+        rest,
+    }
+}
+
+pub fn submitted(job: JobId, reached: State, existing: bool) -> api::job::Submitted {
+    api::job::Submitted { id: job.0, state: state(reached), existing }
+}
+
+pub fn job_id(id: Uuid) -> JobId {
+    JobId(id)
+}

@@ -1,0 +1,219 @@
+//! `/api/v1/definitions`: named, versioned recipes for jobs.
+
+use super::{convert, jobs::page_size};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    problem::Problem,
+    route::{Access, Route},
+    schema::Compiled,
+    wire_time::text,
+};
+use axum::extract::State;
+use http::StatusCode;
+use std::sync::Arc;
+use windlass_api::{
+    definition::{Definition, DefinitionBody},
+    job::SubmitJob,
+    page::{Page, Paging},
+};
+use windlass_core::{
+    JobId, Limits, Namespace, Reply,
+    commands::{
+        audited::Audited,
+        definitions::{DeleteDefinition, PutDefinition},
+    },
+    definition::{Definition as Row, DefinitionHead, version_key},
+    record::Kind,
+};
+use windlass_engine::store::RecordQuery;
+
+/// A definition as text, schemas included.
+pub const BYTES_MAX: usize = 256 << 10;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::put("/api/v1/definitions/{name}", Access::Editor, put)
+            .says("Write a definition; another body is another version, the same body changes nothing")
+            .takes::<DefinitionBody>()
+            .answers::<Definition>(200)
+            .refuses(&["invalid", "schema", "too-large"])
+            .body_max(BYTES_MAX),
+        Route::get("/api/v1/definitions/{name}", Access::Any, show)
+            .says("A definition's latest version")
+            .answers::<Definition>(200)
+            .refuses(&["not-found"]),
+        Route::delete("/api/v1/definitions/{name}", Access::Editor, delete)
+            .says("Delete a definition; its versions stay readable for the jobs made from them")
+            .answers_with(204, "")
+            .refuses(&["not-found"]),
+        Route::get("/api/v1/definitions", Access::Any, list)
+            .says("List definitions by name, each with its latest version")
+            .query::<Paging>()
+            .answers::<Page<Definition>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/definitions/{name}/versions", Access::Any, versions)
+            .says("All versions of a definition, the first one first")
+            .query::<Paging>()
+            .answers::<Page<Definition>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/definitions/{name}/versions/{version}", Access::Any, version)
+            .says("One version of a definition, also of a deleted one")
+            .answers::<Definition>(200)
+            .refuses(&["not-found"]),
+    ]
+}
+
+/// Everything that can be wrong with a definition is found when it is written, not when a job is made from it.
+pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), Problem> {
+    if name.contains('@') {
+        return Err(Problem::invalid("name", "may not hold an @: that is how a version is named"));
+    }
+    let size = serde_json::to_vec(body).map_or(usize::MAX, |bytes| bytes.len());
+    if size > BYTES_MAX {
+        return Err(Problem::new("too-large", format!("{size} bytes; a definition may have {BYTES_MAX}")).at("body"));
+    }
+    let compiled = Compiled::new(body.clone())?;
+    let job = convert::new_job(&fill(&SubmitJob::default(), body)?, JobId::from_u128(0), None, None)?;
+    job.check(limits)?;
+    match body.payload {
+        Some(_) => compiled.check_payload(&job.payload).map_err(|problem| {
+            let at = problem.0.field.clone().unwrap_or_default();
+            problem.at(format!("payload{at}"))
+        }),
+        None => Ok(()),
+    }
+}
+
+/// A job with its definition's settings where it is silent itself.
+pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem> {
+    let payload = match (&job.payload, &body.payload) {
+        (Some(own), _) => Some(own.clone()),
+        (None, Some(value)) => {
+            Some(serde_json::value::to_raw_value(value).map_err(|error| Problem::new("internal", error.to_string()))?)
+        }
+        (None, None) => None,
+    };
+    Ok(SubmitJob {
+        payload,
+        tags: job.tags.clone().or_else(|| Some(body.tags.clone())),
+        priority: job.priority.or(body.priority),
+        retry: job.retry.clone().or_else(|| body.retry.clone()),
+        timeout_ms: job.timeout_ms.or(body.timeout_ms),
+        pending_timeout_ms: job.pending_timeout_ms.or(body.pending_timeout_ms),
+        lease_ms: job.lease_ms.or(body.lease_ms),
+        concurrency: job.concurrency.clone().or_else(|| body.concurrency.clone()),
+        retention_ms: job.retention_ms.or(body.retention_ms),
+        ..job.clone()
+    })
+}
+
+fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
+    let body = serde_json::from_str(&row.body).map_err(|error| {
+        Problem::new("damaged", format!("the definition {}@{} cannot be read: {error}", row.name, row.version))
+    })?;
+    let (name, namespace) = (row.name.to_string(), namespace.to_string());
+    Ok(Definition { name, namespace, version: row.version, created_at: text(row.created_at), body })
+}
+
+/// The same body makes the same text, so that writing it again is recognised.
+pub fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
+    let text = serde_json::to_string(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    Ok(text.into())
+}
+
+async fn put(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Sent(body): Sent<DefinitionBody>,
+) -> Result<Answer<Definition>, Problem> {
+    check(&name, &body, &app.engine.settings().limits)?;
+    let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored(&body)? };
+    match app.engine.run(Audited::new(&ask.caller.name, put)).await? {
+        Reply::Definition(row) => Ok(ok(wire(&ask.namespace, &row)?)),
+        other => unreachable!("a definition answers with its version, not {other:?}"),
+    }
+}
+
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+    let delete = DeleteDefinition { namespace: ask.namespace.clone(), name: name.into() };
+    app.engine.run(Audited::new(&ask.caller.name, delete)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The latest version, unless the definition is deleted.
+pub async fn latest(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Row>, Problem> {
+    let head = app.engine.read_record::<DefinitionHead>(namespace, name).await?;
+    match head.filter(|head| head.deleted_at.is_none()) {
+        Some(head) => Ok(app.engine.read_record::<Row>(namespace, &version_key(name, head.latest)).await?),
+        None => Ok(None),
+    }
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Definition>, Problem> {
+    let row = latest(&app, &ask.namespace, &name).await?;
+    let row = row.ok_or_else(|| Problem::not_found("definition", &name))?;
+    Ok(ok(wire(&ask.namespace, &row)?))
+}
+
+async fn version(
+    State(app): State<App>,
+    ask: Ask,
+    Path((name, version)): Path<(String, u32)>,
+) -> Result<Answer<Definition>, Problem> {
+    let row = app.engine.read_record::<Row>(&ask.namespace, &version_key(&name, version)).await?;
+    let row = row.ok_or_else(|| Problem::not_found("definition", format!("{name}@{version}")))?;
+    Ok(ok(wire(&ask.namespace, &row)?))
+}
+
+async fn list(
+    State(app): State<App>,
+    ask: Ask,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Definition>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let records = RecordQuery {
+        namespace: ask.namespace.clone(),
+        kind: DefinitionHead::KIND.into(),
+        parent: None,
+        facet: None,
+        after: query.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let found = app.engine.store().records(&records).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let mut items = Vec::with_capacity(found.len());
+    for record in &found {
+        if let Some(row) = latest(&app, &ask.namespace, &record.key.key).await? {
+            items.push(wire(&ask.namespace, &row)?);
+        }
+    }
+    Ok(ok(Page { items, next }))
+}
+
+async fn versions(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Definition>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let records = RecordQuery {
+        namespace: ask.namespace.clone(),
+        kind: Row::KIND.into(),
+        parent: Some(name.into()),
+        facet: None,
+        after: query.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let found = app.engine.store().records(&records).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let row = |value: &str| {
+        let row: Row = serde_json::from_str(value)
+            .map_err(|error| Problem::new("damaged", format!("a version cannot be read: {error}")))?;
+        wire(&ask.namespace, &row)
+    };
+    let items = found.iter().map(|record| row(&record.value)).collect::<Result<_, _>>()?;
+    Ok(ok(Page { items, next }))
+}

@@ -1,0 +1,104 @@
+//! `/docs`: the API's description for people, and the error reference. Self-contained: nothing is fetched from elsewhere.
+
+use super::openapi::DOCUMENT;
+use crate::{
+    problem::KINDS,
+    route::{Access, Route},
+};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use std::sync::LazyLock;
+
+/// Scripts and styles from this server only, and nothing may frame it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+static OPENAPI: LazyLock<Bytes> =
+    LazyLock::new(|| serde_json::to_vec(&*DOCUMENT).expect("the description is plain JSON").into());
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/openapi.json", Access::Open, openapi)
+            .says("This description")
+            .answers_with(200, "application/json"),
+        Route::get("/docs", Access::Open, page).says("The description for people").answers_with(200, "text/html"),
+        Route::get("/docs/docs.js", Access::Open, script)
+            .says("What the page runs")
+            .answers_with(200, "text/javascript"),
+        Route::get("/docs/docs.css", Access::Open, style).says("How the page looks").answers_with(200, "text/css"),
+        Route::get("/docs/errors", Access::Open, errors)
+            .says("Every kind of error, and what to do about it")
+            .answers_with(200, "text/html"),
+    ]
+}
+
+fn serve(content: &'static str, body: impl Into<Bytes>) -> Response {
+    let mut response = body.into().into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+async fn openapi() -> Response {
+    serve("application/json", OPENAPI.clone())
+}
+
+async fn page() -> Response {
+    serve("text/html; charset=utf-8", include_str!("../docs/docs.html"))
+}
+
+async fn script() -> Response {
+    serve("text/javascript; charset=utf-8", include_str!("../docs/docs.js"))
+}
+
+async fn style() -> Response {
+    serve("text/css; charset=utf-8", include_str!("../docs/docs.css"))
+}
+
+async fn errors() -> Response {
+    serve("text/html; charset=utf-8", error_page())
+}
+
+fn error_page() -> String {
+    let mut rows = String::new();
+    for kind in KINDS {
+        let (code, title, advice) = (escape(kind.code), escape(kind.title), escape(kind.advice));
+        rows += &format!(
+            "<section id=\"{code}\"><h2><a href=\"#{code}\">{code}</a> <small>{}</small></h2>\
+             <p><strong>{title}.</strong> {advice}</p></section>\n",
+            kind.status
+        );
+    }
+    include_str!("../docs/errors.html").replace("{{errors}}", &rows)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_has_its_anchor_and_nothing_comes_from_elsewhere() {
+        let page = error_page();
+        for kind in KINDS {
+            assert!(page.contains(&format!("<section id=\"{}\">", kind.code)), "{}", kind.code);
+        }
+        let all = [
+            &page,
+            include_str!("../docs/docs.html"),
+            include_str!("../docs/docs.js"),
+            include_str!("../docs/docs.css"),
+        ];
+        for text in all {
+            assert!(!text.contains("//cdn") && !text.contains("src=\"http") && !text.contains("href=\"http"));
+            assert!(!text.contains("innerHTML"), "texts are never taken for markup");
+        }
+    }
+}

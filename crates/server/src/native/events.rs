@@ -1,0 +1,179 @@
+//! `/api/v1/events`: what happened, as it happens, and `/api/v1/audit`: what operators did.
+
+use super::{convert, jobs::page_size};
+use crate::{
+    app::App,
+    ask::{Answer, Query, ok},
+    auth::{Caller, home},
+    guard,
+    problem::Problem,
+    route::{Access, Route},
+    sse::{self, Closed, Sink},
+};
+use axum::{
+    extract::{FromRequestParts, State},
+    response::Response,
+};
+use http::{HeaderMap, request::Parts};
+use tokio::time::{Instant, sleep_until};
+use windlass_api::{
+    event::{Event, ListenEvents},
+    page::{Page, Paging},
+};
+use windlass_core::{Event as Row, JobId, Namespace, What};
+use windlass_engine::{FeedItem, Subscription};
+
+/// Events looked at for one page of the audit trail.
+const AUDIT_SCAN: u64 = 50_000;
+const AUDIT_STEP: u64 = 2_000;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/events", Access::Viewer, listen)
+            .says("Follow what happens, as server-sent events; `namespace=*` for all the token may see")
+            .query::<ListenEvents>()
+            .answers_with(200, "text/event-stream")
+            .refuses(&["invalid", "too-many"]),
+        Route::get("/api/v1/audit", Access::Admin, audit)
+            .says("What operators did lately, the latest first")
+            .query::<Paging>()
+            .answers::<Page<Event>>(200)
+            .refuses(&["invalid"]),
+    ]
+}
+
+/// The caller, whatever namespace the query names.
+pub struct Who(pub Caller);
+
+impl FromRequestParts<App> for Who {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        guard::caller(parts).map(Who)
+    }
+}
+
+/// Which events a listener hears. Asked before anything is kept for it.
+struct Filter {
+    caller: Caller,
+    /// None: everywhere the caller may look.
+    namespace: Option<Namespace>,
+    /// Empty: all.
+    kinds: Vec<String>,
+    job: Option<JobId>,
+}
+
+impl Filter {
+    fn new(caller: Caller, query: &ListenEvents) -> Result<Self, Problem> {
+        let namespace = match query.namespace.as_deref() {
+            Some("*") => None,
+            Some(name) => Some(Namespace::new(name)?),
+            None => Some(Namespace::default()),
+        };
+        if let Some(namespace) = &namespace {
+            caller.check_namespace(namespace)?;
+        }
+        let kinds = query.kind.iter().flat_map(|kinds| kinds.split(',')).map(|kind| kind.trim().to_owned()).collect();
+        Ok(Self { caller, namespace, kinds, job: query.job.map(JobId) })
+    }
+
+    fn wants(&self, event: &Row) -> bool {
+        let here = match &self.namespace {
+            Some(namespace) => event.namespace == *namespace,
+            None => self.caller.check_namespace(&event.namespace).is_ok(),
+        };
+        here && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == event.what.name()))
+            && (self.job.is_none() || event.what.job() == self.job)
+    }
+}
+
+async fn listen(
+    State(app): State<App>,
+    Who(caller): Who,
+    headers: HeaderMap,
+    Query(query): Query<ListenEvents>,
+) -> Result<Response, Problem> {
+    let after = match headers.get("last-event-id") {
+        Some(id) => {
+            let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+            Some(id.ok_or_else(|| Problem::invalid("Last-Event-ID", "must be an event's number"))?)
+        }
+        None => query.after,
+    };
+    let filter = Filter::new(caller.clone(), &query)?;
+    let subscription = app.engine.subscribe(after).await?;
+    sse::open(&app, &caller, |sink| async move {
+        // However it ends, the reader comes back where it was.
+        drop(pump(sink, subscription, filter).await);
+    })
+}
+
+async fn pump(mut sink: Sink, mut events: Subscription, filter: Filter) -> Result<(), Closed> {
+    let mut seen = None;
+    let mut next_beat = Instant::now() + sse::BEAT;
+    // Tells proxies and readers that the stream is open.
+    sink.send(sse::beat(None)).await?;
+    loop {
+        let item = tokio::select! {
+            () = sink.over() => return Ok(()),
+            () = sleep_until(next_beat) => None,
+            item = events.next() => Some(item.map_err(|error| {
+                tracing::warn!(%error, "a stream of events ends because the store cannot be read");
+                Closed
+            })?),
+        };
+        let text = match item {
+            None => sse::beat(seen),
+            Some(FeedItem::Gap { requested, oldest }) => {
+                seen = Some(oldest.saturating_sub(1));
+                let data = serde_json::json!({"requested": requested, "oldest": oldest});
+                sse::frame(seen, "gap", &data.to_string())
+            }
+            Some(FeedItem::Event(number, event)) => {
+                seen = Some(number);
+                if !filter.wants(&event) {
+                    continue;
+                }
+                let shown = convert::event(number, &event);
+                sse::frame(seen, event.what.name(), &serde_json::to_string(&shown).map_err(|_| Closed)?)
+            }
+        };
+        sink.send(text).await?;
+        next_beat = Instant::now() + sse::BEAT;
+    }
+}
+
+/// Walks back from the latest event, so many at a time; a page may be short, or empty, with older ones to come.
+async fn audit(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Event>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let may_see = |namespace: &Namespace| {
+        caller.check_namespace(namespace).is_ok() || (*namespace == home() && caller.namespaces.is_empty())
+    };
+    let bounds = app.engine.store().events_after(u64::MAX - 1, 1).await?;
+    let mut below = match query.cursor.as_deref() {
+        Some(cursor) => cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came"))?,
+        None => bounds.last + 1,
+    };
+    let stop = below.saturating_sub(AUDIT_SCAN).max(bounds.oldest);
+    let mut items = Vec::new();
+    while below > stop && items.len() < limit {
+        let from = below.saturating_sub(AUDIT_STEP).max(stop);
+        let page = app.engine.store().events_after(from.saturating_sub(1), (below - from) as usize).await?;
+        let end = below;
+        let found = page.events.iter().filter(|(number, _)| *number < end).rev();
+        let found = found.filter(|(_, event)| matches!(event.what, What::Audit { .. }) && may_see(&event.namespace));
+        below = from;
+        for (number, event) in found {
+            items.push(convert::event(*number, event));
+            if items.len() == limit {
+                below = *number;
+                break;
+            }
+        }
+    }
+    let next = (below > bounds.oldest).then(|| below.to_string());
+    Ok(ok(Page { items, next }))
+}

@@ -1,0 +1,359 @@
+//! `/api/v1/jobs`: submit, read, list, wait, cancel, retry.
+
+use super::{convert, definitions};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    auth::Caller,
+    problem::Problem,
+    route::{Access, Route},
+};
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use std::{sync::Arc, time::Duration};
+use windlass_api::{
+    Problem as WireProblem, Uuid,
+    job::{Answer as Each, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
+    page::Page,
+};
+use windlass_core::{
+    Facet, JobId, JobKey, Namespace, Reply, RunId, State as JobState, WorkerId,
+    commands::{
+        all::All,
+        cancel::Cancel,
+        retry::Retry,
+        submit::{NewJob, Submit},
+    },
+    definition::DefinitionHead,
+    job::DefinitionRef,
+};
+use windlass_engine::{ids, store::JobQuery};
+
+/// Jobs in one request.
+pub const MANY_MAX: usize = 1_000;
+const ID_PREFIX_MIN: usize = 4;
+const PAGE: usize = 100;
+const PAGE_MAX: usize = 1_000;
+const WAIT_MS: u64 = 30_000;
+pub const WAIT_MS_MAX: u64 = 60_000;
+/// A batch carries many payloads.
+const MANY_BODY_MAX: usize = 16 << 20;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/v1/jobs", Access::Editor, submit)
+            .says("Submit a job")
+            .takes::<SubmitJob>()
+            .answers::<Submitted>(201)
+            .answers::<Submitted>(200)
+            .refuses(&[
+                "invalid",
+                "schema",
+                "too-large",
+                "key-reused",
+                "exists",
+                "cycle",
+                "not-found",
+                "version-mismatch",
+            ]),
+        Route::post("/api/v1/jobs/batch", Access::Editor, submit_many)
+            .says("Submit many jobs in one transaction")
+            .takes::<SubmitMany>()
+            .answers::<SubmittedMany>(200)
+            .refuses(&[
+                "invalid",
+                "schema",
+                "too-large",
+                "key-reused",
+                "exists",
+                "cycle",
+                "not-found",
+                "version-mismatch",
+            ])
+            .body_max(MANY_BODY_MAX),
+        Route::get("/api/v1/jobs", Access::Viewer, list)
+            .says("List jobs, newest first")
+            .query::<ListJobs>()
+            .answers::<Page<Job>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/jobs/{id}", Access::Any, show)
+            .says("One job, with payload, result and past attempts")
+            .answers::<Job>(200)
+            .refuses(&["not-found"]),
+        Route::get("/api/v1/jobs/{id}/wait", Access::Any, wait)
+            .says("Wait for a job's end; answers with the job as it is then")
+            .query::<WaitJob>()
+            .answers::<Job>(200)
+            .refuses(&["not-found"]),
+        Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
+            .says("Cancel a job; a running one is told")
+            .answers::<Job>(200)
+            .refuses(&["not-found", "final"]),
+        Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
+            .says("Run a finished job once more, as a new job")
+            .answers::<Submitted>(201)
+            .refuses(&["not-found", "invalid"]),
+    ]
+}
+
+async fn submit(
+    State(app): State<App>,
+    ask: Ask,
+    headers: HeaderMap,
+    Sent(mut body): Sent<SubmitJob>,
+) -> Result<Answer<Submitted>, Problem> {
+    if let Some(key) = headers.get("idempotency-key") {
+        let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key", "must be printable ASCII"))?;
+        body.idempotency_key.get_or_insert_with(|| key.to_owned());
+    }
+    let mut command = command(&app, &ask, &body).await?;
+    let mut span = app.options.traces.begin("submit", ask.trace);
+    span.stamp(&mut command.job);
+    let submitted = submitted(app.engine.run(command).await?);
+    let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(Answer(status, submitted))
+}
+
+async fn submit_many(
+    State(app): State<App>,
+    ask: Ask,
+    Sent(body): Sent<SubmitMany>,
+) -> Result<Answer<SubmittedMany>, Problem> {
+    if body.jobs.len() > MANY_MAX {
+        let why = format!("{} jobs in one request; at most {MANY_MAX}", body.jobs.len());
+        return Err(Problem::new("too-large", why).at("jobs"));
+    }
+    let mut jobs = Vec::with_capacity(body.jobs.len());
+    let mut span = app.options.traces.begin("submit", ask.trace);
+    for (at, job) in body.jobs.iter().enumerate() {
+        let mut job = command(&app, &ask, job).await.map_err(|problem| in_job(at, problem));
+        if let Ok(job) = &mut job {
+            span.stamp(&mut job.job);
+        }
+        jobs.push(job);
+    }
+    let jobs = if body.atomic { all_or_none(&app, jobs).await? } else { each_by_itself(&app, jobs).await? };
+    Ok(ok(SubmittedMany { jobs }))
+}
+
+/// Says which of several jobs a problem is about.
+fn in_job(at: usize, mut problem: Problem) -> Problem {
+    let field = problem.0.field.take().map(|field| format!(".{field}")).unwrap_or_default();
+    problem.at(format!("jobs[{at}]{field}"))
+}
+
+async fn all_or_none(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
+    let jobs: Vec<Submit> = jobs.into_iter().collect::<Result<_, _>>()?;
+    let commands = jobs.into_iter().map(Into::into).collect();
+    match app.engine.run(All { commands }).await? {
+        Reply::All(replies) => Ok(replies.into_iter().map(|reply| Each::Done(submitted(reply))).collect()),
+        other => unreachable!("several commands have several replies, not {other:?}"),
+    }
+}
+
+async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
+    let mut answers: Vec<Option<Problem>> = Vec::with_capacity(jobs.len());
+    let mut commands = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        match job {
+            Ok(job) => {
+                commands.push(job.into());
+                answers.push(None);
+            }
+            Err(problem) => answers.push(Some(problem)),
+        }
+    }
+    let mut replies = app.engine.run_many(commands).await?.into_iter();
+    let answer = |(at, refused): (usize, Option<Problem>)| match refused {
+        Some(problem) => Each::Refused { problem: *problem.0 },
+        None => match replies.next().expect("each command has a reply") {
+            Ok(reply) => Each::Done(submitted(reply)),
+            Err(refusal) => Each::Refused { problem: wire(in_job(at, refusal.into())) },
+        },
+    };
+    Ok(answers.into_iter().enumerate().map(answer).collect())
+}
+
+pub fn wire(problem: Problem) -> WireProblem {
+    *problem.0
+}
+
+fn submitted(reply: Reply) -> Submitted {
+    match reply {
+        Reply::Submitted { job, state, existing } => convert::submitted(job, state, existing),
+        other => unreachable!("a submit answers with its job, not {other:?}"),
+    }
+}
+
+async fn command(app: &App, ask: &Ask, body: &SubmitJob) -> Result<Submit, Problem> {
+    let job = new_job(app, &ask.namespace, body, owner(&ask.caller)).await?;
+    Ok(Submit { namespace: ask.namespace.clone(), job })
+}
+
+/// The job as the rules take it: with its definition's settings where it is silent, and a payload the definition allows.
+pub async fn new_job(
+    app: &App,
+    namespace: &Namespace,
+    body: &SubmitJob,
+    owner: Option<Arc<str>>,
+) -> Result<NewJob, Problem> {
+    let id = body.id.map_or_else(ids::job_id, JobId);
+    let Some(name) = &body.definition else { return convert::new_job(body, id, None, owner) };
+    let reference = find_definition(app, namespace, name).await?;
+    let definition = app.native.schemas.get(&app.engine, namespace, &reference).await?;
+    let filled = definitions::fill(body, &definition.body)?;
+    let job = convert::new_job(&filled, id, Some(reference), owner)?;
+    definition.check_payload(&job.payload)?;
+    // The key stands for what was sent: a new version of the definition must not make a repetition look different.
+    Ok(NewJob { unique: convert::unique(body)?, ..job })
+}
+
+fn owner(caller: &Caller) -> Option<Arc<str>> {
+    Some(caller.name.clone())
+}
+
+/// `name`, or `name@version`.
+async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result<DefinitionRef, Problem> {
+    let (name, version) = match text.rsplit_once('@') {
+        Some((name, version)) => {
+            let version = version.parse().map_err(|_| {
+                Problem::invalid("definition", format!("{version:?} is no version; write name or name@3"))
+            })?;
+            (name, Some(version))
+        }
+        None => (text, None),
+    };
+    let head =
+        app.engine.read_record::<DefinitionHead>(namespace, name).await?.filter(|head| head.deleted_at.is_none());
+    let head = head.ok_or_else(|| Problem::not_found("definition", name).at("definition"))?;
+    Ok(DefinitionRef { name: name.into(), version: version.unwrap_or(head.latest) })
+}
+
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Answer<Page<Job>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let mut jobs = job_query(&ask.namespace, &query, limit)?;
+    let mut first = JobId::from_u128(0);
+    if let Some(prefix) = query.id.as_deref() {
+        let (low, above) = id_range(prefix)?;
+        first = low;
+        let above = above.map(|above| (ask.namespace.clone(), above));
+        jobs.before = match (jobs.before, above) {
+            (Some(cursor), Some(above)) => Some(if cursor.1 < above.1 { cursor } else { above }),
+            (cursor, above) => cursor.or(above),
+        };
+    }
+    let found = app.engine.store().jobs(&jobs).await?;
+    // Newest first means highest id first: whatever follows one that is too low is too low as well.
+    let fits = found.iter().take_while(|job| job.key.id >= first);
+    let items: Vec<Job> = fits.map(convert::job).collect();
+    let next = (items.len() == limit).then(|| found.last().map(|job| job.key.id.to_string())).flatten();
+    Ok(ok(Page { items, next }))
+}
+
+/// The lowest id that begins so, and the first one above them all, if there is one.
+fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>), Problem> {
+    let digits: String = prefix.chars().filter(|c| *c != '-').collect();
+    if prefix.len() < ID_PREFIX_MIN || digits.len() > 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let why = format!("give at least {ID_PREFIX_MIN} characters of a job's id, from its beginning");
+        return Err(Problem::invalid("id", why));
+    }
+    let bits = u128::from_str_radix(&digits, 16).map_err(|_| Problem::invalid("id", "is no part of a job's id"))?;
+    let open = 128 - 4 * digits.len() as u32;
+    let low = bits.checked_shl(open).unwrap_or(0);
+    let above = 1u128.checked_shl(open).map_or(low.checked_add(1), |count| low.checked_add(count));
+    Ok((JobId::from_u128(low), above.map(JobId::from_u128)))
+}
+
+pub fn page_size(limit: Option<u32>) -> Result<usize, Problem> {
+    match limit.map_or(PAGE, |limit| limit as usize) {
+        limit if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
+        limit => Err(Problem::invalid("limit", format!("{limit} is not between 1 and {PAGE_MAX}"))),
+    }
+}
+
+fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
+    let cursor = query.cursor.as_deref().map(|cursor| {
+        let id: JobId = cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came"))?;
+        Ok::<_, Problem>((namespace.clone(), id))
+    });
+    Ok(JobQuery {
+        namespace: Some(namespace.clone()),
+        states: query.state.as_deref().map_or(Ok(Vec::new()), states)?,
+        facet: query.facet.as_deref().map(facet).transpose()?,
+        run: query.run.map(RunId),
+        holder: query.worker.as_deref().map(WorkerId::new).transpose()?,
+        before: cursor.transpose()?,
+        limit,
+    })
+}
+
+fn states(text: &str) -> Result<Vec<JobState>, Problem> {
+    let known = |name: &str| JobState::ALL.into_iter().find(|state| state.name() == name);
+    let all = JobState::ALL.map(JobState::name).join(", ");
+    let find = |name: &str| {
+        known(name.trim()).ok_or_else(|| Problem::invalid("state", format!("{name:?} is no state; there are {all}")))
+    };
+    text.split(',').map(find).collect()
+}
+
+fn facet(text: &str) -> Result<Facet, Problem> {
+    let (name, value) = text.split_once(':').ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
+    Ok(Facet::new(name, value))
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>, Problem> {
+    whole(&app, &JobKey::new(&ask.namespace, JobId(id))).await.map(ok)
+}
+
+/// The row is read last: a body that is newer than its row would show a result on a running job.
+async fn whole(app: &App, key: &JobKey) -> Result<Job, Problem> {
+    let missing = || Problem::not_found("job", key.id);
+    let body = app.engine.store().body(key).await?.ok_or_else(missing)?;
+    let job = app.engine.store().job(key).await?.ok_or_else(missing)?;
+    Ok(convert::whole_job(&job, &body))
+}
+
+async fn wait(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<WaitJob>,
+) -> Result<Answer<Job>, Problem> {
+    let key = JobKey::new(&ask.namespace, JobId(id));
+    let wait = Duration::from_millis(query.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX));
+    app.engine.watch(&key, wait).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    whole(&app, &key).await.map(ok)
+}
+
+async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>, Problem> {
+    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone() };
+    match app.engine.run(cancel).await? {
+        Reply::Job(job) => Ok(ok(convert::job(&job))),
+        other => unreachable!("a cancellation answers with the job, not {other:?}"),
+    }
+}
+
+async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>, Problem> {
+    let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id() };
+    Ok(Answer(StatusCode::CREATED, submitted(app.engine.run(retry).await?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_range_of_ids() {
+        let range = |prefix: &str| id_range(prefix).unwrap();
+        let id = |text: &str| text.parse::<JobId>().unwrap();
+        let low = id("0199a000-0000-0000-0000-000000000000");
+        assert_eq!(range("0199a"), (low, Some(id("0199b000-0000-0000-0000-000000000000"))));
+        assert_eq!(range("0199A000-0"), (low, Some(id("0199a000-1000-0000-0000-000000000000"))));
+        assert_eq!(range(&low.to_string()), (low, Some(id("0199a000-0000-0000-0000-000000000001"))));
+        assert_eq!(range("ffff").1, None, "nothing lies above");
+        assert_eq!(range("0000").0, JobId::from_u128(0));
+        for bad in ["", "019", "xyzw", "0199a000-0000-0000-0000-0000000000000"] {
+            assert!(id_range(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The API's description, made from the table of routes: OpenAPI 3.1, with one schema per type on the wire.
+
+use crate::{
+    problem::KINDS,
+    route::{Access, Reply, Route, Surface},
+};
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::LazyLock};
+
+/// Problems that any route may answer with, beside its own.
+const COMMON: [&str; 9] = [
+    "wrong-host",
+    "bad-request",
+    "timeout",
+    "too-large",
+    "too-many",
+    "internal",
+    "damaged",
+    "unavailable",
+    "store-full",
+];
+const GUARDED: [&str; 3] = ["unauthorized", "forbidden", "foreign-origin"];
+/// Resources that lie in a namespace, which every call on them may name.
+const IN_NAMESPACE: [&str; 7] = ["jobs", "leases", "workers", "definitions", "schedules", "artifacts", "stats"];
+
+/// The document as it is served.
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::routes()));
+
+pub fn document(routes: &[Route]) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let problem = generator.subschema_for::<windlass_api::Problem>();
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in routes.iter().filter(|route| route.surface == Surface::Native) {
+        let operation = operation(route, &mut generator, &problem.clone().to_value());
+        paths.entry(route.path).or_default().insert(route.method.as_str().to_lowercase(), operation);
+    }
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Windlass",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "A job server: workers pull jobs, hold them under leases, and report. \
+                Times are RFC 3339 in UTC, lengths are whole milliseconds. Errors are problem documents (RFC 9457), \
+                explained under /docs/errors.",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": schemas,
+        },
+    })
+}
+
+fn resource(route: &Route) -> &'static str {
+    let mut parts = route.path.trim_start_matches('/').split('/');
+    match parts.next() {
+        Some("api") => parts.nth(1).unwrap_or("api"),
+        other => other.unwrap_or("api"),
+    }
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
+    let mut operation = json!({
+        "operationId": operation_id(route),
+        "summary": route.doc.summary,
+        "tags": [resource(route)],
+        "x-access": format!("{:?}", route.access).to_lowercase(),
+        "parameters": parameters(route, generator),
+        "responses": responses(route, generator, problem),
+    });
+    if route.access == Access::Open {
+        operation["security"] = json!([]);
+    }
+    if let Some((content, schema)) = &route.doc.body {
+        let schema = schema.map_or_else(|| json!({}), |schema| schema(generator).to_value());
+        operation["requestBody"] = json!({"content": {(*content): {"schema": schema}}, "required": true});
+    }
+    operation
+}
+
+/// `GET /api/v1/jobs/{id}/why` is `get_jobs_id_why`.
+fn operation_id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/api/v1");
+    let words = path.split(['/', '{', '}', '.', '-']).filter(|word| !word.is_empty());
+    std::iter::once(route.method.as_str().to_lowercase().as_str()).chain(words).collect::<Vec<_>>().join("_")
+}
+
+fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
+    let mut found: Vec<Value> = route.path.split('/').filter_map(path_parameter).collect();
+    if let Some(query) = route.doc.query {
+        let schema = query(generator).to_value();
+        let name = schema["$ref"].as_str().and_then(|at| at.rsplit('/').next()).unwrap_or_default().to_owned();
+        let whole = generator.definitions().get(&name).cloned().unwrap_or(schema);
+        found.extend(query_parameters(&whole));
+    }
+    let named = found.iter().any(|parameter| parameter["name"] == "namespace");
+    if !named && IN_NAMESPACE.contains(&resource(route)) {
+        found.push(json!({
+            "name": "namespace", "in": "query", "schema": {"type": "string"},
+            "description": "Where; `default` where absent.",
+        }));
+    }
+    found
+}
+
+fn path_parameter(segment: &str) -> Option<Value> {
+    let name = segment.strip_prefix('{')?.strip_suffix('}')?;
+    let schema = match name {
+        "version" => json!({"type": "integer", "minimum": 0}),
+        _ => json!({"type": "string"}),
+    };
+    Some(json!({"name": name, "in": "path", "required": true, "schema": schema}))
+}
+
+fn query_parameters(schema: &Value) -> Vec<Value> {
+    let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        not_null(&mut schema);
+        let mut parameter = json!({"name": name, "in": "query", "schema": schema});
+        if required(name) {
+            parameter["required"] = json!(true);
+        }
+        if let Some(description) = description {
+            parameter["description"] = description;
+        }
+        parameter
+    };
+    schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
+}
+
+/// A query has no null: what may be null in the type may be left out in the query.
+fn not_null(schema: &mut Value) {
+    if let Some(types) = schema["type"].as_array() {
+        let rest: Vec<Value> = types.iter().filter(|one| *one != "null").cloned().collect();
+        schema["type"] = if rest.len() == 1 { rest[0].clone() } else { Value::Array(rest) };
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("default");
+    }
+}
+
+fn responses(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
+    let mut responses: BTreeMap<String, Value> = BTreeMap::new();
+    for reply in &route.doc.replies {
+        let entry = responses.entry(reply.status.to_string()).or_insert_with(|| json!({"description": said(reply)}));
+        if !reply.content.is_empty() {
+            let schema = reply.schema.map_or_else(|| json!({}), |schema| schema(generator).to_value());
+            entry["content"][reply.content] = json!({"schema": schema});
+        }
+    }
+    for (status, codes) in problems(route) {
+        let description = codes.iter().map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ");
+        let content = json!({"application/problem+json": {"schema": problem}});
+        responses.insert(status.to_string(), json!({"description": description, "content": content}));
+    }
+    json!(responses)
+}
+
+fn said(reply: &Reply) -> &'static str {
+    match reply.status {
+        201 => "Made.",
+        204 => "Done.",
+        _ => "As asked.",
+    }
+}
+
+/// By status, the codes of all problems that a route may answer with.
+pub fn problems(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
+    let guarded = if route.access == Access::Open { &[][..] } else { &GUARDED[..] };
+    let codes = route.doc.problems.iter().chain(&COMMON).chain(guarded);
+    let mut found: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
+    for code in codes {
+        if let Some(kind) = KINDS.iter().find(|kind| kind.code == *code) {
+            let codes = found.entry(kind.status).or_default();
+            if !codes.contains(&kind.code) {
+                codes.push(kind.code);
+            }
+        }
+    }
+    found
+}

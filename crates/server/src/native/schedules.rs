@@ -1,0 +1,224 @@
+//! `/api/v1/schedules`: jobs made again and again.
+
+use super::jobs::{new_job, page_size};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    auth::home,
+    calendar::Calendar,
+    problem::Problem,
+    route::{Access, Route},
+    wire_time::{millis, text},
+};
+use axum::extract::State;
+use http::StatusCode;
+use windlass_api::{
+    page::{Page, Paging},
+    schedule::{Missed as WireMissed, PutSchedule, Schedule},
+};
+use windlass_core::{
+    Command, Namespace, RecordKey, Timestamp,
+    commands::{
+        all::All,
+        audited::Audited,
+        fire,
+        records::{DeleteRecord, Expect, PutRecord},
+        submit::NewJob,
+    },
+    record::Kind,
+    schedule::{Missed, Rule, Schedule as Row, Template},
+};
+use windlass_engine::store::RecordQuery;
+
+/// Times shown ahead.
+const SHOWN: usize = 5;
+/// Points at a calendar schedule, wherever it is: the scheduler looks through all namespaces by these.
+pub const POINTER: &str = "calendar";
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::put("/api/v1/schedules/{name}", Access::Editor, put)
+            .says("Write a schedule: a job, and when to make it; the definition's version is settled now")
+            .takes::<PutSchedule>()
+            .answers::<Schedule>(200)
+            .refuses(&["invalid", "schema", "too-large", "not-found"]),
+        Route::get("/api/v1/schedules/{name}", Access::Viewer, show)
+            .says("One schedule, with its next five times")
+            .answers::<Schedule>(200)
+            .refuses(&["not-found"]),
+        Route::delete("/api/v1/schedules/{name}", Access::Editor, delete)
+            .says("Delete a schedule; jobs it made stay")
+            .answers_with(204, "")
+            .refuses(&["not-found"]),
+        Route::get("/api/v1/schedules", Access::Viewer, list)
+            .says("List schedules by name")
+            .query::<Paging>()
+            .answers::<Page<Schedule>>(200)
+            .refuses(&["invalid"]),
+    ]
+}
+
+fn rule(body: &PutSchedule) -> Result<Rule, Problem> {
+    match (&body.cron, body.every_ms) {
+        (Some(cron), None) => {
+            Calendar::new(cron, body.time_zone.as_deref())?;
+            Ok(Rule::Calendar(Calendar::stored(cron, body.time_zone.as_deref()).into()))
+        }
+        (None, Some(_)) if body.time_zone.is_some() => {
+            Err(Problem::invalid("time_zone", "only a cron expression has one; an interval is the same everywhere"))
+        }
+        (None, Some(every)) => Ok(Rule::Every(millis(every))),
+        _ => Err(Problem::invalid("cron", "give exactly one of cron and every_ms")),
+    }
+}
+
+/// The first time after `now`.
+fn first(rule: &Rule, now: Timestamp) -> Result<Timestamp, Problem> {
+    match rule {
+        Rule::Every(every) => Ok(now + *every),
+        Rule::Calendar(text) => {
+            Calendar::restore(text)?.after(now).ok_or_else(|| Problem::invalid("cron", "this time never comes"))
+        }
+    }
+}
+
+/// What each firing submits. Fields that make sense for one job only are refused.
+fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
+    let refused = [
+        ("job.id", body.job.id.is_some()),
+        ("job.run_at", body.job.run_at.is_some()),
+        ("job.delay_ms", body.job.delay_ms.is_some()),
+        ("job.after", !body.job.after.is_empty()),
+        ("job.idempotency_key", body.job.idempotency_key.is_some()),
+    ];
+    if let Some((field, _)) = refused.into_iter().find(|(_, there)| *there) {
+        return Err(Problem::invalid(field, "makes no sense for a job that is made again and again"));
+    }
+    Ok(Template {
+        priority: job.priority,
+        tags: job.tags,
+        payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
+        policy: job.policy,
+        definition: job.definition,
+        facets: job.facets,
+        concurrency: job.concurrency,
+        extra: None,
+    })
+}
+
+fn pointer(namespace: &Namespace, name: &str) -> RecordKey {
+    let key = crate::auth::hash(&format!("{namespace}/{name}"));
+    RecordKey { namespace: home(), kind: POINTER.into(), key: key.into() }
+}
+
+/// Where a pointer leads.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Pointer {
+    pub namespace: Namespace,
+    pub name: String,
+}
+
+async fn put(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Sent(body): Sent<PutSchedule>,
+) -> Result<Answer<Schedule>, Problem> {
+    let rule = rule(&body)?;
+    let in_job = |mut problem: Problem| {
+        problem.0.field = problem.0.field.map(|field| format!("job.{field}"));
+        problem
+    };
+    let job = new_job(&app, &ask.namespace, &body.job, None).await.map_err(in_job)?;
+    let template = template(&body, job)?;
+    let source = serde_json::to_string(&body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let row = Row {
+        missed: match body.missed {
+            WireMissed::Once => Missed::Once,
+            WireMissed::Skip => Missed::Skip,
+        },
+        paused: body.paused,
+        extra: Some(source.into()),
+        ..Row::new(&name, rule.clone(), first(&rule, app.engine.now().await?)?, template)
+    };
+    let value = Pointer { namespace: ask.namespace.clone(), name: name.clone() };
+    let value = serde_json::to_string(&value).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let points = PutRecord {
+        key: pointer(&ask.namespace, &name),
+        expect: Expect::Anything,
+        parent: None,
+        value: value.into(),
+        facets: Vec::new(),
+        expires_at: None,
+    };
+    let put = fire::PutSchedule { namespace: ask.namespace.clone(), schedule: row };
+    app.engine.run(Audited::new(&ask.caller.name, All { commands: vec![put.into(), points.into()] })).await?;
+    app.native.scheduler.notify_one();
+    one(&app, &ask.namespace, &name).await.map(ok)
+}
+
+async fn one(app: &App, namespace: &Namespace, name: &str) -> Result<Schedule, Problem> {
+    let row = app.engine.read_record::<Row>(namespace, name).await?;
+    wire(namespace, &row.ok_or_else(|| Problem::not_found("schedule", name))?)
+}
+
+fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule, Problem> {
+    let schedule = match &row.extra {
+        Some(source) => serde_json::from_str(source)
+            .map_err(|error| Problem::new("damaged", format!("the schedule {} cannot be read: {error}", row.name)))?,
+        None => PutSchedule::default(),
+    };
+    let next = if row.paused { Vec::new() } else { ahead(row)? };
+    Ok(Schedule {
+        name: row.name.to_string(),
+        namespace: namespace.to_string(),
+        schedule,
+        fired: row.fired,
+        next: next.into_iter().map(text).collect(),
+    })
+}
+
+/// The next times. The first one is written down; the others follow from it.
+fn ahead(row: &Row) -> Result<Vec<Timestamp>, Problem> {
+    let rest = match &row.rule {
+        Rule::Every(every) => (1..SHOWN as i64).map(|n| Timestamp(row.next_at.0 + n * every.0)).collect(),
+        Rule::Calendar(text) => Calendar::restore(text)?.some_after(row.next_at, SHOWN - 1),
+    };
+    Ok(std::iter::once(row.next_at).chain(rest).collect())
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Schedule>, Problem> {
+    one(&app, &ask.namespace, &name).await.map(ok)
+}
+
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+    let key = pointer(&ask.namespace, &name);
+    let mut commands: Vec<Command> =
+        vec![fire::DeleteSchedule { namespace: ask.namespace.clone(), name: name.into() }.into()];
+    if app.engine.store().record(&key).await?.is_some() {
+        commands.push(DeleteRecord { key, expect: Expect::Anything }.into());
+    }
+    app.engine.run(Audited::new(&ask.caller.name, All { commands })).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn list(
+    State(app): State<App>,
+    ask: Ask,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Schedule>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let records = RecordQuery {
+        namespace: ask.namespace.clone(),
+        kind: Row::KIND.into(),
+        parent: None,
+        facet: None,
+        after: query.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let found = app.engine.store().records(&records).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
+    let items = rows.map(|row| wire(&ask.namespace, &row)).collect::<Result<_, _>>()?;
+    Ok(ok(Page { items, next }))
+}

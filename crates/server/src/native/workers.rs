@@ -1,0 +1,153 @@
+//! `/api/v1/workers`.
+
+use super::{convert, jobs::page_size};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    problem::Problem,
+    route::{Access, Route},
+    wire_time::millis,
+};
+use axum::extract::State;
+use http::StatusCode;
+use windlass_api::{
+    page::{Page, Paging},
+    worker::{DrainWorker, RegisterWorker, Worker, WorkerName},
+};
+use windlass_core::{
+    Reply, WorkerId,
+    commands::{audited::Audited, workers as core},
+    policy::{Unregister, WorkerPolicy},
+    record::Kind,
+    worker::Worker as Row,
+};
+use windlass_engine::store::RecordQuery;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/v1/workers/register", Access::Worker, register)
+            .says("Register a worker, or register it anew")
+            .takes::<RegisterWorker>()
+            .answers::<Worker>(200)
+            .refuses(&["invalid", "too-large", "forbidden"]),
+        Route::post("/api/v1/workers/heartbeat", Access::Worker, heartbeat)
+            .says("A sign of life")
+            .takes::<WorkerName>()
+            .answers::<Worker>(200)
+            .refuses(&["not-found", "invalid", "forbidden"]),
+        Route::post("/api/v1/workers/unregister", Access::Worker, unregister)
+            .says("Take a worker off the list; jobs it holds go back to the queue")
+            .takes::<WorkerName>()
+            .answers_with(204, "")
+            .refuses(&["not-found", "invalid", "forbidden"]),
+        Route::get("/api/v1/workers", Access::Viewer, list)
+            .says("List workers by name")
+            .query::<Paging>()
+            .answers::<Page<Worker>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/workers/{worker}", Access::Viewer, show)
+            .says("One worker")
+            .answers::<Worker>(200)
+            .refuses(&["not-found"]),
+        Route::post("/api/v1/workers/{worker}/drain", Access::Editor, drain)
+            .says("Let a worker finish what it holds and claim no more, or lift that")
+            .takes::<DrainWorker>()
+            .answers::<Worker>(200)
+            .refuses(&["not-found"]),
+        Route::delete("/api/v1/workers/{worker}", Access::Admin, delete)
+            .says("Remove a worker; jobs it holds count as lost")
+            .answers_with(204, "")
+            .refuses(&["not-found"]),
+    ]
+}
+
+async fn answer(app: &App, ask: &Ask, reply: Reply) -> Result<Answer<Worker>, Problem> {
+    match reply {
+        // A worker that was just written was seen by the clock that decides.
+        Reply::Worker(worker) => Ok(ok(convert::worker(&ask.namespace, &worker, app.engine.now().await?))),
+        other => unreachable!("a worker command answers with the worker, not {other:?}"),
+    }
+}
+
+async fn register(
+    State(app): State<App>,
+    ask: Ask,
+    Sent(body): Sent<RegisterWorker>,
+) -> Result<Answer<Worker>, Problem> {
+    let default = WorkerPolicy::default();
+    let command = core::RegisterWorker {
+        namespace: ask.namespace.clone(),
+        worker: WorkerId::new(&body.worker)?,
+        tags: convert::tags(&body.tags),
+        slots: body.slots,
+        owner: Some(ask.caller.name.clone()),
+        policy: WorkerPolicy {
+            offline_after: body.offline_after_ms.map_or(default.offline_after, millis),
+            delete_after: body.delete_after_ms.map(millis).or(default.delete_after),
+            ..default
+        },
+        extra: body.info.as_ref().map(|info| info.to_string().into()),
+    };
+    let reply = app.engine.run(command).await?;
+    answer(&app, &ask, reply).await
+}
+
+async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<Answer<Worker>, Problem> {
+    let worker = WorkerId::new(&body.worker)?;
+    let reply = app
+        .engine
+        .run(core::Heartbeat { namespace: ask.namespace.clone(), worker, principal: Some(ask.caller.name.clone()) })
+        .await?;
+    answer(&app, &ask, reply).await
+}
+
+async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode, Problem> {
+    let worker = WorkerId::new(&body.worker)?;
+    let (namespace, principal) = (ask.namespace.clone(), Some(ask.caller.name.clone()));
+    app.engine.run(core::UnregisterWorker { namespace, worker, how: None, principal }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Worker>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let records = RecordQuery {
+        namespace: ask.namespace.clone(),
+        kind: Row::KIND.into(),
+        parent: None,
+        facet: None,
+        after: query.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let found = app.engine.store().records(&records).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let now = app.engine.now().await?;
+    let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
+    Ok(ok(Page { items: rows.map(|row| convert::worker(&ask.namespace, &row, now)).collect(), next }))
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Worker>, Problem> {
+    let row = app.engine.read_record::<Row>(&ask.namespace, &name).await?;
+    let row = row.ok_or_else(|| Problem::not_found("worker", &name))?;
+    Ok(ok(convert::worker(&ask.namespace, &row, app.engine.now().await?)))
+}
+
+async fn drain(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Sent(body): Sent<DrainWorker>,
+) -> Result<Answer<Worker>, Problem> {
+    let worker = WorkerId::new(&name)?;
+    let draining = body.draining.unwrap_or(true);
+    let drain = core::DrainWorker { namespace: ask.namespace.clone(), worker, draining, principal: None };
+    let reply = app.engine.run(Audited::new(&ask.caller.name, drain)).await?;
+    answer(&app, &ask, reply).await
+}
+
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+    let worker = WorkerId::new(&name)?;
+    let how = Some(Unregister::Fail);
+    let delete = core::UnregisterWorker { namespace: ask.namespace.clone(), worker, how, principal: None };
+    app.engine.run(Audited::new(&ask.caller.name, delete)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,158 @@
+//! One row per method and path: who may call it, how much it may send, what it says, who does it.
+//!
+//! Everything that must hold for every route (roles, limits, the API's description, the tests that walk over all of them)
+//! is read from this one table, so that a route cannot be forgotten anywhere.
+
+use crate::app::App;
+use axum::{handler::Handler, routing::MethodRouter};
+use http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+/// A body larger than this needs a row that says so.
+pub const BODY_MAX: usize = 2 << 20;
+
+/// Who may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody: health checks and the like, which tell nothing.
+    Open,
+    Viewer,
+    Editor,
+    Admin,
+    /// Workers only: nobody else's token passes for a worker's, not even an admin's.
+    Worker,
+    /// Workers, viewers and up: reads that a worker needs for its work.
+    Any,
+}
+
+/// Which errors a surface speaks, and whether it may be called without a token on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    Native,
+    WorkflowGraph,
+}
+
+/// How callers of a surface may say who they are, beside `Authorization: Bearer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// HTTP Basic with the token as password, for clients that can send nothing else. Never asked for.
+    pub basic: bool,
+    /// Callers on this machine need no token. Only together with a namespace.
+    pub anonymous: bool,
+    /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
+    pub namespace: Option<&'static str>,
+}
+
+impl Surface {
+    pub fn rules(self) -> Rules {
+        match self {
+            Surface::Native => Rules { basic: false, anonymous: false, namespace: None },
+            // Its clients can send nothing but what an address holds: http://worker:TOKEN@host:3000.
+            Surface::WorkflowGraph => Rules { basic: true, anonymous: true, namespace: Some("wfg") },
+        }
+    }
+}
+
+type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
+
+#[derive(Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub content: &'static str,
+    pub schema: Option<MakeSchema>,
+}
+
+/// What the API's description says about a route.
+#[derive(Clone, Default)]
+pub struct Doc {
+    pub summary: &'static str,
+    pub query: Option<MakeSchema>,
+    pub body: Option<(&'static str, Option<MakeSchema>)>,
+    pub replies: Vec<Reply>,
+    /// Codes of the problems it answers with, beside those that every route may.
+    pub problems: Vec<&'static str>,
+}
+
+#[derive(Clone)]
+pub struct Route {
+    pub surface: Surface,
+    pub method: Method,
+    pub path: &'static str,
+    pub access: Access,
+    pub body_max: usize,
+    pub doc: Doc,
+    pub handler: MethodRouter<App>,
+}
+
+impl Route {
+    pub fn new<H, T>(method: Method, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, App>,
+        T: 'static,
+    {
+        let filter = axum::routing::MethodFilter::try_from(method.clone()).expect("the table uses ordinary methods");
+        Self {
+            surface: Surface::Native,
+            method,
+            path,
+            access,
+            body_max: BODY_MAX,
+            doc: Doc::default(),
+            handler: axum::routing::on(filter, handler),
+        }
+    }
+
+    pub fn get<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+        Self::new(Method::GET, path, access, handler)
+    }
+    pub fn post<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+        Self::new(Method::POST, path, access, handler)
+    }
+    pub fn put<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+        Self::new(Method::PUT, path, access, handler)
+    }
+    pub fn delete<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+        Self::new(Method::DELETE, path, access, handler)
+    }
+
+    /// Puts the route on a dialect's surface.
+    pub fn on(mut self, surface: Surface) -> Self {
+        self.surface = surface;
+        self
+    }
+    pub fn says(mut self, summary: &'static str) -> Self {
+        self.doc.summary = summary;
+        self
+    }
+    pub fn query<T: JsonSchema>(mut self) -> Self {
+        self.doc.query = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+    pub fn takes<T: JsonSchema>(mut self) -> Self {
+        self.doc.body = Some(("application/json", Some(|generator| generator.subschema_for::<T>())));
+        self
+    }
+    /// A body that is no JSON.
+    pub fn takes_bytes(mut self, content: &'static str) -> Self {
+        self.doc.body = Some((content, None));
+        self
+    }
+    pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
+        let schema: MakeSchema = |generator| generator.subschema_for::<T>();
+        self.doc.replies.push(Reply { status, content: "application/json", schema: Some(schema) });
+        self
+    }
+    /// An answer without a JSON body.
+    pub fn answers_with(mut self, status: u16, content: &'static str) -> Self {
+        self.doc.replies.push(Reply { status, content, schema: None });
+        self
+    }
+    pub fn refuses(mut self, codes: &[&'static str]) -> Self {
+        self.doc.problems.extend(codes);
+        self
+    }
+    pub fn body_max(mut self, bytes: usize) -> Self {
+        self.body_max = bytes;
+        self
+    }
+}

@@ -1,0 +1,107 @@
+//! Fires calendar schedules. The rules know no calendars, so somebody who does has to tell them the next time.
+//!
+//! Any number of servers may do this at once: a firing names the time it is for, and of two for the same time the second
+//! is refused. A time that passed while no server ran is made up for once, or let go, as the schedule says; either way
+//! the schedule goes on from now. Fixed intervals need none of this: the sweep fires them.
+
+use crate::{
+    app::App,
+    auth::home,
+    calendar::Calendar,
+    native::schedules::{POINTER, Pointer},
+    problem::Problem,
+};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use windlass_core::{
+    Namespace, Timestamp,
+    commands::fire::Fire,
+    schedule::{Rule, Schedule},
+};
+use windlass_engine::store::RecordQuery;
+
+const PAGE: usize = 500;
+/// Where other servers may have written schedules, they are found by looking.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+const WAIT_MAX: Duration = Duration::from_secs(600);
+/// After a failure: the store is away, or a schedule cannot be fired.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Runs until it is aborted.
+pub async fn run(app: App) {
+    loop {
+        let next = match tick(&app).await {
+            // Not longer than this: the clock that decides may be set.
+            Ok(next) => next.map(|wait| Instant::now() + wait.min(WAIT_MAX)),
+            Err(problem) => {
+                tracing::warn!(problem = %problem.0, "schedules could not be looked at");
+                Some(Instant::now() + RETRY)
+            }
+        };
+        let shared = app.engine.settings().poll_every.map(|_| Instant::now() + LOOK_EVERY);
+        let until = [next, shared].into_iter().flatten().min();
+        tokio::select! {
+            () = app.native.scheduler.notified() => {}
+            () = sleep(until) => {}
+        }
+    }
+}
+
+/// For ever, where there is nothing to wait for.
+async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Fires what is due, and says how long it is to the next one.
+pub async fn tick(app: &App) -> Result<Option<Duration>, Problem> {
+    let mut query =
+        RecordQuery { namespace: home(), kind: POINTER.into(), parent: None, facet: None, after: None, limit: PAGE };
+    let mut wait: Option<Duration> = None;
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        for record in &found {
+            let Ok(pointer) = serde_json::from_str::<Pointer>(&record.value) else { continue };
+            let next = look(app, &pointer.namespace, &pointer.name).await?;
+            wait = [wait, next].into_iter().flatten().min();
+        }
+        match found.last() {
+            Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
+            _ => return Ok(wait),
+        }
+    }
+}
+
+/// Fires one schedule if its time has come. How long to wait for the next time, if there is one.
+async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Duration>, Problem> {
+    let Some(schedule) = app.engine.read_record::<Schedule>(namespace, name).await? else { return Ok(None) };
+    let Rule::Calendar(text) = &schedule.rule else { return Ok(None) };
+    if schedule.paused {
+        return Ok(None);
+    }
+    let now = app.engine.now().await?;
+    if schedule.next_at > now {
+        return Ok(Some(between(now, schedule.next_at)));
+    }
+    let next = Calendar::restore(text).ok().and_then(|calendar| calendar.after(now));
+    let Some(next_at) = next else {
+        tracing::warn!(%namespace, name, "the schedule's time never comes again");
+        return Ok(None);
+    };
+    let fire = Fire { namespace: namespace.clone(), name: name.into(), expected_at: schedule.next_at, next_at };
+    match app.engine.run(fire).await {
+        Ok(_) => Ok(Some(between(now, next_at))),
+        // Another server was first, or what it makes is refused now: look again in a while.
+        Err(windlass_engine::Error::Refused(refusal)) => {
+            tracing::debug!(%namespace, name, %refusal, "the schedule was not fired");
+            Ok(Some(RETRY))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn between(now: Timestamp, then: Timestamp) -> Duration {
+    Duration::from_millis((then - now).0.max(1).unsigned_abs())
+}

@@ -1,0 +1,196 @@
+//! Server-sent events: how they are written, and how much a connection may hold.
+//!
+//! A stream's reader may be slow or gone without saying so. What waits for it is bounded, and a reader that takes nothing
+//! for a while is let go: it comes back with `Last-Event-ID` and misses nothing.
+
+use crate::{app::App, auth::Caller, problem::Problem};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, header};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes that may wait for a reader.
+const BUFFER: usize = 256 << 10;
+/// A reader that makes no room for so long is gone.
+const STALL: Duration = Duration::from_secs(30);
+pub const BEAT: Duration = Duration::from_secs(15);
+/// No stream is open for longer, so that a token revoked on another server is noticed. Readers come back by themselves.
+const LIFE: Duration = Duration::from_secs(15 * 60);
+/// Open at a time for one principal.
+pub const STREAMS_MAX: usize = 16;
+
+/// Who has how many streams open.
+pub struct Streams {
+    open: Mutex<HashMap<Arc<str>, usize>>,
+    ended: watch::Sender<u64>,
+    max: usize,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { open: Mutex::default(), ended: watch::Sender::new(0), max: STREAMS_MAX }
+    }
+}
+
+impl Streams {
+    /// After a token was revoked: readers whose token still holds come back at once.
+    pub fn end_all(&self) {
+        self.ended.send_modify(|count| *count += 1);
+    }
+
+    fn enter(&self, name: &Arc<str>) -> Result<(), Problem> {
+        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let count = open.entry(name.clone()).or_default();
+        if *count >= self.max {
+            let why = format!("{name} has {count} streams open, and may have no more");
+            return Err(Problem::new("too-many", why).retry_after(1_000));
+        }
+        *count += 1;
+        Ok(())
+    }
+
+    fn leave(&self, name: &Arc<str>) {
+        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(count) = open.get_mut(name) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(name);
+            }
+        }
+    }
+}
+
+/// A place among a principal's streams.
+struct Place {
+    app: App,
+    name: Arc<str>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.app.native.streams.leave(&self.name);
+    }
+}
+
+type Frame = (Bytes, OwnedSemaphorePermit);
+
+/// The writing end of a stream.
+pub struct Sink {
+    frames: mpsc::UnboundedSender<Frame>,
+    room: Arc<Semaphore>,
+    ended: watch::Receiver<u64>,
+    until: Instant,
+    drain: CancellationToken,
+    _place: Place,
+}
+
+/// The reader is gone, or has to come back.
+#[derive(Debug)]
+pub struct Closed;
+
+impl Sink {
+    /// Waits for room, but not for ever.
+    pub async fn send(&mut self, frame: String) -> Result<(), Closed> {
+        let size = u32::try_from(frame.len().clamp(1, BUFFER)).unwrap_or(u32::MAX);
+        let room = self.room.clone().acquire_many_owned(size);
+        let room = tokio::select! {
+            room = timeout(STALL, room) => room,
+            () = self.frames.closed() => return Err(Closed),
+        };
+        let room = room.map_err(|_| Closed)?.map_err(|_| Closed)?;
+        self.frames.send((frame.into(), room)).map_err(|_| Closed)
+    }
+
+    /// Returns when the stream has to end.
+    pub async fn over(&mut self) {
+        tokio::select! {
+            () = self.frames.closed() => {}
+            _ = self.ended.changed() => {}
+            () = sleep_until(self.until) => {}
+            () = self.drain.cancelled() => {}
+        }
+    }
+}
+
+/// Opens a stream: `pump` writes to it until it is done or the stream is over.
+pub fn open<P: Future<Output = ()> + Send + 'static>(
+    app: &App,
+    caller: &Caller,
+    pump: impl FnOnce(Sink) -> P,
+) -> Result<Response, Problem> {
+    let streams = &app.native.streams;
+    streams.enter(&caller.name)?;
+    let place = Place { app: app.clone(), name: caller.name.clone() };
+    // Bounded by the room that every frame has to find.
+    let (frames, queue) = mpsc::unbounded_channel::<Frame>();
+    let sink = Sink {
+        frames,
+        room: Arc::new(Semaphore::new(BUFFER)),
+        ended: streams.ended.subscribe(),
+        until: Instant::now() + LIFE,
+        drain: app.drain.clone(),
+        _place: place,
+    };
+    tokio::spawn(pump(sink));
+    // A frame's room is free again when the next one is asked for: then the connection has taken it.
+    let frames = stream::unfold((queue, None::<OwnedSemaphorePermit>), |(mut queue, taken)| async move {
+        drop(taken);
+        let (bytes, room) = queue.recv().await?;
+        Some((Ok::<_, Infallible>(bytes), (queue, Some(room))))
+    });
+    let mut response = Body::from_stream(frames).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+/// One event. A line break in the data cannot start another field.
+pub fn frame(id: Option<u64>, event: &str, data: &str) -> String {
+    let mut text = String::with_capacity(data.len() + event.len() + 48);
+    if let Some(id) = id {
+        text += &format!("id: {id}\n");
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    text += &format!("event: {}\n", event.chars().filter(|c| plain(*c)).collect::<String>());
+    for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
+        text += &format!("data: {line}\n");
+    }
+    text += "\n";
+    text
+}
+
+/// A sign of life that moves the reader's last event number on, where it has one.
+pub fn beat(id: Option<u64>) -> String {
+    id.map_or_else(|| ": beat\n\n".to_owned(), |id| format!(": beat\nid: {id}\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_an_event_starts_another_field() {
+        let text = frame(Some(7), "log\nid: 9", "a\nid: 8\r\nevent: x\rdata: y\n\n");
+        assert_eq!(
+            text,
+            "id: 7\nevent: logid9\ndata: a\ndata: id: 8\ndata: event: x\ndata: data: y\ndata: \ndata: \n\n"
+        );
+        assert_eq!(text.matches("\n\n").count(), 1, "one event");
+    }
+}

@@ -1,0 +1,39 @@
+//! Times as the native API writes them: RFC 3339 in UTC with milliseconds.
+
+use crate::problem::Problem;
+use windlass_core::{Millis, Timestamp};
+
+pub fn text(at: Timestamp) -> String {
+    let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+    format!("{time:.3}")
+}
+
+pub fn maybe(at: Option<Timestamp>) -> Option<String> {
+    at.map(text)
+}
+
+pub fn parse(field: &'static str, text: &str) -> Result<Timestamp, Problem> {
+    let time: jiff::Timestamp = text
+        .parse()
+        .map_err(|_| Problem::invalid(field, format!("{text:?} is no time; write it like 2026-01-31T12:00:00Z")))?;
+    Ok(Timestamp(time.as_millisecond()))
+}
+
+/// Lengths come as unsigned milliseconds; what does not fit is refused by the rules as too long.
+pub fn millis(length: u64) -> Millis {
+    Millis(i64::try_from(length).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_survive_their_text_form() {
+        let at = Timestamp(1_763_208_000_123);
+        assert_eq!(text(at), "2025-11-15T12:00:00.123Z");
+        assert_eq!(parse("t", &text(at)).unwrap(), at);
+        assert_eq!(parse("t", "2025-11-15T13:00:00.123+01:00").unwrap(), at);
+        assert!(parse("t", "tomorrow").is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Artifacts: complete or not there, under no name but our own.
+
+mod support;
+
+use axum::body::{Body, Bytes};
+use http::{Method, header};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use support::{ARTIFACT_MAX, Answer, Server};
+use windlass_core::principal::Role;
+use windlass_server::native::artifacts;
+
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+async fn upload(server: &Server, role: Role, query: &str, lease: Option<&str>, body: Body) -> Answer {
+    let mut request = Server::request(role, Method::POST, &format!("/api/v1/artifacts?{query}"));
+    if let Some(lease) = lease {
+        request = request.header("windlass-lease", lease);
+    }
+    server.call(request.body(body).unwrap()).await
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_file_comes_back_as_it_went_in() {
+    let server = Server::start().await;
+    let file: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+    let digest = windlass_server::auth::hex(&Sha256::digest(&file));
+    let query = format!("name=out.bin&sha256={}", digest.to_uppercase());
+    let made = upload(&server, Role::Editor, &query, None, Body::from(file.clone())).await.expect(201);
+    assert_eq!((&made["size"], &made["sha256"], &made["name"]), (&json!(200_000), &json!(digest), &json!("out.bin")));
+    let path = format!("/api/v1/artifacts/{}", text(&made["id"]));
+    assert_eq!(server.get(&path).await.expect(200), made);
+    let content = server.send(Role::Worker, Method::GET, &format!("{path}/content"), None).await;
+    assert_eq!(content.headers[header::CONTENT_LENGTH], "200000");
+    assert_eq!(content.headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    assert!(content.body == file);
+    server.get(&format!("{path}?namespace=other")).await.expect(404);
+    server.send(Role::Viewer, Method::DELETE, &path, None).await.expect(403);
+    server.delete(&path).await.expect(204);
+    server.get(&format!("{path}/content")).await.expect(404);
+    assert_eq!(server.artifact_files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn what_did_not_arrive_whole_leaves_nothing() {
+    let server = Server::start().await;
+    let broken = futures_util::stream::iter([Ok(Bytes::from_static(b"half")), Err(std::io::Error::other("gone"))]);
+    upload(&server, Role::Editor, "name=a", None, Body::from_stream(broken)).await.expect(400);
+    let large = vec![0; ARTIFACT_MAX as usize + 1];
+    upload(&server, Role::Editor, "name=a", None, Body::from(large)).await.expect(413);
+    let wrong = format!("name=a&sha256={}", "0".repeat(64));
+    let problem = upload(&server, Role::Editor, &wrong, None, Body::from("x")).await.expect(422);
+    assert_eq!(problem["field"], "sha256");
+    upload(&server, Role::Editor, "name=a&sha256=zz", None, Body::from("x")).await.expect(422);
+    upload(&server, Role::Viewer, "name=a", None, Body::from("x")).await.expect(403);
+    upload(&server, Role::Editor, "nam=a", None, Body::from("x")).await.expect(400);
+    assert_eq!(server.get("/api/v1/artifacts").await.expect(200)["items"], json!([]));
+    assert_eq!(server.artifact_files(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_worker_adds_only_to_a_job_it_holds() {
+    let server = Server::start().await;
+    let job = text(&server.post("/api/v1/jobs", json!({})).await.expect(201)["id"]);
+    let other = text(&server.post("/api/v1/jobs", json!({})).await.expect(201)["id"]);
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+    let lease = text(&claimed["leases"][0]["lease"]);
+    let put =
+        async |query: String, lease: Option<&str>| upload(&server, Role::Worker, &query, lease, Body::from("x")).await;
+    put(format!("name=a&job={job}"), Some(&lease)).await.expect(201);
+    put(format!("name=a&job={job}"), None).await.expect(422);
+    put("name=a".into(), Some(&lease)).await.expect(422);
+    put(format!("name=a&job={other}"), Some(&lease)).await.expect(422);
+    put(format!("name=a&job={job}"), Some(&format!("{}{}", &lease[..32], "0".repeat(32)))).await.expect(409);
+    put(format!("name=a&job={job}"), Some("nonsense")).await.expect(422);
+    let made = server.post("/api/v1/tokens", json!({"principal": "thief", "role": "worker"})).await.expect(201);
+    let stolen = http::Request::builder()
+        .method(Method::POST)
+        .uri(format!("/api/v1/artifacts?name=a&job={job}"))
+        .header(header::HOST, "localhost")
+        .header(header::AUTHORIZATION, format!("Bearer {}", text(&made["token"])))
+        .header("windlass-lease", &lease);
+    server.call(stolen.body(Body::from("x")).unwrap()).await.expect(403);
+    server.work("/api/v1/leases/complete", json!({"lease": lease})).await.expect(200);
+    put(format!("name=a&job={job}"), Some(&lease)).await.expect(409);
+    let listed = server.send(Role::Worker, Method::GET, &format!("/api/v1/artifacts?job={job}"), None).await;
+    assert_eq!(listed.expect(200)["items"].as_array().unwrap().len(), 1);
+    assert_eq!(server.artifact_files().len(), 1);
+}
+
+#[tokio::test]
+async fn artifacts_of_a_job_go_when_the_job_does() {
+    let server = Server::start().await;
+    let job = text(&server.post("/api/v1/jobs", json!({"retention_ms": 1})).await.expect(201)["id"]);
+    upload(&server, Role::Editor, &format!("name=a&job={job}"), None, Body::from("x")).await.expect(201);
+    upload(&server, Role::Editor, "name=kept", None, Body::from("y")).await.expect(201);
+    assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 0);
+    server.post(&format!("/api/v1/jobs/{job}/cancel"), json!({})).await.expect(200);
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    server.engine.tick().await.unwrap();
+    assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 1);
+    let left = server.get("/api/v1/artifacts").await.expect(200);
+    assert_eq!((left["items"].as_array().unwrap().len(), &left["items"][0]["name"]), (1, &json!("kept")));
+    assert_eq!(server.artifact_files().len(), 1);
+}
+
+/// Names that have broken out of somebody's folder before.
+const NAMES: [&str; 42] = [
+    "../x",
+    "../../etc/passwd",
+    "..",
+    ".",
+    "/etc/passwd",
+    "//etc/passwd",
+    "\\..\\x",
+    "..\\..\\x",
+    "C:\\x",
+    "C:x",
+    "\\\\server\\share\\x",
+    "\\\\?\\C:\\x",
+    "file:///etc/passwd",
+    "http://x/y",
+    "%2e%2e%2fx",
+    "%2e%2e/x",
+    "..%2fx",
+    "..%5cx",
+    "%252e%252e%252fx",
+    "..%c0%afx",
+    "..%c1%9cx",
+    "....//x",
+    "...\\.\\x",
+    "x/../../y",
+    "x/./y",
+    "x//y",
+    "~/x",
+    "~root/x",
+    "$HOME/x",
+    "${HOME}/x",
+    "`id`",
+    "$(id)",
+    "; rm -rf x",
+    "| id",
+    "con",
+    "NUL.txt",
+    "x:stream",
+    "x.",
+    " x ",
+    "\u{202e}txt.exe",
+    "\u{ff0e}\u{ff0e}\u{ff0f}x",
+    "x\"; filename=\"y",
+];
+
+#[tokio::test]
+async fn no_name_is_ever_a_path() {
+    let server = Server::start().await;
+    let root = server.artifact_folder();
+    for (at, name) in NAMES.iter().enumerate() {
+        let made = upload(&server, Role::Editor, &format!("name={}", escaped(name)), None, Body::from("x")).await;
+        let made = made.expect(201);
+        assert_eq!(made["name"], *name, "a name is data and comes back as it was");
+        let id = text(&made["id"]);
+        let path = format!("/api/v1/artifacts/{id}/content");
+        let shown = server.get(&path).await.headers[header::CONTENT_DISPOSITION].to_str().unwrap().to_owned();
+        let plain = shown.split('"').nth(1).unwrap();
+        assert!(!plain.contains(['/', '\\']) && !["", ".", ".."].contains(&plain), "{shown}");
+        let files = server.artifact_files();
+        assert_eq!(files.len(), at + 1);
+        let simple = id.replace('-', "");
+        assert!(files.iter().any(|file| *file == root.join(&simple[30..]).join(&simple)), "{name}");
+    }
+    for name in ["", "a\nb", "a\0b", "\r", &"x".repeat(256)] {
+        upload(&server, Role::Editor, &format!("name={}", escaped(name)), None, Body::from("x")).await.expect(422);
+    }
+    assert_eq!(server.artifact_files().len(), NAMES.len());
+}

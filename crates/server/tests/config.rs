@@ -1,0 +1,172 @@
+//! Settings: where they come from, who wins, and what is said when they are wrong.
+
+use std::{fs, path::Path};
+use windlass_server::config::{
+    Config, Effective, Origin, Sources, docs, effective,
+    table::{Foreign, From, SETTINGS, as_it_is, foreign},
+};
+
+fn variables<'a>(set: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
+    |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+}
+
+fn with_file(name: &str, text: &str) -> Sources<'static> {
+    Sources { file: Some((name.into(), text.to_owned())), foreign: foreign(), ..Sources::default() }
+}
+
+fn find<'a>(found: &'a [Effective], name: &str) -> &'a Effective {
+    found.iter().find(|one| one.setting.name == name).unwrap()
+}
+
+#[track_caller]
+fn refused(sources: &Sources) -> String {
+    match effective(sources).and_then(|found| Config::new(&found).map(drop)) {
+        Ok(()) => panic!("accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn flags_win_over_variables_over_the_file_over_defaults() {
+    let set = variables(&[("WINDLASS_LOG", "debug"), ("WINDLASS_LISTEN", "127.0.0.1:2")]);
+    let sources = Sources {
+        flags: vec![("listen", "127.0.0.1:1".into())],
+        variable: Some(&set),
+        ..with_file(
+            "w.yaml",
+            "# ours\nlisten: 127.0.0.1:3\nlog: trace\n\nretention: 3d\nhosts: [a.example, b.example]\n",
+        )
+    };
+    let found = effective(&sources).unwrap();
+    let told = |name: &str| (find(&found, name).shown().to_owned(), find(&found, name).origin.to_string());
+    assert_eq!(told("listen"), ("127.0.0.1:1".into(), "--listen".into()));
+    assert_eq!(told("log"), ("debug".into(), "WINDLASS_LOG".into()));
+    assert_eq!(told("retention"), ("3d".into(), "w.yaml, line 5".into()));
+    assert_eq!(told("events_kept"), ("1d".into(), "default".into()));
+    let config = Config::new(&found).unwrap();
+    assert_eq!(config.hosts, ["a.example", "b.example"]);
+    assert_eq!(config.limits.retention.0, 3 * 86_400_000);
+}
+
+#[test]
+fn a_toml_file_says_the_same() {
+    let found =
+        effective(&with_file("w.toml", "log = \"warn\"\nallow_open = true\nconnections_max = 7\nhosts = [\"a\"]\n"))
+            .unwrap();
+    let config = Config::new(&found).unwrap();
+    assert_eq!((config.log.as_str(), config.allow_open, config.connections.connections), ("warn", true, 7));
+    assert_eq!(find(&found, "connections_max").origin, Origin::File { path: "w.toml".into(), line: 3 });
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    for (name, text, said) in [
+        (
+            "w.yaml",
+            "log: info\nlisen: 127.0.0.1:1\n",
+            "w.yaml, line 2: there is no setting \"lisen\"; did you mean \"listen\"?",
+        ),
+        (
+            "w.toml",
+            "\n\nretension = \"3d\"\n",
+            "w.toml, line 3: there is no setting \"retension\"; did you mean \"retention\"?",
+        ),
+        ("w.yaml", "completely_else: 1\n", "windlass config show"),
+        (
+            "w.yaml",
+            "log: loud\n",
+            "log (from w.yaml, line 1): \"loud\" is none of off, error, warn, info, debug, trace",
+        ),
+        ("w.yaml", "retention: 3\n", "write it like 500ms, 10s, 5m, 12h or 7d"),
+        ("w.yaml", "listen: {a: 1}\n", "w.yaml, line 1: listen takes a single value"),
+        ("w.yaml", "tls_cert: a.pem\n", "tls_cert and tls_key go together"),
+        ("w.yaml", "log: [\n", "w.yaml: "),
+        ("w.toml", "log = \n", "w.toml: "),
+    ] {
+        let error = refused(&with_file(name, text));
+        assert!(error.contains(said), "{text:?}: {error}");
+    }
+    let flags = vec![("connections_max", "many".to_owned())];
+    assert_eq!(
+        refused(&Sources { flags, ..Sources::default() }),
+        "connections_max (from --connections-max): \"many\" is no number"
+    );
+}
+
+#[test]
+fn an_empty_file_and_no_file_are_the_defaults() {
+    for sources in
+        [Sources::default(), with_file("w.yaml", ""), with_file("w.yaml", "# nothing\n"), with_file("w.toml", "")]
+    {
+        let found = effective(&sources).unwrap();
+        assert!(found.iter().all(|one| one.origin == Origin::Default) && found.len() == SETTINGS.len());
+        let config = Config::new(&found).unwrap();
+        assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:3000", Path::new(".windlass")));
+        let limits = windlass_core::Limits::default();
+        assert_eq!(config.limits, limits, "the table's defaults are the engine's");
+    }
+}
+
+#[test]
+fn names_of_other_programs_are_understood_and_give_way_to_ours() {
+    fn port(text: &str) -> Result<String, String> {
+        let port: u16 = text.parse().map_err(|_| format!("{text:?} is no port"))?;
+        Ok(format!("127.0.0.1:{port}"))
+    }
+    let known = || {
+        let key = |key, to| Foreign { from: From::Key { block: "jobs", key }, to, convert: as_it_is };
+        let port = Foreign { from: From::Variable("PORT"), to: "listen", convert: port };
+        [foreign(), vec![port, key("log_limit", "job_log_max")]].concat()
+    };
+    let set = variables(&[("PORT", "8080"), ("CORS_ORIGINS", "https://a.example, https://b.example")]);
+    let sources =
+        || Sources { variable: Some(&set), foreign: known(), ..with_file("w.yaml", "jobs:\n  log_limit: 1MiB\n") };
+    let found = effective(&sources()).unwrap();
+    assert_eq!(
+        (find(&found, "listen").shown(), find(&found, "listen").origin.to_string()),
+        ("127.0.0.1:8080", "PORT".into())
+    );
+    assert_eq!(find(&found, "job_log_max").origin.to_string(), "w.yaml, line 2");
+    assert_eq!(Config::new(&found).unwrap().origins, ["https://a.example", "https://b.example"]);
+
+    let set = variables(&[("PORT", "8080"), ("WINDLASS_LISTEN", "127.0.0.1:1")]);
+    let both = Sources {
+        variable: Some(&set),
+        file: Some(("w.yaml".into(), "jobs: {log_limit: 1MiB}\njob_log_max: 2MiB\n".into())),
+        ..sources()
+    };
+    let found = effective(&both).unwrap();
+    assert_eq!((find(&found, "listen").shown(), find(&found, "job_log_max").shown()), ("127.0.0.1:1", "2MiB"));
+
+    let wrong = Sources { foreign: known(), ..with_file("w.yaml", "log: info\njobs:\n  log_limits: 1MiB\n") };
+    assert!(refused(&wrong).contains("line 3: there is no setting \"log_limits\"; did you mean \"log_limit\"?"));
+    let set = variables(&[("PORT", "http")]);
+    assert_eq!(refused(&Sources { variable: Some(&set), ..sources() }), "listen (from PORT): \"http\" is no port");
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let set = variables(&[
+        ("WINDLASS_ADMIN_TOKEN", "correct-horse-battery"),
+        ("WINDLASS_DATABASE", "postgres://u:hunter2@h/d"),
+    ]);
+    let found = effective(&Sources { variable: Some(&set), ..Sources::default() }).unwrap();
+    for one in &found {
+        assert!(!one.shown().contains("horse") && !one.shown().contains("hunter2"), "{}", one.setting.name);
+    }
+    assert_eq!(find(&found, "admin_token").shown(), "(set, not shown)");
+    assert_eq!(Config::new(&found).unwrap().database.unwrap().reveal(), "postgres://u:hunter2@h/d");
+}
+
+#[test]
+fn the_documentation_is_made_from_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    if std::env::var_os("WINDLASS_WRITE_DOCS").is_some() {
+        fs::write(&path, docs::markdown()).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == docs::markdown(),
+        "docs/configuration.md is not what the table says; run `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-server --test config`"
+    );
+}

@@ -1,0 +1,118 @@
+//! Lists: by id, page by page; and names that nobody thought of.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Server;
+
+fn ids(page: &Value) -> Vec<String> {
+    page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn jobs_are_found_by_the_beginning_of_their_id() {
+    let server = Server::start().await;
+    let given = [
+        "0199a000-0000-7000-8000-000000000001",
+        "0199a000-0000-7000-8000-000000000002",
+        "0199a000-ffff-7fff-bfff-ffffffffffff",
+        "0199a001-0000-7000-8000-000000000001",
+        "ffffffff-ffff-7fff-bfff-ffffffffffff",
+        "00000000-0000-7000-8000-000000000000",
+    ];
+    for id in given {
+        server.post("/api/v1/jobs", json!({"id": id})).await.expect(201);
+    }
+    let find = async |query: &str| ids(&server.get(&format!("/api/v1/jobs?{query}")).await.expect(200));
+    assert_eq!(find("id=0199a000").await, [given[2], given[1], given[0]]);
+    assert_eq!(find("id=0199A000-0000").await, [given[1], given[0]]);
+    assert_eq!(find("id=0199").await.len(), 4);
+    assert_eq!(find(&format!("id={}", given[1])).await, [given[1]]);
+    assert_eq!(find("id=ffff").await, [given[4]]);
+    assert_eq!(find("id=0000").await, [given[5]]);
+    assert_eq!(find("id=abcd").await, Vec::<String>::new());
+    assert_eq!(find("id=0199a000&state=completed").await, Vec::<String>::new());
+    let first = server.get("/api/v1/jobs?id=0199a000&limit=2").await.expect(200);
+    assert_eq!(ids(&first), [given[2], given[1]]);
+    let rest = server.get(&format!("/api/v1/jobs?id=0199a000&limit=2&cursor={}", given[1])).await.expect(200);
+    assert_eq!((ids(&rest), &rest["next"]), (vec![given[0].to_owned()], &Value::Null));
+    for bad in ["019", "zzzz", ""] {
+        server.get(&format!("/api/v1/jobs?id={bad}")).await.expect(422);
+    }
+}
+
+#[tokio::test]
+async fn pages_show_every_job_once_while_more_come_in() {
+    let server = Server::start().await;
+    let mut all = Vec::new();
+    for _ in 0..25 {
+        let job = server.post("/api/v1/jobs", json!({})).await.expect(201);
+        all.push(job["id"].as_str().unwrap().to_owned());
+    }
+    all.sort();
+    all.reverse();
+    let (mut seen, mut path) = (Vec::new(), "/api/v1/jobs?limit=10".to_owned());
+    loop {
+        let page = server.get(&path).await.expect(200);
+        seen.extend(ids(&page));
+        server.post("/api/v1/jobs", json!({})).await.expect(201);
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/api/v1/jobs?limit=10&cursor={next}");
+    }
+    assert_eq!(seen, all);
+    for bad in ["limit=0", "limit=1001", "cursor=x", "state=odd", "facet=x"] {
+        server.get(&format!("/api/v1/jobs?{bad}")).await.expect(422);
+    }
+    server.get("/api/v1/jobs?unknown=1").await.expect(400);
+}
+
+/// Draws texts of all kinds, most of them unpleasant.
+fn odd_texts(count: usize) -> Vec<String> {
+    let pieces = [
+        "a", "Z", "0", " ", "\n", "\r", "\0", "\t", "\u{7f}", "\u{85}", "'", "\"", "\\", "/", "%", "_", ";", "--",
+        "$1", "?", "<script>", "{{", "../", "é", "e\u{301}", "\u{202e}", "\u{200b}", "😀", "\u{feff}", "\u{fffd}",
+        "data: x", ":", "@", ",",
+    ];
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        (seed % below as u64) as usize
+    };
+    (0..count).map(|_| (0..1 + draw(6)).map(|_| pieces[draw(pieces.len())]).collect()).collect()
+}
+
+#[tokio::test]
+async fn any_text_comes_back_as_it_was_or_is_refused() {
+    let server = Server::start().await;
+    let (mut taken, mut refused) = (0, 0);
+    for text in odd_texts(400) {
+        let job =
+            json!({"tags": [text], "facets": {text.clone(): text}, "payload": {"t": text}, "retry": {"attempts": 1}});
+        let answer = server.post("/api/v1/jobs", job).await;
+        if answer.status == 422 {
+            assert!(text.chars().any(char::is_control), "{text:?} was refused");
+            refused += 1;
+            continue;
+        }
+        taken += 1;
+        let id = answer.expect(201)["id"].as_str().unwrap().to_owned();
+        let claimed = server.work("/api/v1/leases/claim", json!({"worker": text, "tags": [text]})).await.expect(200);
+        let report = json!({"lease": claimed["leases"][0]["lease"], "message": text});
+        server.work("/api/v1/leases/fail", report).await.expect(200);
+        let shown = server.get(&format!("/api/v1/jobs/{id}")).await.expect(200);
+        assert_eq!(shown["tags"], json!([text]));
+        assert_eq!(shown["facets"], json!({text.clone(): text}));
+        assert_eq!(
+            (&shown["payload"]["t"], &shown["error"]["message"], &shown["worker"]),
+            (&json!(text), &json!(text), &json!(text))
+        );
+        if !text.contains(':') {
+            let facet: String = format!("{text}:{text}").bytes().map(|byte| format!("%{byte:02X}")).collect();
+            let found = server.get(&format!("/api/v1/jobs?facet={facet}&limit=1000")).await.expect(200);
+            assert!(ids(&found).contains(&id), "{text:?} is not found by its facet");
+        }
+    }
+    assert!(taken > 100 && refused > 100, "{taken} and {refused}");
+}

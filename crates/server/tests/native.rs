@@ -1,0 +1,65 @@
+//! The native API's calls, from request to reply, on the reference store.
+
+mod support;
+
+use serde_json::json;
+use support::Server;
+
+#[tokio::test]
+async fn a_job_is_submitted_claimed_and_completed() {
+    let server = Server::start().await;
+    let job = server.post("/api/v1/jobs", json!({"payload": {"n": 1}, "tags": ["gpu"]})).await.expect(201);
+    assert_eq!(job["state"], "pending");
+    let none = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": []})).await.expect(200);
+    assert_eq!(none["leases"], json!([]));
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["gpu"]})).await.expect(200);
+    let lease = &claimed["leases"][0];
+    assert_eq!((&lease["payload"], &lease["attempt"]), (&json!({"n": 1}), &json!(1)));
+    let report = json!({"lease": lease["lease"], "result": [1, 2]});
+    let ended = server.work("/api/v1/leases/complete", report.clone()).await.expect(200);
+    assert_eq!(ended["state"], "completed");
+    let again = server.work("/api/v1/leases/complete", report).await.expect(200);
+    assert_eq!(again["replayed"], true);
+    let shown = server.get(&format!("/api/v1/jobs/{}", job["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&shown["state"], &shown["result"]), (&json!("completed"), &json!([1, 2])));
+}
+
+#[tokio::test]
+async fn a_late_report_is_told_what_the_job_is_now() {
+    let server = Server::start().await;
+    server.post("/api/v1/jobs", json!({"cancel": "revoke"})).await.expect(201);
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+    let lease = &claimed["leases"][0];
+    let cancel = format!("/api/v1/jobs/{}/cancel", lease["job"].as_str().unwrap());
+    server.post(&cancel, json!({})).await.expect(200);
+    let problem = server.work("/api/v1/leases/complete", json!({"lease": lease["lease"]})).await.expect(409);
+    assert_eq!((&problem["type"], &problem["state"]), (&json!("/docs/errors#lease-lost"), &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn one_call_keeps_all_leases_of_a_worker() {
+    let server = Server::start().await;
+    let jobs = json!({"jobs": [{}, {}, {"priority": -1, "retry": {"attempts": 0}}]});
+    let answers = server.post("/api/v1/jobs/batch", jobs).await.expect(200);
+    assert_eq!(answers["jobs"][2]["problem"]["field"], "jobs[2].policy.retry.attempts");
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "max": 5})).await.expect(200);
+    let leases: Vec<_> = claimed["leases"].as_array().unwrap().iter().map(|lease| lease["lease"].clone()).collect();
+    assert_eq!(leases.len(), 2);
+    let sync = json!({"worker": "w", "leases": [
+        {"lease": leases[0], "progress": {"percent": 50.0}, "log": "half\n"},
+        {"lease": "0".repeat(64)},
+        {"lease": leases[1]},
+    ]});
+    let synced = server.work("/api/v1/leases/sync", sync).await.expect(200);
+    let held: Vec<_> = synced["leases"].as_array().unwrap().iter().map(|lease| lease["held"].clone()).collect();
+    assert_eq!(held, [json!(true), json!(false), json!(true)]);
+    let done = json!({"operations": [
+        {"do": "complete", "lease": leases[0], "result": {}},
+        {"do": "fail", "lease": leases[1], "message": "broken", "permanent": true},
+        {"do": "renew", "lease": leases[1]},
+    ], "claim": {"worker": "w"}});
+    let done = server.work("/api/v1/leases/batch", done).await.expect(200);
+    assert_eq!(done["operations"][0]["state"], "completed");
+    assert_eq!(done["operations"][1]["state"], "failed");
+    assert_eq!(done["operations"][2]["problem"]["status"], 409);
+}

@@ -1,0 +1,110 @@
+//! The API's description: complete, kept, and served with its pages.
+
+mod support;
+
+use http::{Method, header};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use support::Server;
+use windlass_server::{
+    app,
+    native::openapi::DOCUMENT,
+    problem::KINDS,
+    route::{Access, Route, Surface},
+};
+
+fn native() -> Vec<Route> {
+    app::routes().into_iter().filter(|route| route.surface == Surface::Native).collect()
+}
+
+#[test]
+fn the_stored_description_is_the_one_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let now = serde_json::to_string_pretty(&*DOCUMENT).unwrap() + "\n";
+    if std::env::var_os("WINDLASS_REWRITE").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    let stored = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(stored == now, "docs/openapi.json is behind the code; run this test with WINDLASS_REWRITE=1 and commit it");
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let Some(at) = fields.get("$ref").and_then(Value::as_str) {
+                found.insert(at.to_owned());
+            }
+            fields.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_call_has_its_own_name() {
+    let mut found = BTreeSet::new();
+    references(&DOCUMENT, &mut found);
+    assert!(found.len() > 40, "{found:?}");
+    for reference in found {
+        let at = reference.strip_prefix('#').expect("nothing outside is referred to");
+        assert!(DOCUMENT.pointer(at).is_some(), "{reference}");
+    }
+    let mut names = BTreeSet::new();
+    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{name} of {method} {path} is taken");
+            assert!(!operation["summary"].as_str().unwrap().is_empty(), "{method} {path} says nothing");
+        }
+    }
+    assert_eq!(names.len(), native().len());
+}
+
+#[test]
+fn codes_in_the_table_are_kinds_of_problems() {
+    for route in native() {
+        for code in &route.doc.problems {
+            assert!(KINDS.iter().any(|kind| kind.code == *code), "{code} of {} {}", route.method, route.path);
+        }
+        assert!(!route.doc.replies.is_empty(), "{} {} has no answer", route.method, route.path);
+    }
+}
+
+/// Default deny: only these may be called by anybody.
+#[test]
+fn only_what_tells_nothing_is_open() {
+    let open: Vec<&str> =
+        app::routes().iter().filter(|route| route.access == Access::Open).map(|route| route.path).collect();
+    let allowed =
+        |path: &&str| path.starts_with("/docs") || *path == "/api/v1/openapi.json" || !path.starts_with("/api");
+    assert!(open.iter().all(allowed), "{open:?}");
+}
+
+#[tokio::test]
+async fn the_pages_need_nothing_from_elsewhere() {
+    let server = Server::start().await;
+    let get = async |path: &str| {
+        let request = http::Request::builder()
+            .method(Method::GET)
+            .uri(path)
+            .header(header::HOST, "localhost")
+            .body(axum::body::Body::empty())
+            .unwrap();
+        server.call(request).await
+    };
+    for (path, content) in [
+        ("/docs", "text/html"),
+        ("/docs/errors", "text/html"),
+        ("/docs/docs.js", "text/javascript"),
+        ("/docs/docs.css", "text/css"),
+        ("/api/v1/openapi.json", "application/json"),
+    ] {
+        let answer = get(path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with(content), "{path}");
+        let policy = answer.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}");
+    }
+    assert_eq!(get("/api/v1/openapi.json").await.expect(200), *DOCUMENT);
+}

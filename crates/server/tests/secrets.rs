@@ -1,0 +1,127 @@
+//! At trace level, with everything that can go wrong going wrong: no token and no lease id in the log or in an error.
+
+#[path = "support/socket.rs"]
+mod socket;
+mod support;
+
+use serde_json::{Value, json};
+use socket::{listen, quick};
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+use support::token;
+use tracing_subscriber::util::SubscriberInitExt;
+use windlass_core::principal::Role;
+use windlass_server::{bootstrap, logs, secret::Secret};
+
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Captured {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_are_in_no_log_and_in_no_error() {
+    let captured = Captured::default();
+    let writer = captured.clone();
+    logs::subscriber("trace", logs::Format::Json, false, move || writer.clone()).init();
+
+    let server = listen(quick()).await;
+    let folder = tempfile::tempdir().unwrap();
+    bootstrap::admin(&server.server.engine, None, folder.path(), true).await.unwrap();
+    let admin = std::fs::read_to_string(folder.path().join("admin.token")).unwrap().trim().to_owned();
+    let configured = Secret::new("a-configured-admin-token");
+    bootstrap::admin(&server.server.engine, Some(&configured), folder.path(), true).await.unwrap();
+    let mut secrets = vec![admin.clone(), configured.reveal().to_owned(), token(Role::Worker), token(Role::Editor)];
+    let mut errors = String::new();
+
+    let mut call = async |path: &str, bearer: &str, body: &Value| {
+        let body = body.to_string();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {bearer}\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = server.exchange(request.as_bytes()).await;
+        if !answer.starts_with("HTTP/1.1 2") {
+            errors.push_str(&answer);
+        }
+        answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str::<Value>(body).ok()).unwrap_or_default()
+    };
+    let worker = token(Role::Worker);
+    for _ in 0..3 {
+        call("/api/v1/jobs", &admin, &json!({"payload": {"n": 1}})).await;
+    }
+    let claimed = call("/api/v1/leases/claim", &worker, &json!({"worker": "w", "max": 3})).await;
+    let leases: Vec<String> =
+        claimed["leases"].as_array().unwrap().iter().map(|lease| lease["lease"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(leases.len(), 3);
+    call("/api/v1/leases/logs", &worker, &json!({"lease": leases[0], "data": "hello\n"})).await;
+    call("/api/v1/leases/complete", &worker, &json!({"lease": leases[0], "result": 1})).await;
+    call("/api/v1/leases/fail", &worker, &json!({"lease": leases[0], "message": "too late"})).await;
+    call("/api/v1/leases/release", &worker, &json!({"lease": leases[1]})).await;
+    call("/api/v1/leases/renew", &worker, &json!({"lease": leases[1]})).await;
+    call("/api/v1/leases/renew", "wl_work_a-token-nobody-issued", &json!({"lease": leases[2]})).await;
+    call("/api/v1/leases/renew", &worker, &json!({"lease": leases[2], "unknown": 1})).await;
+    call("/api/v1/leases/renew", &token(Role::Viewer), &json!({"lease": leases[2]})).await;
+    call(&format!("/api/v1/jobs?token={}", "wl_admin_in-the-query"), &admin, &json!({"bad": 1})).await;
+    call(&format!("/nothing/{}", leases[2]), &admin, &json!({})).await;
+    secrets.extend(leases);
+    secrets.extend(["wl_work_a-token-nobody-issued", "wl_admin_in-the-query"].map(str::to_owned));
+
+    let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+    assert!(
+        log.contains("\"route\":\"/api/v1/leases/claim\"") && log.contains("answered"),
+        "the log was captured: {log}"
+    );
+    for secret in &secrets {
+        assert!(!log.contains(secret.as_str()), "the log holds {secret}");
+    }
+    // The one path that names a lease is the caller's own, and an answer to nobody else.
+    let errors: Vec<&str> = errors.lines().filter(|line| !line.contains("there is nothing at")).collect();
+    for secret in &secrets {
+        assert!(!errors.iter().any(|line| line.contains(secret.as_str())), "an error holds {secret}");
+    }
+}
+
+#[tokio::test]
+async fn the_admin_token_is_kept_replaced_and_refused_when_short() {
+    use std::os::unix::fs::PermissionsExt;
+    use windlass_server::bootstrap::{Admin, BootstrapError, admin};
+    let server = support::Server::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("admin.token");
+    let valid = async |token: &str| {
+        server.app.auth.forget();
+        server.app.auth.caller(token).await.is_ok()
+    };
+    let engine = &server.engine;
+    assert_eq!(admin(engine, None, folder.path(), true).await.unwrap(), Admin::File { path: path.clone(), new: true });
+    let first = std::fs::read_to_string(&path).unwrap().trim().to_owned();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(first.starts_with("wl_admin_") && valid(&first).await);
+    assert_eq!(admin(engine, None, folder.path(), true).await.unwrap(), Admin::File { path: path.clone(), new: false });
+    assert!(valid(&first).await, "a second start keeps it");
+
+    std::fs::remove_file(&path).unwrap();
+    admin(engine, None, folder.path(), true).await.unwrap();
+    let second = std::fs::read_to_string(&path).unwrap().trim().to_owned();
+    assert!(!valid(&first).await && valid(&second).await, "a lost file is replaced, and the old token is void");
+
+    let set = |text: &str| Secret::new(text);
+    assert!(matches!(admin(engine, Some(&set("short")), folder.path(), true).await, Err(BootstrapError::TooShort)));
+    admin(engine, Some(&set("one-admin-token-set")), folder.path(), true).await.unwrap();
+    assert!(valid("one-admin-token-set").await);
+    admin(engine, Some(&set("another-admin-token")), folder.path(), true).await.unwrap();
+    assert!(!valid("one-admin-token-set").await && valid("another-admin-token").await);
+    admin(engine, None, folder.path(), true).await.unwrap();
+    assert!(!valid("another-admin-token").await, "one that is no longer set is void");
+}

@@ -1,0 +1,162 @@
+//! A server without a socket: the whole service on the reference store, called directly.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use axum::{Router, body::Body};
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use std::sync::Arc;
+use tower::ServiceExt;
+use windlass_core::{
+    commands::principals::{CreatePrincipal, IssueToken},
+    principal::Role,
+};
+use windlass_engine::{Engine, Settings, clock, memory::Memory};
+use windlass_server::{App, Options, app, auth, route::Surface};
+
+pub struct Server {
+    pub engine: Engine,
+    pub app: App,
+    router: Router,
+    _folder: tempfile::TempDir,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: http::HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Value {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status.as_u16(), status, "{text}");
+        if self.body.is_empty() { Value::Null } else { serde_json::from_slice(&self.body).unwrap() }
+    }
+}
+
+pub const ARTIFACT_MAX: u64 = 1 << 20;
+
+/// Whatever a route answers in any test, its description says that it may.
+fn assert_documented(method: &Method, path: &str, status: StatusCode) {
+    let fits = |template: &str| {
+        let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+        loop {
+            match (wanted.next(), given.next()) {
+                (None, None) => return true,
+                (Some(wanted), Some(given)) if wanted == given || wanted.starts_with('{') => {}
+                _ => return false,
+            }
+        }
+    };
+    let routes = app::routes();
+    let native = routes.iter().filter(|route| route.surface == Surface::Native);
+    let mut found: Vec<_> = native.filter(|route| route.method == *method && fits(route.path)).collect();
+    found.sort_by_key(|route| route.path.matches('{').count());
+    // Paths say themselves which methods they have.
+    let Some(route) = found.first().filter(|_| status != StatusCode::METHOD_NOT_ALLOWED) else { return };
+    let told = windlass_server::native::openapi::problems(route);
+    let told =
+        told.contains_key(&status.as_u16()) || route.doc.replies.iter().any(|reply| reply.status == status.as_u16());
+    assert!(told, "{method} {} answers {status}, and its description does not say so", route.path);
+}
+
+/// Tokens are named after what they stand for; tests have nothing to hide.
+pub fn token(role: Role) -> String {
+    format!("test-{role:?}").to_lowercase()
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::with(Options::default()).await
+    }
+
+    pub async fn with(options: Options) -> Self {
+        let engine = Engine::start(Arc::new(Memory::new(Arc::new(clock::System::default()))), Settings::default())
+            .await
+            .unwrap();
+        for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
+            add_token(&engine, role).await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("artifacts");
+        let artifacts = windlass_server::native::artifacts::open(place.to_str().unwrap()).unwrap();
+        let options = Options { artifacts: Some(artifacts), artifact_bytes_max: ARTIFACT_MAX, ..options };
+        let app = App::new(engine.clone(), options);
+        Self { engine, router: app::router(app.clone()), app, _folder: folder }
+    }
+
+    /// The folder artifacts are kept in.
+    pub fn artifact_folder(&self) -> std::path::PathBuf {
+        self._folder.path().join("artifacts")
+    }
+
+    /// All files in or beside it.
+    pub fn artifact_files(&self) -> Vec<std::path::PathBuf> {
+        fn walk(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.path().is_dir() { walk(&entry.path(), found) } else { found.push(entry.path()) }
+            }
+        }
+        let mut found = Vec::new();
+        walk(self._folder.path(), &mut found);
+        found
+    }
+
+    /// The answer's head, with its body still to come.
+    pub async fn open(&self, request: Request<Body>) -> http::Response<Body> {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        assert_documented(&method, &path, response.status());
+        response
+    }
+
+    pub async fn call(&self, request: Request<Body>) -> Answer {
+        let response = self.open(request).await;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub async fn send(&self, role: Role, method: Method, path: &str, body: Option<Value>) -> Answer {
+        let request = Self::request(role, method, path);
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        self.call(request.body(body).unwrap()).await
+    }
+
+    pub fn request(role: Role, method: Method, path: &str) -> http::request::Builder {
+        Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "127.0.0.1:3000")
+            .header(header::AUTHORIZATION, format!("Bearer {}", token(role)))
+    }
+
+    pub async fn put(&self, path: &str, body: Value) -> Answer {
+        self.send(Role::Admin, Method::PUT, path, Some(body)).await
+    }
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.send(Role::Admin, Method::DELETE, path, None).await
+    }
+    /// As an admin.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Role::Admin, Method::GET, path, None).await
+    }
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(Role::Admin, Method::POST, path, Some(body)).await
+    }
+    /// As a worker.
+    pub async fn work(&self, path: &str, body: Value) -> Answer {
+        self.send(Role::Worker, Method::POST, path, Some(body)).await
+    }
+}
+
+async fn add_token(engine: &Engine, role: Role) {
+    let name: Arc<str> = token(role).into();
+    let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
+    engine.run(create).await.unwrap();
+    let hash = auth::hash(&name).into();
+    let issue = IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at: None };
+    engine.run(issue).await.unwrap();
+}

@@ -1,0 +1,203 @@
+//! Tokens, principals, and the trail that operators leave.
+
+mod support;
+
+use axum::body::Body;
+use http::{Method, Request, header};
+use serde_json::{Value, json};
+use support::{Answer, Server};
+use windlass_core::principal::Role;
+
+async fn as_token(server: &Server, token: &str, method: Method, path: &str, body: Value) -> Answer {
+    let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+    let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    server.call(request.body(Body::from(body.to_string())).unwrap()).await
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_works_at_once_and_ends_at_once() {
+    let server = Server::start().await;
+    for (role, prefix) in
+        [("admin", "wl_admin_"), ("editor", "wl_edit_"), ("viewer", "wl_view_"), ("worker", "wl_work_")]
+    {
+        let create = json!({"principal": format!("p-{role}"), "role": role});
+        let made = server.post("/api/v1/tokens", create).await.expect(201);
+        let (token, id) = (text(&made["token"]), text(&made["id"]));
+        assert!(token.starts_with(prefix) && token.len() == prefix.len() + 43, "{token}");
+        assert!(token.starts_with(made["shown"].as_str().unwrap()) && id.len() == 16);
+        assert!(windlass_server::auth::hash(&token).starts_with(&id), "named by its hash, not by itself");
+        let me = as_token(&server, &token, Method::GET, "/api/v1/me", json!({})).await.expect(200);
+        assert_eq!((&me["principal"], &me["role"]), (&json!(format!("p-{role}")), &json!(role)));
+        let listed = server.get("/api/v1/tokens").await;
+        assert!(!String::from_utf8_lossy(&listed.body).contains(&token));
+        assert!(listed.expect(200)["items"].as_array().unwrap().iter().any(|item| item["id"] == json!(id)));
+        server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
+        as_token(&server, &token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
+        server.delete(&format!("/api/v1/tokens/{id}")).await.expect(404);
+    }
+    for bad in ["x", "0123456789abcde", "zzzzzzzzzzzzzzzz"] {
+        server.delete(&format!("/api/v1/tokens/{bad}")).await.expect(422);
+    }
+}
+
+#[tokio::test]
+async fn tokens_are_listed_page_by_page() {
+    let server = Server::start().await;
+    for _ in 0..5 {
+        server.post("/api/v1/tokens", json!({"principal": "ci", "role": "worker"})).await.expect(201);
+    }
+    let (mut seen, mut path) = (Vec::new(), "/api/v1/tokens?limit=2".to_owned());
+    loop {
+        let page = server.get(&path).await.expect(200);
+        seen.extend(page["items"].as_array().unwrap().iter().map(|item| text(&item["id"])));
+        let Some(next) = page["next"].as_str() else { break };
+        assert_eq!(next.len(), 16, "a cursor tells no more than an id");
+        path = format!("/api/v1/tokens?limit=2&cursor={next}");
+    }
+    let count = seen.len();
+    seen.dedup();
+    assert_eq!((count, seen.len()), (9, 9), "five, and those of the test's own principals");
+}
+
+#[tokio::test]
+async fn a_disabled_principal_loses_its_tokens_and_can_come_back() {
+    let server = Server::start().await;
+    let create = json!({"principal": "ann", "role": "editor"});
+    let token = text(&server.post("/api/v1/tokens", create.clone()).await.expect(201)["token"]);
+    server.delete("/api/v1/principals/ann").await.expect(204);
+    as_token(&server, &token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
+    server.post("/api/v1/tokens", create.clone()).await.expect(403);
+    let all = server.get("/api/v1/principals").await.expect(200);
+    let ann = all["items"].as_array().unwrap().iter().find(|item| item["name"] == "ann").unwrap().clone();
+    assert_eq!(ann["disabled"], true);
+    assert_eq!(server.post("/api/v1/principals/ann/enable", json!({})).await.expect(200)["disabled"], false);
+    as_token(&server, &token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
+    server.post("/api/v1/tokens", create).await.expect(201);
+    server.delete("/api/v1/principals/test-admin").await.expect(422);
+    server.delete("/api/v1/principals/nobody").await.expect(404);
+}
+
+#[tokio::test]
+async fn nobody_makes_a_token_that_reaches_further_than_their_own() {
+    let server = Server::start().await;
+    let local = json!({"principal": "local", "role": "admin", "namespaces": ["mine"]});
+    let token = text(&server.post("/api/v1/tokens", local).await.expect(201)["token"]);
+    let post = async |body: Value| as_token(&server, &token, Method::POST, "/api/v1/tokens", body).await;
+    post(json!({"principal": "a", "role": "viewer"})).await.expect(403);
+    post(json!({"principal": "a", "role": "viewer", "namespaces": ["other"]})).await.expect(403);
+    post(json!({"principal": "a", "role": "viewer", "namespaces": ["mine"]})).await.expect(201);
+    post(json!({"principal": "test-admin", "role": "admin"})).await.expect(403);
+    post(json!({"principal": "a", "role": "admin", "namespaces": ["mine"]})).await.expect(409);
+    let seen = as_token(&server, &token, Method::GET, "/api/v1/principals", json!({})).await.expect(200);
+    let names: Vec<_> = seen["items"].as_array().unwrap().iter().map(|item| text(&item["name"])).collect();
+    assert_eq!(names, ["a", "local"]);
+    let gone = as_token(&server, &token, Method::DELETE, "/api/v1/principals/test-editor", json!({})).await;
+    gone.expect(404);
+    let all = server.get("/api/v1/tokens").await.expect(200);
+    let foreign = all["items"].as_array().unwrap().iter().find(|item| item["principal"] == "test-viewer").unwrap();
+    let path = format!("/api/v1/tokens/{}", text(&foreign["id"]));
+    as_token(&server, &token, Method::DELETE, &path, json!({})).await.expect(404);
+}
+
+#[tokio::test]
+async fn every_act_of_an_operator_is_on_the_trail_with_its_author() {
+    let server = Server::start().await;
+    let id =
+        text(&server.post("/api/v1/tokens", json!({"principal": "bob", "role": "worker"})).await.expect(201)["id"]);
+    server.put("/api/v1/definitions/d", json!({})).await.expect(200);
+    server.delete("/api/v1/definitions/d").await.expect(204);
+    server.put("/api/v1/schedules/s", json!({"every_ms": 60_000, "job": {}})).await.expect(200);
+    server.delete("/api/v1/schedules/s").await.expect(204);
+    server.work("/api/v1/workers/register", json!({"worker": "w"})).await.expect(200);
+    server.post("/api/v1/workers/w/drain", json!({})).await.expect(200);
+    server.delete("/api/v1/workers/w").await.expect(204);
+    server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
+    server.delete("/api/v1/principals/bob").await.expect(204);
+    server.delete("/api/v1/principals/nobody").await.expect(404);
+    let trail = async |path: &str| server.get(path).await.expect(200);
+    let shown = |page: &Value| -> Vec<String> {
+        let one = |item: &Value| format!("{} {} {}", text(&item["by"]), text(&item["act"]), text(&item["on"]));
+        page["items"].as_array().unwrap().iter().map(one).collect()
+    };
+    let page = trail("/api/v1/audit").await;
+    let bob = format!("bob {id}");
+    let expected = [
+        ("principal_disabled", "bob"),
+        ("token_revoked", &id),
+        ("worker_deleted", "w"),
+        ("worker_drained", "w"),
+        ("schedule_deleted", "s"),
+        ("schedule_put", "s"),
+        ("definition_deleted", "d"),
+        ("definition_put", "d"),
+        ("token_created", &bob),
+        ("principal_created", "bob"),
+    ];
+    let expected: Vec<String> = expected.iter().map(|(act, on)| format!("test-admin {act} {on}")).collect();
+    assert_eq!(shown(&page), expected);
+    let (mut seen, mut path) = (Vec::new(), "/api/v1/audit?limit=3".to_owned());
+    loop {
+        let page = trail(&path).await;
+        seen.extend(shown(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/api/v1/audit?limit=3&cursor={next}");
+    }
+    assert_eq!(seen, expected);
+    server.send(Role::Editor, Method::GET, "/api/v1/audit", None).await.expect(403);
+}
+
+#[tokio::test]
+async fn a_worker_cannot_act_for_another_principals_worker() {
+    let server = Server::start().await;
+    let made = server.post("/api/v1/tokens", json!({"principal": "thief", "role": "worker"})).await.expect(201);
+    let thief = text(&made["token"]);
+    server.work("/api/v1/workers/register", json!({"worker": "w"})).await.expect(200);
+    server.post("/api/v1/jobs", json!({})).await.expect(201);
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+    let lease = &claimed["leases"][0]["lease"];
+    let forbidden = [
+        ("/api/v1/workers/register", json!({"worker": "w"})),
+        ("/api/v1/workers/heartbeat", json!({"worker": "w"})),
+        ("/api/v1/workers/unregister", json!({"worker": "w"})),
+        ("/api/v1/leases/claim", json!({"worker": "w"})),
+        ("/api/v1/leases/renew", json!({"lease": lease})),
+        ("/api/v1/leases/progress", json!({"lease": lease, "percent": 1.0})),
+        ("/api/v1/leases/logs", json!({"lease": lease, "data": "forged"})),
+        ("/api/v1/leases/complete", json!({"lease": lease})),
+        ("/api/v1/leases/fail", json!({"lease": lease, "message": "forged"})),
+        ("/api/v1/leases/release", json!({"lease": lease})),
+    ];
+    for (path, body) in forbidden {
+        let answer = as_token(&server, &thief, Method::POST, path, body).await;
+        assert_eq!(answer.status, 403, "{path}");
+    }
+    let synced = as_token(
+        &server,
+        &thief,
+        Method::POST,
+        "/api/v1/leases/sync",
+        json!({"worker": "w", "leases": [{"lease": lease}]}),
+    );
+    assert_eq!(synced.await.expect(200)["leases"][0]["held"], false);
+    server.work("/api/v1/leases/complete", json!({"lease": lease})).await.expect(200);
+}
+
+#[tokio::test]
+async fn stats_count_by_state_and_me_is_for_everybody() {
+    let server = Server::start().await;
+    for _ in 0..3 {
+        server.post("/api/v1/jobs", json!({})).await.expect(201);
+    }
+    server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+    let stats = server.get("/api/v1/stats").await.expect(200);
+    assert_eq!(stats["jobs"]["pending"], json!({"count": 2, "more": false}));
+    assert_eq!((&stats["jobs"]["claimed"]["count"], &stats["workers"]["online"]), (&json!(1), &json!(1)));
+    for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
+        let me = server.send(role, Method::GET, "/api/v1/me", None).await.expect(200);
+        assert_eq!(me["principal"], support::token(role));
+    }
+}

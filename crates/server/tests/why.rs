@@ -1,0 +1,44 @@
+//! Why a job is not running, asked of the server.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Server;
+
+async fn code(server: &Server, job: &Value) -> (String, Value) {
+    let why = server.get(&format!("/api/v1/jobs/{}/why", job["id"].as_str().unwrap())).await.expect(200);
+    (why["reasons"][0]["code"].as_str().unwrap().to_owned(), why)
+}
+
+#[tokio::test]
+async fn a_job_is_followed_from_its_submission_to_its_end() {
+    let server = Server::start().await;
+    let submit = async |body: Value| server.post("/api/v1/jobs", body).await.expect(201);
+    let first = submit(json!({"tags": ["gpu"], "concurrency": {"key": "k", "limit": 1}})).await;
+    let second = submit(json!({"tags": ["gpu"], "concurrency": {"key": "k", "limit": 1}})).await;
+    let third = submit(json!({"after": [first["id"]]})).await;
+    let later = submit(json!({"delay_ms": 60_000})).await;
+    assert_eq!(code(&server, &first).await.0, "no_worker_offers");
+    let (full, why) = code(&server, &second).await;
+    assert_eq!((full.as_str(), &why["reasons"][0]["jobs"]), ("concurrency_full", &json!([first["id"]])));
+    let (waits, why) = code(&server, &third).await;
+    assert_eq!((waits.as_str(), &why["reasons"][0]["jobs"]), ("waits_for_jobs", &json!([first["id"]])));
+    assert_eq!(code(&server, &later).await.0, "scheduled");
+    server.work("/api/v1/workers/register", json!({"worker": "w", "tags": ["gpu"]})).await.expect(200);
+    assert_eq!(code(&server, &first).await.0, "ready");
+    server.post("/api/v1/workers/w/drain", json!({})).await.expect(200);
+    assert_eq!(code(&server, &first).await.0, "workers_offline");
+    server.post("/api/v1/workers/w/drain", json!({"draining": false})).await.expect(200);
+    for _ in 0..3 {
+        submit(json!({"tags": ["gpu"], "priority": 1})).await;
+        submit(json!({"tags": ["other"], "priority": 1})).await;
+    }
+    let (ahead, why) = code(&server, &first).await;
+    assert_eq!((ahead.as_str(), &why["summary"]), ("jobs_ahead", &json!("3 jobs with the same tags go first.")));
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "max": 4})).await.expect(200);
+    assert_eq!(code(&server, &first).await.0, "running");
+    let lease = &claimed["leases"][3]["lease"];
+    server.work("/api/v1/leases/complete", json!({"lease": lease})).await.expect(200);
+    assert_eq!(code(&server, &first).await.0, "ended");
+    server.get("/api/v1/jobs/0199a000-0000-7000-8000-000000000000/why").await.expect(404);
+}

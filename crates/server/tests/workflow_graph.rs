@@ -1,0 +1,208 @@
+//! The workflow-graph protocol, call by call, as its own worker and clients speak it.
+
+mod support;
+
+use http::{Method, Request, header};
+use serde_json::{Value, json};
+use support::{Answer, Server, token};
+use windlass_core::principal::Role;
+
+/// As a worker or, for workflows, as an admin.
+async fn call(server: &Server, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let works = path.starts_with("/api/jobs") || path.ends_with("/register") || path.ends_with("/heartbeat");
+    let role = if works { Role::Worker } else { Role::Admin };
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "127.0.0.1:3000")
+        .header(header::AUTHORIZATION, format!("Bearer {}", token(role)));
+    if body.is_some() {
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    let body = body.map_or_else(String::new, |body| body.to_string());
+    server.call(request.body(body.into()).unwrap()).await
+}
+
+async fn post(server: &Server, path: &str, body: Value) -> Answer {
+    call(server, Method::POST, path, Some(body)).await
+}
+
+fn job(id: &str, needs: &[&str]) -> Value {
+    json!({"id": id, "name": id, "status": "queued", "command": format!("echo {id}"), "depends_on": needs})
+}
+
+async fn start(server: &Server, jobs: Vec<Value>) -> String {
+    let created = post(server, "/api/workflows", json!({"name": "w", "trigger": "on: push", "jobs": jobs})).await;
+    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+    call(server, Method::POST, &format!("/api/workflows/{id}/run"), None).await.expect(202);
+    id
+}
+
+async fn claim(server: &Server, labels: &[&str]) -> Value {
+    let body = json!({"worker_id": "w1", "labels": labels, "lease_ttl_secs": 30});
+    post(server, "/api/jobs/claim", body).await.expect(200)
+}
+
+async fn report(server: &Server, claimed: &Value, verb: &str, body: Value) -> u16 {
+    let lease = claimed["lease"]["lease_id"].as_str().unwrap();
+    post(server, &format!("/api/jobs/{lease}/{verb}"), body).await.status.as_u16()
+}
+
+async fn statuses(server: &Server, id: &str) -> Vec<String> {
+    let shown = call(server, Method::GET, &format!("/api/workflows/{id}/status"), None).await.expect(200);
+    shown["jobs"].as_array().unwrap().iter().map(|job| job["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_diamond_hands_outputs_down_and_releases_dependents_before_it_answers() {
+    let server = Server::start().await;
+    let mut left = job("left", &["top"]);
+    left["required_labels"] = json!(["docker"]);
+    let id = start(&server, vec![job("top", &[]), left, job("right", &["top"]), job("end", &["left", "right"])]).await;
+    let top = claim(&server, &["docker"]).await;
+    assert_eq!(top["job"]["command"], "echo top");
+    assert_eq!(top["job"]["retry_policy"], json!({"max_retries": 0, "backoff": "None"}));
+    assert_eq!(top["job"]["upstream_outputs"], json!({}));
+    assert_eq!(statuses(&server, &id).await, ["running", "queued", "queued", "queued"]);
+    assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 200);
+    assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 409, "a second report");
+    let right = claim(&server, &[]).await;
+    assert_eq!(right["job"]["job_id"], "right", "the labelled one is not for this worker");
+    assert_eq!(right["job"]["upstream_outputs"], json!({"top": {"a": "1"}}));
+    let left = claim(&server, &["docker", "linux", ""]).await;
+    assert_eq!((&left["job"]["job_id"], &left["job"]["required_labels"]), (&json!("left"), &json!(["docker"])));
+    assert_eq!(report(&server, &left, "complete", json!({})).await, 200);
+    assert_eq!(report(&server, &right, "complete", json!({"outputs": {"b": "2"}})).await, 200);
+    let end = claim(&server, &[]).await;
+    assert_eq!(end["job"]["upstream_outputs"], json!({"left": {}, "right": {"b": "2"}}));
+    assert_eq!(report(&server, &end, "complete", json!({})).await, 200);
+    assert_eq!(statuses(&server, &id).await, ["success"; 4]);
+}
+
+#[tokio::test]
+async fn budgets_are_exact_and_failure_skips_what_depends_on_it() {
+    let server = Server::start().await;
+    let mut flaky = job("flaky", &[]);
+    flaky["max_retries"] = json!(1);
+    let id = start(&server, vec![flaky, job("after", &["flaky"]), job("last", &["after"]), job("other", &[])]).await;
+    let first = claim(&server, &[]).await;
+    assert_eq!(report(&server, &first, "fail", json!({"error": "exit code 7: no", "retryable": true})).await, 200);
+    let other = claim(&server, &[]).await;
+    assert_eq!(other["job"]["job_id"], "other", "a retry goes to the back of the queue");
+    let second = claim(&server, &[]).await;
+    assert_eq!((&second["job"]["job_id"], &second["job"]["attempt"]), (&json!("flaky"), &json!(1)));
+    assert_ne!(second["lease"]["lease_id"], first["lease"]["lease_id"]);
+    assert_eq!(report(&server, &first, "complete", json!({})).await, 409, "the old lease is dead for ever");
+    assert_eq!(report(&server, &second, "fail", json!({"error": "exit code 7: still", "retryable": true})).await, 200);
+    assert_eq!(statuses(&server, &id).await, ["failure", "skipped", "skipped", "running"]);
+    let shown = call(&server, Method::GET, &format!("/api/workflows/{id}/status"), None).await.expect(200);
+    assert_eq!(shown["jobs"][0]["output"], "exit code 7: still");
+    assert_eq!(shown["jobs"][0].as_object().unwrap().len(), 15);
+}
+
+#[tokio::test]
+async fn a_cancelled_job_ends_cancelled_and_a_new_run_starts_clean() {
+    let server = Server::start().await;
+    let mut long = job("long", &[]);
+    long["max_retries"] = json!(5);
+    let id = start(&server, vec![long, job("after", &["long"])]).await;
+    let held = claim(&server, &[]).await;
+    let poll = format!("/api/jobs/{id}/long/cancelled");
+    assert_eq!(call(&server, Method::GET, &poll, None).await.body, b"false");
+    call(&server, Method::POST, &format!("/api/workflows/{id}/cancel"), None).await.expect(202);
+    assert_eq!(statuses(&server, &id).await, ["cancelled", "cancelled"]);
+    assert_eq!(call(&server, Method::GET, &poll, None).await.body, b"true");
+    call(&server, Method::POST, &format!("/api/workflows/{id}/run"), None).await.expect(202);
+    assert_eq!(call(&server, Method::GET, &poll, None).await.body, b"true", "not while the old holder has it");
+    assert_eq!(report(&server, &held, "fail", json!({"error": "cancelled", "retryable": true})).await, 200);
+    assert_eq!(statuses(&server, &id).await, ["cancelled", "cancelled"], "and is never tried again");
+    call(&server, Method::POST, &format!("/api/workflows/{id}/run"), None).await.expect(202);
+    call(&server, Method::POST, &format!("/api/workflows/{id}/run"), None).await.expect(202);
+    assert_eq!(statuses(&server, &id).await, ["queued", "queued"]);
+    assert_eq!(call(&server, Method::GET, &poll, None).await.body, b"false");
+    let again = claim(&server, &[]).await;
+    assert_eq!((&again["job"]["job_id"], &again["job"]["attempt"]), (&json!("long"), &json!(0)));
+    assert_eq!(report(&server, &again, "complete", json!({})).await, 200);
+    assert_eq!(claim(&server, &[]).await["job"]["job_id"], "after", "asking twice made one run");
+}
+
+#[tokio::test]
+async fn logs_belong_to_the_lease_that_sent_them() {
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |sequence: u64, data: &str, stream: &str| json!({"workflow_id": "somebody", "job_id": "else", "sequence": sequence, "data": data, "timestamp_ms": 1, "stream": stream});
+    let chunks =
+        json!({"chunks": [chunk(0, "hello\n", "stdout"), chunk(1, "oops\n", "stderr"), chunk(2, "bye\n", "stdout")]});
+    assert_eq!(report(&server, &held, "logs", chunks.clone()).await, 200);
+    assert_eq!(report(&server, &held, "complete", json!({})).await, 200);
+    assert_eq!(report(&server, &held, "logs", chunks).await, 409);
+    let path = format!("/api/workflows/{id}/jobs/a/logs");
+    let kept = call(&server, Method::GET, &path, None).await.expect(200);
+    let lines: Vec<_> =
+        kept.as_array().unwrap().iter().map(|chunk| (chunk["data"].clone(), chunk["stream"].clone())).collect();
+    assert_eq!(
+        lines,
+        [("hello\n", "stdout"), ("oops\n", "stderr"), ("bye\n", "stdout")].map(|(a, b)| (json!(a), json!(b)))
+    );
+    assert_eq!((&kept[1]["job_id"], &kept[2]["sequence"]), (&json!("a"), &json!(2)));
+    let unknown = call(&server, Method::GET, "/api/workflows/none/jobs/a/logs", None).await.expect(200);
+    assert_eq!(unknown, json!([]));
+}
+
+#[tokio::test]
+async fn bad_requests_get_the_statuses_the_clients_know() {
+    let server = Server::start().await;
+    let wrong = |body: &'static str, kind: Option<&'static str>| {
+        let mut request = Request::post("/api/jobs/claim")
+            .header(header::HOST, "127.0.0.1:3000")
+            .header(header::AUTHORIZATION, format!("Bearer {}", token(Role::Worker)));
+        if let Some(kind) = kind {
+            request = request.header(header::CONTENT_TYPE, kind);
+        }
+        server.call(request.body(body.into()).unwrap())
+    };
+    let json_type = Some("application/json; charset=utf-8");
+    for (body, kind, status) in [
+        ("{}", None, 415),
+        ("{}", Some("text/plain"), 415),
+        ("", json_type, 400),
+        ("{", json_type, 400),
+        ("{}", json_type, 422),
+        (r#"{"worker_id":"w","labels":null}"#, json_type, 422),
+    ] {
+        assert_eq!(wrong(body, kind).await.status.as_u16(), status, "{body:?} as {kind:?}");
+    }
+    for (method, path, status) in [
+        (Method::GET, "/api/workflows/none/status", 404),
+        (Method::POST, "/api/workflows/none/run", 404),
+        (Method::POST, "/api/jobs/no-lease/heartbeat", 409),
+        (Method::POST, "/api/workers/nobody/heartbeat", 404),
+        (Method::GET, "/api/workflows?limit=x", 400),
+    ] {
+        let answer = call(&server, method.clone(), path, None).await;
+        assert_eq!(answer.status.as_u16(), status, "{method} {path}");
+    }
+    let twice = json!({"name": "w", "trigger": "", "jobs": [job("a", &[]), job("a", &[])]});
+    let refused = post(&server, "/api/workflows", twice).await;
+    assert_eq!(refused.status.as_u16(), 422);
+    assert!(String::from_utf8_lossy(&refused.body).contains("jobs[1].id"));
+}
+
+#[tokio::test]
+async fn workers_are_idle_busy_and_idle_again() {
+    let server = Server::start().await;
+    post(&server, "/api/workers/register", json!({"worker_id": "w1", "labels": ["docker", ""]})).await.expect(200);
+    let status = async || {
+        let workers = call(&server, Method::GET, "/api/workers", None).await.expect(200);
+        (workers[0]["status"].clone(), workers[0]["current_job"].clone(), workers[0]["labels"].clone())
+    };
+    assert_eq!(status().await, (json!("idle"), Value::Null, json!(["docker", ""])));
+    start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &["docker"]).await;
+    assert_eq!(status().await.0, "busy");
+    assert_eq!(status().await.1, "a");
+    assert_eq!(report(&server, &held, "heartbeat", json!({})).await, 200);
+    assert_eq!(report(&server, &held, "complete", json!({})).await, 200);
+    assert_eq!(status().await.0, "idle");
+}
