@@ -1,0 +1,138 @@
+//! How this protocol reads bodies and says no: statuses and plain sentences, not problem documents.
+
+use crate::{app::App, ask, auth::Caller, problem::Problem};
+use axum::{
+    extract::{FromRequest, FromRequestParts, Request},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+use windlass_core::Refusal;
+use windlass_engine::Error;
+
+/// A refusal: a status, and for the reader a sentence.
+#[derive(Debug)]
+pub struct No(pub StatusCode, pub String);
+
+impl No {
+    pub fn bare(status: StatusCode) -> Self {
+        Self(status, String::new())
+    }
+    pub fn shape(why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("Failed to deserialize the JSON body into the target type: {why}"),
+        )
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        if self.1.is_empty() {
+            return self.0.into_response();
+        }
+        let mut response = (self.0, self.1).into_response();
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, plain);
+        response
+    }
+}
+
+/// What is gone is 404, what is not the caller's any more is 409; the rest says what was wrong.
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        match &refusal {
+            Refusal::NotFound { .. } => No::bare(StatusCode::NOT_FOUND),
+            Refusal::LeaseLost { .. } | Refusal::NotHeld { .. } | Refusal::NotHolder | Refusal::Final { .. } => {
+                No::bare(StatusCode::CONFLICT)
+            }
+            Refusal::TooLarge { .. } => No(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
+            _ => No(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
+        }
+    }
+}
+
+impl From<Problem> for No {
+    fn from(problem: Problem) -> Self {
+        No(problem.status(), problem.0.to_string())
+    }
+}
+
+impl From<Error> for No {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            other => Problem::from(other).into(),
+        }
+    }
+}
+
+impl From<windlass_engine::StoreError> for No {
+    fn from(error: windlass_engine::StoreError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+/// A JSON body, held to the content type the original demands.
+pub struct Sent<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
+    type Rejection = No;
+    async fn from_request(request: Request, _: &App) -> Result<Self, No> {
+        if !is_json(&request) {
+            let why = "Expected request with `Content-Type: application/json`";
+            return Err(No(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
+        }
+        let bytes = ask::read(request.into_body()).await?;
+        serde_json::from_slice(&bytes).map(Sent).map_err(|error| {
+            if error.is_data() {
+                return No::shape(error.to_string());
+            }
+            No(StatusCode::BAD_REQUEST, format!("Failed to parse the request body as JSON: {error}"))
+        })
+    }
+}
+
+fn is_json(request: &Request) -> bool {
+    let Some(Ok(kind)) = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
+    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// The query string.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+        match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
+            Ok(query) => Ok(Self(query.0)),
+            Err(error) => Err(No(StatusCode::BAD_REQUEST, error.body_text())),
+        }
+    }
+}
+
+/// Who calls; nobody in particular where this machine's own programs need no token.
+pub struct Who(pub Option<Arc<str>>);
+
+impl FromRequestParts<App> for Who {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+        let caller = parts.extensions.get::<Caller>();
+        if let Some(caller) = caller {
+            caller.check_namespace(&super::namespace())?;
+        }
+        Ok(Self(caller.map(|caller| caller.name.clone())))
+    }
+}
+
+/// JSON with a status.
+pub struct Json<T>(pub StatusCode, pub T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        ask::Answer(self.0, self.1).into_response()
+    }
+}

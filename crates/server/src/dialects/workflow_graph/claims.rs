@@ -1,0 +1,159 @@
+//! What a worker does with jobs: claim, renew, ask whether it was cancelled, report.
+
+use super::{
+    body::{Json, No, Sent, Who},
+    namespace, status, translate, wire,
+};
+use crate::app::App;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use windlass_core::{
+    JobKey, Leased, Reply, WorkerId,
+    commands::{
+        claim::{self, Offer, Unknown},
+        complete::Complete,
+        fail::Fail,
+        holder::Holder,
+        release::Release,
+        renew::Renew,
+    },
+};
+use windlass_engine::ids;
+
+/// A claim is held open this long while there is nothing to do: the original worker then sleeps two seconds, which a job
+/// that comes meanwhile would have to wait. Short enough for people who try it by hand.
+const HOLD: Duration = Duration::from_secs(5);
+
+pub async fn claim(
+    State(app): State<App>,
+    who: Who,
+    Sent(body): Sent<wire::Claim>,
+) -> Result<Json<Option<wire::Claimed>>, No> {
+    let claim = claim::Claim {
+        namespace: namespace(),
+        worker: WorkerId::new(&body.worker_id)?,
+        offer: Offer::Tags(translate::labels(&body.labels)),
+        secrets: ids::secrets(1),
+        lease: Some(translate::lease_length(body.lease_ttl_secs)),
+        unknown: Unknown::Create(translate::worker_policy()),
+        principal: who.0.clone(),
+        request_id: None,
+    };
+    let Some(leased) = app.engine.claim(claim, HOLD).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
+    match claimed(&app, &leased, &body).await {
+        Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
+        // A worker that cannot be told its job must not hold it.
+        Err(no) => {
+            let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), leased.lease) };
+            drop(app.engine.run(Release { holder }).await);
+            Err(no)
+        }
+    }
+}
+
+async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire::Claimed, No> {
+    let job = &leased.job;
+    let name =
+        |facet: &str| job.spec.facets.iter().find(|found| &*found.name == facet).map(|found| found.value.to_string());
+    let workflow_id = name(translate::WORKFLOW).unwrap_or_default();
+    let job_id = job.spec.node.as_ref().map(|node| node.name.to_string()).unwrap_or_default();
+    let millis = |at: Option<windlass_core::Timestamp>| at.map_or(0, |at| at.0.max(0) as u64);
+    let attempt = job.live.attempt.saturating_sub(1);
+    let enqueued = millis(job.live.pending_since.or(Some(job.spec.created_at)));
+    Ok(wire::Claimed {
+        lease: wire::Lease {
+            lease_id: leased.lease.to_string(),
+            job_id: job_id.clone(),
+            workflow_id: workflow_id.clone(),
+            worker_id: body.worker_id.clone(),
+            ttl_secs: body.lease_ttl_secs,
+            granted_at_ms: millis(job.live.claimed_at),
+        },
+        job: wire::QueuedJob {
+            job_id,
+            workflow_id,
+            command: translate::command(&leased.payload),
+            required_labels: job.spec.tags.iter().map(str::to_owned).collect(),
+            retry_policy: wire::RetryPolicy {
+                max_retries: job.spec.policy.retry.attempts.saturating_sub(1),
+                backoff: "None",
+            },
+            attempt,
+            upstream_outputs: upstream(app, leased).await?,
+            enqueued_at_ms: enqueued,
+            delayed_until_ms: if attempt == 0 { 0 } else { enqueued },
+        },
+    })
+}
+
+/// The outputs of every direct dependency, by its name.
+async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
+    let mut outputs = BTreeMap::new();
+    for &parent in &leased.job.spec.parents {
+        let key = JobKey::new(&namespace(), parent);
+        let Some(job) = app.engine.store().job(&key).await? else { continue };
+        let Some(node) = &job.spec.node else { continue };
+        let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
+        let result = body.and_then(|body| body.result);
+        outputs.insert(node.name.to_string(), translate::outputs(result.as_ref()));
+    }
+    Ok(outputs)
+}
+
+fn holder(who: Who, lease: &str) -> Result<Holder, No> {
+    // What is no lease of ours is as dead as an expired one.
+    let lease = lease.parse().map_err(|_| No::bare(StatusCode::CONFLICT))?;
+    Ok(Holder { principal: who.0, ..Holder::lease(&namespace(), lease) })
+}
+
+/// An unknown lease is a dead one: this protocol has one answer for both.
+fn dead(no: No) -> No {
+    if no.0 == StatusCode::NOT_FOUND { No::bare(StatusCode::CONFLICT) } else { no }
+}
+
+pub async fn heartbeat(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
+    let renew = Renew { holder: holder(who, &lease)?, length: Some(translate::RENEWED) };
+    app.engine.run(renew).await.map_err(|error| dead(error.into()))?;
+    Ok(StatusCode::OK)
+}
+
+pub async fn complete(
+    State(app): State<App>,
+    who: Who,
+    Path(lease): Path<String>,
+    Sent(body): Sent<wire::Complete>,
+) -> Result<StatusCode, No> {
+    let result = serde_json::to_vec(&body.outputs).map_err(|error| No::shape(error.to_string()))?;
+    let report = Complete { holder: holder(who, &lease)?, result: result.into() };
+    ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
+}
+
+pub async fn fail(
+    State(app): State<App>,
+    who: Who,
+    Path(lease): Path<String>,
+    Sent(body): Sent<wire::Fail>,
+) -> Result<StatusCode, No> {
+    let message: Arc<str> = translate::cut(&body.error).into();
+    let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable };
+    ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
+}
+
+/// A second report on the same lease is refused, also when it says the same.
+fn ended(reply: Reply) -> Result<StatusCode, No> {
+    match reply {
+        Reply::Ended { replayed: true, .. } => Err(No::bare(StatusCode::CONFLICT)),
+        _ => Ok(StatusCode::OK),
+    }
+}
+
+/// The poll names no lease, so the answer is about the latest execution; a new one is not begun while an old one drains.
+pub async fn cancelled(
+    State(app): State<App>,
+    Path((workflow, job)): Path<(String, String)>,
+) -> Result<Json<bool>, No> {
+    let latest = status::executions(&app, &workflow, &job, 1).await?.pop();
+    let cancelled = latest.is_some_and(|job| translate::status(&job) == wire::Status::Cancelled);
+    Ok(Json(StatusCode::OK, cancelled))
+}

@@ -1,0 +1,277 @@
+//! Definition files: `name`, `on`, `env`, `jobs`; YAML, or JSON, which is read by the same parser so that both have lines.
+
+use super::{translate, wire};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_saphyr::{Location, Spanned};
+use std::{collections::HashSet, fmt, marker::PhantomData};
+
+/// Larger files are no workflows.
+const BYTES_MAX: usize = 4 << 20;
+const DEPTH_MAX: usize = 32;
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub line: u64,
+    pub column: u64,
+    pub text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.text),
+            line => write!(f, "line {line}, column {}: {}", self.column, self.text),
+        }
+    }
+}
+
+impl Fault {
+    fn at(location: Location, text: impl Into<String>) -> Self {
+        Self { line: location.line(), column: location.column(), text: text.into() }
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    name: String,
+    on: Spanned<On>,
+    #[serde(default)]
+    env: Ordered<String>,
+    jobs: Ordered<Spanned<FileJob>>,
+}
+
+/// For display only.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum On {
+    One(String),
+    Several(Vec<String>),
+    Map(Ordered<serde::de::IgnoredAny>),
+}
+
+#[derive(Deserialize)]
+struct FileJob {
+    name: Option<String>,
+    #[serde(default)]
+    needs: Option<Spanned<Needs>>,
+    run: Option<String>,
+    #[serde(default)]
+    steps: Vec<Step>,
+    #[serde(default)]
+    env: Ordered<String>,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    retries: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Needs {
+    One(String),
+    Several(Vec<String>),
+}
+
+#[derive(Deserialize)]
+struct Step {
+    id: Option<String>,
+    name: Option<String>,
+    run: Option<String>,
+    #[serde(default)]
+    env: Ordered<String>,
+}
+
+/// A map in the order of the file.
+struct Ordered<T>(Vec<(String, T)>);
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+            type Value = Ordered<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<T>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Ordered(entries))
+            }
+            fn visit_unit<E>(self) -> Result<Ordered<T>, E> {
+                Ok(Ordered::default())
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
+}
+
+/// A workflow from a file's text.
+pub fn parse(text: &str) -> Result<wire::Create, Fault> {
+    if text.len() > BYTES_MAX {
+        return Err(Fault { line: 0, column: 0, text: format!("the file is larger than {BYTES_MAX} bytes") });
+    }
+    let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let location = error.location().unwrap_or(Location::UNKNOWN);
+        Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned())
+    })?;
+    check_needs(&file)?;
+    let jobs = file.jobs.0.iter().map(|(id, job)| job_of(id, job, &file.env)).collect::<Result<Vec<_>, _>>()?;
+    translate::check(&jobs).map_err(|text| Fault { line: 0, column: 0, text })?;
+    Ok(wire::Create { name: file.name, trigger: trigger(&file.on.value), jobs })
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX, max_aliases: 0, max_anchors: 0 },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+    }
+}
+
+fn trigger(on: &On) -> String {
+    let list = |names: Vec<&str>| format!("on: [{}]", names.join(", "));
+    match on {
+        On::One(name) => format!("on: {name}"),
+        On::Several(names) => list(names.iter().map(String::as_str).collect()),
+        On::Map(map) => list(map.0.iter().map(|(name, _)| name.as_str()).collect()),
+    }
+}
+
+fn needs(job: &FileJob) -> &[String] {
+    match job.needs.as_ref().map(|needs| &needs.value) {
+        None => &[],
+        Some(Needs::One(one)) => std::slice::from_ref(one),
+        Some(Needs::Several(several)) => several,
+    }
+}
+
+fn check_needs(file: &File) -> Result<(), Fault> {
+    let known: HashSet<&String> = file.jobs.0.iter().map(|(id, _)| id).collect();
+    for (id, job) in &file.jobs.0 {
+        let unknown = |need: &&String| !known.contains(need);
+        if let (Some(need), Some(place)) = (needs(&job.value).iter().find(unknown), &job.value.needs) {
+            return Err(Fault::at(place.referenced, format!("Job '{id}' depends on '{need}', which doesn't exist")));
+        }
+    }
+    Ok(())
+}
+
+fn job_of(id: &str, job: &Spanned<FileJob>, env: &Ordered<String>) -> Result<wire::Job, Fault> {
+    let body = &job.value;
+    if body.run.is_none() && body.steps.is_empty() {
+        return Err(Fault::at(job.referenced, format!("Job '{id}' must have either 'run' or 'steps'")));
+    }
+    let value = serde_json::json!({
+        "id": id,
+        "name": body.name.as_deref().unwrap_or(id),
+        "status": "queued",
+        "command": command(body, env),
+        "depends_on": needs(body),
+        "required_labels": body.labels,
+        "max_retries": body.retries,
+    });
+    serde_json::from_value(value).map_err(|error| Fault::at(job.referenced, error.to_string()))
+}
+
+/// The shell text: variables first, then what is to be run, each part only if the one before succeeded.
+fn command(job: &FileJob, env: &Ordered<String>) -> String {
+    let mut parts: Vec<String> = exports(env).chain(exports(&job.env)).collect();
+    if job.steps.is_empty() {
+        parts.extend(job.run.as_ref().map(|run| run.trim().to_owned()));
+        return parts.join(" && ");
+    }
+    for (at, step) in job.steps.iter().enumerate() {
+        let Some(run) = &step.run else { continue };
+        let label = step.name.clone().or_else(|| step.id.clone()).unwrap_or_else(|| format!("step {}", at + 1));
+        parts.extend(exports(&step.env));
+        parts.push(format!("echo {}", quoted(&format!("=== {label} ==="))));
+        parts.push(run.trim().to_owned());
+    }
+    parts.join(" && ")
+}
+
+fn exports(env: &Ordered<String>) -> impl Iterator<Item = String> {
+    env.0.iter().map(|(name, value)| format!("export {}={}", name_of(name), quoted(value)))
+}
+
+/// What is no name of a variable would be more shell text; such characters become underscores.
+fn name_of(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect()
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_becomes_the_workflow_it_describes() {
+        let text = "
+name: CI
+on: [push, pull_request]
+env:
+  LEVEL: 3
+  WHO: it's me
+jobs:
+  test:
+    run: |
+      cargo test
+  lint:
+    name: Lint it
+    labels: [docker]
+    retries: 2
+    steps:
+      - name: it's clippy
+        run: cargo clippy
+      - uses: nothing
+      - run: cargo fmt
+        env: {A: true}
+  ship:
+    needs: [test, lint]
+    run: ./ship
+";
+        let made = parse(text).unwrap();
+        assert_eq!((made.name.as_str(), made.trigger.as_str()), ("CI", "on: [push, pull_request]"));
+        let exports = r"export LEVEL='3' && export WHO='it'\''s me' && ";
+        assert_eq!(made.jobs[0].command, format!("{exports}cargo test"));
+        let steps =
+            r"echo '=== it'\''s clippy ===' && cargo clippy && export A='true' && echo '=== step 3 ===' && cargo fmt";
+        assert_eq!(made.jobs[1].command, format!("{exports}{steps}"));
+        assert_eq!((made.jobs[1].name.as_str(), made.jobs[1].max_retries), ("Lint it", 2));
+        assert_eq!(made.jobs[2].depends_on, ["test", "lint"]);
+        let json = r#"{"name": "j", "on": "push", "jobs": {"a": {"run": "true"}}}"#;
+        assert_eq!(parse(json).unwrap().trigger, "on: push");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let table = [
+            ("name: x\non: push\njobs:\n  a:\n    needs: zz\n    run: x\n", 5, "'a' depends on 'zz'"),
+            ("name: x\non: push\njobs:\n  a:\n    labels: []\n", 5, "either 'run' or 'steps'"),
+            ("name: x\non: push\njobs:\n  a: {run: x, retries: -1}\n", 4, ""),
+            ("name: x\non: push\n", 1, "jobs"),
+            ("name: x\non: push\njobs:\n  a: {run: x, needs: b}\n  b: {run: x, needs: a}\n", 0, "cycle"),
+            ("name: x\non: push\njobs:\n  a: {run: x}\n  a: {run: y}\n", 5, ""),
+            ("name: &a x\non: *a\njobs: {}\n", 0, ""),
+        ];
+        for (text, line, expected) in table {
+            let fault = parse(text).expect_err(text);
+            assert!(fault.text.contains(expected), "{fault}");
+            assert!(line == 0 || fault.line.abs_diff(line) <= 1, "{fault} is not near line {line}");
+        }
+    }
+}

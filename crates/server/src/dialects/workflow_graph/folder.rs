@@ -1,0 +1,59 @@
+//! The folder of definition files: each becomes a workflow named after its file.
+
+use super::{
+    file,
+    status::{self, Stored},
+};
+use crate::app::App;
+use std::path::{Path, PathBuf};
+use windlass_core::commands::all::All;
+
+/// What became of one file.
+#[derive(Debug)]
+pub struct Loaded {
+    pub path: PathBuf,
+    /// The workflow's id, or what is wrong with the file and where. A faulty file leaves the last good version in force.
+    pub result: Result<String, String>,
+}
+
+/// Reads every `.yml`, `.yaml` and `.json` in the folder, by name. A file that says the same as before changes nothing.
+pub async fn load(app: &App, folder: &Path) -> std::io::Result<Vec<Loaded>> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_definition(path))
+        .collect();
+    paths.sort();
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        let result = load_one(app, &path).await;
+        if let Err(fault) = &result {
+            tracing::warn!(file = %path.display(), %fault, "a workflow file was left out");
+        }
+        all.push(Loaded { path, result });
+    }
+    Ok(all)
+}
+
+fn is_definition(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
+    ["yml", "yaml", "json"].contains(&ending) && path.is_file()
+}
+
+async fn load_one(app: &App, path: &Path) -> Result<String, String> {
+    let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or("the file's name is not UTF-8")?.to_owned();
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let made = file::parse(&text).map_err(|fault| fault.to_string())?;
+    let before = status::load(app, &id).await.map_err(|no| no.1)?;
+    let same = |before: &Stored| {
+        let text = |jobs| serde_json::to_string(jobs).unwrap_or_default();
+        before.name == made.name && before.trigger == made.trigger && text(&before.jobs) == text(&made.jobs)
+    };
+    if before.as_ref().is_some_and(same) {
+        return Ok(id);
+    }
+    let (run, version) = before.map_or((None, 0), |before| (before.run, before.version));
+    let stored = Stored { id: id.clone(), name: made.name, trigger: made.trigger, run, jobs: made.jobs, version };
+    let commands = stored.put_all().map_err(|no| no.1)?;
+    app.engine.run(All { commands }).await.map_err(|error| error.to_string())?;
+    Ok(id)
+}

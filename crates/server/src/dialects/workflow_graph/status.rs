@@ -1,0 +1,169 @@
+//! A workflow as it is kept, and as it is shown: what was created, with the jobs of its latest run laid over it.
+
+use super::{body::No, namespace, translate, wire};
+use crate::app::App;
+use serde::{Deserialize, Serialize};
+use std::{collections::HashMap, sync::Arc};
+use windlass_core::{
+    Command, Job, RecordKey, RunId,
+    commands::records::{Expect, PutRecord},
+    run::{Run, RunState},
+};
+use windlass_engine::store::{JobQuery, RecordQuery};
+
+const KIND: &str = "wfg_workflow";
+/// A workflow's jobs are kept in pieces, because a record has a limit and a workflow may have ten thousand jobs.
+const PART_KIND: &str = "wfg_jobs";
+const PART_BYTES: usize = 512 << 10;
+const PAGE: usize = 1_000;
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    name: String,
+    trigger: String,
+    parts: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<RunId>,
+}
+
+pub struct Stored {
+    pub id: String,
+    pub name: String,
+    pub trigger: String,
+    pub run: Option<RunId>,
+    pub jobs: Vec<wire::Job>,
+    /// Of the head's record; 0: not stored yet.
+    pub version: u64,
+}
+
+fn key(kind: &str, key: &str) -> RecordKey {
+    RecordKey { namespace: namespace(), kind: kind.into(), key: key.into() }
+}
+
+fn put(key: RecordKey, parent: Option<&str>, value: String, expect: Expect) -> Command {
+    let parent = parent.map(Arc::from);
+    PutRecord { key, expect, parent, value: value.into(), facets: Vec::new(), expires_at: None }.into()
+}
+
+fn damaged(error: impl std::fmt::Display) -> No {
+    No(http::StatusCode::INTERNAL_SERVER_ERROR, format!("a stored workflow cannot be read: {error}"))
+}
+
+impl Stored {
+    /// The head alone, for a workflow whose jobs are stored already.
+    pub fn put_head(&self) -> Result<Command, No> {
+        let parts = self.parts()?.len();
+        let head = Head { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
+        let expect = if self.version == 0 { Expect::Nothing } else { Expect::Version(self.version) };
+        Ok(put(key(KIND, &self.id), None, serde_json::to_string(&head).map_err(damaged)?, expect))
+    }
+
+    /// Everything.
+    pub fn put_all(&self) -> Result<Vec<Command>, No> {
+        let mut commands = vec![self.put_head()?];
+        for (at, part) in self.parts()?.into_iter().enumerate() {
+            commands.push(put(key(PART_KIND, &part_key(&self.id, at)), Some(&self.id), part, Expect::Anything));
+        }
+        Ok(commands)
+    }
+
+    fn parts(&self) -> Result<Vec<String>, No> {
+        let mut parts = vec![String::from("[")];
+        for job in &self.jobs {
+            let text = serde_json::to_string(job).map_err(damaged)?;
+            let last = parts.last_mut().expect("there is one from the start");
+            if last.len() > 1 && last.len() + text.len() > PART_BYTES {
+                last.push(']');
+                parts.push(format!("[{text}"));
+            } else {
+                if last.len() > 1 {
+                    last.push(',');
+                }
+                last.push_str(&text);
+            }
+        }
+        parts.last_mut().expect("there is one from the start").push(']');
+        Ok(parts)
+    }
+}
+
+fn part_key(id: &str, at: usize) -> String {
+    format!("{id}/{at:06}")
+}
+
+pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, No> {
+    let Some(record) = app.engine.store().record(&key(KIND, id)).await? else { return Ok(None) };
+    let head: Head = serde_json::from_str(&record.value).map_err(damaged)?;
+    let mut jobs = Vec::new();
+    for at in 0..head.parts {
+        if let Some(part) = app.engine.store().record(&key(PART_KIND, &part_key(id, at))).await? {
+            jobs.append(&mut serde_json::from_str(&part.value).map_err(damaged)?);
+        }
+    }
+    let Head { name, trigger, run, .. } = head;
+    Ok(Some(Stored { id: id.to_owned(), name, trigger, run, jobs, version: record.version }))
+}
+
+/// The run the workflow points at, without its jobs.
+pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, No> {
+    let Some(record) = app.engine.store().record(&key(KIND, id)).await? else {
+        return Err(No::bare(http::StatusCode::NOT_FOUND));
+    };
+    Ok(serde_json::from_str::<Head>(&record.value).map_err(damaged)?.run)
+}
+
+/// Ids in order of creation: ids of created workflows grow with time.
+pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, No> {
+    let after = after.map(Arc::from);
+    let query =
+        RecordQuery { namespace: namespace(), kind: KIND.into(), parent: None, facet: None, after, limit: PAGE };
+    let found = app.engine.store().records(&query).await?;
+    Ok(found.into_iter().map(|record| record.key.key.to_string()).collect())
+}
+
+pub async fn is_running(app: &App, run: RunId) -> Result<bool, No> {
+    let found = app.engine.read_record::<Run>(&namespace(), &run.to_string()).await?;
+    Ok(found.is_some_and(|run| run.state() == RunState::Running))
+}
+
+/// What clients see.
+pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, No> {
+    let mut latest: HashMap<Arc<str>, Job> = HashMap::new();
+    if let Some(run) = stored.run {
+        for job in run_jobs(app, run).await? {
+            if let Some(node) = &job.spec.node {
+                latest.insert(node.name.clone(), job);
+            }
+        }
+    }
+    let shown = |created: wire::Job| match latest.get(created.id.as_str()) {
+        Some(job) => translate::shown(&created, job),
+        None => created,
+    };
+    let jobs = stored.jobs.into_iter().map(shown).collect();
+    Ok(wire::Workflow { id: stored.id, name: stored.name, trigger: stored.trigger, jobs })
+}
+
+async fn run_jobs(app: &App, run: RunId) -> Result<Vec<Job>, No> {
+    let mut query = JobQuery { namespace: Some(namespace()), run: Some(run), limit: PAGE, ..JobQuery::default() };
+    let mut all = Vec::new();
+    loop {
+        let mut page = app.engine.store().jobs(&query).await?;
+        let last = page.last().map(|job| (job.key.namespace.clone(), job.key.id));
+        let more = page.len() == PAGE;
+        all.append(&mut page);
+        if !more {
+            return Ok(all);
+        }
+        query.before = last;
+    }
+}
+
+/// The executions of one job of a workflow, the oldest first.
+pub async fn executions(app: &App, workflow: &str, job: &str, limit: usize) -> Result<Vec<Job>, No> {
+    let facet = Some(translate::node_facet(workflow, job));
+    let query = JobQuery { namespace: Some(namespace()), facet, limit, ..JobQuery::default() };
+    let mut found = app.engine.store().jobs(&query).await?;
+    found.reverse();
+    Ok(found)
+}

@@ -1,0 +1,234 @@
+//! Wire to commands and states to wire; pure functions.
+
+use super::wire::{self, Status};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+use windlass_core::{
+    Facet, Job, Millis, Payload, Reason, State, Tags,
+    commands::{submit::NewJob, submit_run::RunNode},
+    policy::{AliveBy, CancelPolicy, JobPolicy, MayClaim, RetryPolicy, Unregister, WorkerPolicy},
+};
+use windlass_engine::ids;
+
+/// Finds the jobs of one workflow, and the executions of one of its nodes.
+pub const WORKFLOW: &str = "workflow";
+pub const NODE: &str = "node";
+
+/// Silent for three polls and three lease renewals.
+const OFFLINE_AFTER: Millis = Millis::from_secs(60);
+const DELETE_AFTER: Millis = Millis::from_secs(86_400);
+/// A day is longer than any renewal is late, and 2^64 seconds are no lease.
+const TTL_SECS_MAX: u64 = 86_400;
+pub const RENEWED: Millis = Millis::from_secs(30);
+/// The error of a failed job is shown, not searched: its beginning is enough.
+const ERROR_BYTES_MAX: usize = 16 << 10;
+
+/// Any call of a worker is a sign of life: the original's only calls are claims and renewals.
+pub fn worker_policy() -> WorkerPolicy {
+    WorkerPolicy {
+        alive_by: AliveBy::AnyCall,
+        may_claim: MayClaim::Always,
+        unregister: Unregister::Requeue,
+        offline_after: OFFLINE_AFTER,
+        delete_after: Some(DELETE_AFTER),
+        ..WorkerPolicy::default()
+    }
+}
+
+/// The lease is asked for by the claimer and renewed by its id; a cancelled job drains, because the poll that tells its
+/// worker names no lease; retries go to the back of the queue.
+pub fn policy(max_retries: u32) -> JobPolicy {
+    let attempts = max_retries.saturating_add(1);
+    JobPolicy {
+        retry: RetryPolicy { attempts, losses_max: attempts, ..RetryPolicy::default() },
+        cancel: CancelPolicy::Drain,
+        ..JobPolicy::default()
+    }
+}
+
+pub fn lease_length(ttl_secs: u64) -> Millis {
+    Millis::from_secs(ttl_secs.clamp(1, TTL_SECS_MAX) as i64)
+}
+
+/// The original's worker can send an empty label; nothing can require it.
+pub fn labels(labels: &[String]) -> Tags {
+    labels.iter().map(String::as_str).filter(|label| !label.is_empty()).collect()
+}
+
+pub fn node_facet(workflow: &str, job: &str) -> Facet {
+    Facet::new(NODE, &format!("{workflow}/{job}"))
+}
+
+/// One job of a run. Its payload is what our own worker takes for a shell command.
+pub fn node(workflow: &str, job: &wire::Job) -> RunNode {
+    let payload = serde_json::json!({ "shell": job.command }).to_string();
+    RunNode {
+        name: job.id.as_str().into(),
+        needs: job.depends_on.iter().map(|need| Arc::from(need.as_str())).collect(),
+        job: NewJob {
+            tags: labels(&job.required_labels),
+            payload: payload.as_str().into(),
+            policy: policy(job.max_retries),
+            facets: vec![Facet::new(WORKFLOW, workflow), node_facet(workflow, &job.id)],
+            ..NewJob::new(ids::job_id())
+        },
+    }
+}
+
+/// Refuses what could never run to its end, naming the place.
+pub fn check(jobs: &[wire::Job]) -> Result<(), String> {
+    let mut known = HashSet::new();
+    for (at, job) in jobs.iter().enumerate() {
+        if job.id.is_empty() || job.id.len() > 128 {
+            return Err(format!("jobs[{at}].id: must have 1 to 128 characters"));
+        }
+        if !known.insert(job.id.as_str()) {
+            return Err(format!("jobs[{at}].id: {:?} is used twice", job.id));
+        }
+    }
+    for (at, job) in jobs.iter().enumerate() {
+        if let Some(need) = job.depends_on.iter().find(|need| !known.contains(need.as_str())) {
+            return Err(format!("jobs[{at}].depends_on: {:?} depends on {need:?}, which does not exist", job.id));
+        }
+    }
+    cycle(jobs).map_or(Ok(()), |path| Err(format!("jobs: dependencies form a cycle: {}", path.join(" -> "))))
+}
+
+/// Takes jobs away that wait for nothing until none is left; what remains holds a cycle.
+fn cycle(jobs: &[wire::Job]) -> Option<Vec<String>> {
+    let at: HashMap<&str, usize> = jobs.iter().enumerate().map(|(at, job)| (job.id.as_str(), at)).collect();
+    let needs = |job: usize| jobs[job].depends_on.iter().map(|need| at[need.as_str()]).collect::<HashSet<_>>();
+    let needs: Vec<HashSet<usize>> = (0..jobs.len()).map(needs).collect();
+    let mut waiting: Vec<usize> = needs.iter().map(HashSet::len).collect();
+    let mut children = vec![Vec::new(); jobs.len()];
+    needs.iter().enumerate().for_each(|(job, needs)| needs.iter().for_each(|&need| children[need].push(job)));
+    let mut free: Vec<usize> = (0..jobs.len()).filter(|&job| waiting[job] == 0).collect();
+    while let Some(job) = free.pop() {
+        for &child in &children[job] {
+            waiting[child] -= 1;
+            if waiting[child] == 0 {
+                free.push(child);
+            }
+        }
+    }
+    let mut here = waiting.iter().position(|&open| open > 0)?;
+    let mut path: Vec<usize> = Vec::new();
+    while !path.contains(&here) {
+        path.push(here);
+        here = *needs[here].iter().find(|&&need| waiting[need] > 0)?;
+    }
+    let start = path.iter().position(|&job| job == here)?;
+    let mut names: Vec<String> = path[start..].iter().rev().map(|&job| jobs[job].id.clone()).collect();
+    names.push(names[0].clone());
+    Some(names)
+}
+
+/// No `_` arm: a new state must be named here before anything compiles.
+pub fn status(job: &Job) -> Status {
+    if job.live.cancel.is_some() {
+        return Status::Cancelled;
+    }
+    match job.state {
+        State::Blocked | State::Scheduled | State::Pending => Status::Queued,
+        State::Claimed | State::Running => Status::Running,
+        State::Completed => Status::Success,
+        State::Failed => Status::Failure,
+        State::Cancelled => Status::Cancelled,
+        State::Skipped => Status::Skipped,
+    }
+}
+
+/// The job as it was created, with what its latest execution came to.
+pub fn shown(created: &wire::Job, job: &Job) -> wire::Job {
+    let status = status(job);
+    let begun = job.live.claimed_at.filter(|_| matches!(status, Status::Running | Status::Success | Status::Failure));
+    let took = job.live.finished_at.zip(begun).map(|(end, begin)| (end - begin).0.max(0) as u64 / 1_000);
+    wire::Job {
+        status,
+        started_at: begun.map(|at| at.0 as f64),
+        duration_secs: took,
+        output: (status == Status::Failure).then(|| error(job)),
+        attempt: job.live.attempt.saturating_sub(1),
+        ..created.clone()
+    }
+}
+
+fn error(job: &Job) -> String {
+    match &job.live.outcome {
+        Some(outcome) if outcome.reason == Reason::Reported => outcome.message.to_string(),
+        Some(outcome) if outcome.reason == Reason::LeaseExpired => "lease expired".into(),
+        Some(outcome) => outcome.message.to_string(),
+        None => String::new(),
+    }
+}
+
+/// The beginning of an error text, cut between characters.
+pub fn cut(text: &str) -> &str {
+    let mut end = text.len().min(ERROR_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// What a job handed on, as it was checked when it completed.
+pub fn outputs(result: Option<&Payload>) -> BTreeMap<String, String> {
+    result.and_then(|result| serde_json::from_slice(result.as_bytes()).ok()).unwrap_or_default()
+}
+
+pub fn command(payload: &Payload) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_slice(payload.as_bytes()).ok();
+    value.and_then(|value| value["shell"].as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, needs: &[&str]) -> wire::Job {
+        let value =
+            serde_json::json!({"id": id, "name": id, "status": "queued", "command": "true", "depends_on": needs});
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_could_never_end_is_refused_with_its_place() {
+        assert_eq!(check(&[job("a", &[]), job("b", &["a"])]), Ok(()));
+        let table: [(&[wire::Job], &str); 4] = [
+            (&[job("a", &[]), job("a", &[])], "jobs[1].id: \"a\" is used twice"),
+            (&[job("a", &["z"])], "jobs[0].depends_on: \"a\" depends on \"z\", which does not exist"),
+            (&[job("a", &["a"])], "jobs: dependencies form a cycle: a -> a"),
+            (
+                &[job("a", &[]), job("b", &["d", "a"]), job("c", &["b"]), job("d", &["c"])],
+                "jobs: dependencies form a cycle: c -> d -> b -> c",
+            ),
+        ];
+        for (jobs, expected) in table {
+            let refused = check(jobs).unwrap_err();
+            let same_cycle = |text: &str| text.contains("cycle") && expected.contains("cycle");
+            assert!(refused == expected || same_cycle(&refused), "{refused} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn leases_are_as_long_as_asked_within_reason() {
+        for (asked, granted) in [(0, 1), (30, 30), (60, 60), (u64::MAX, 86_400)] {
+            assert_eq!(lease_length(asked), Millis::from_secs(granted));
+        }
+    }
+
+    #[test]
+    fn every_member_is_on_the_wire() {
+        let text = serde_json::to_string(&job("a", &[])).unwrap();
+        let expected = r#"{"id":"a","name":"a","status":"queued","command":"true","duration_secs":null,"started_at":null,"depends_on":[],"output":null,"required_labels":[],"max_retries":0,"attempt":0,"metadata":{},"ports":[],"children":null,"collapsed":false}"#;
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_errors_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        assert_eq!(cut(&"é".repeat(ERROR_BYTES_MAX)).len(), ERROR_BYTES_MAX);
+    }
+}

@@ -1,0 +1,127 @@
+//! Create, list, show, run and cancel workflows.
+
+use super::{
+    body::{Json, No, Query, Sent, Who},
+    namespace, sample as example,
+    status::{self, Stored},
+    translate, wire,
+};
+use crate::app::App;
+use axum::extract::{Path, State};
+use http::StatusCode;
+use windlass_core::{
+    Command, Refusal,
+    commands::{all::All, cancel_run::CancelRun, submit_run::SubmitRun},
+};
+use windlass_engine::{Error, ids};
+
+const LIST: usize = 100;
+const LIST_MAX: usize = 1_000;
+
+pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>, No> {
+    translate::check(&body.jobs).map_err(No::shape)?;
+    let id = ids::run_id().to_string();
+    let stored = Stored { id, name: body.name, trigger: body.trigger, run: None, jobs: body.jobs, version: 0 };
+    app.engine.run(All { commands: stored.put_all()? }).await?;
+    Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
+}
+
+/// Replaces the sample's state, but not under the feet of its run.
+pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, No> {
+    let before = status::load(&app, example::ID).await?;
+    let running = match before.as_ref().and_then(|before| before.run) {
+        Some(run) => status::is_running(&app, run).await?,
+        None => false,
+    };
+    if let (true, Some(before)) = (running, before.as_ref()) {
+        let kept = Stored {
+            jobs: before.jobs.clone(),
+            name: before.name.clone(),
+            trigger: before.trigger.clone(),
+            id: before.id.clone(),
+            ..*before
+        };
+        return Ok(Json(StatusCode::CREATED, status::show(&app, kept).await?));
+    }
+    let stored = example::workflow(before.map_or(0, |before| before.version));
+    app.engine.run(All { commands: stored.put_all()? }).await?;
+    Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
+}
+
+pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Result<Json<Vec<wire::Workflow>>, No> {
+    let (mut skip, limit) = (query.offset.unwrap_or(0), query.limit.unwrap_or(LIST).min(LIST_MAX));
+    let mut found = Vec::new();
+    let mut after = None;
+    while found.len() < limit {
+        let page = status::ids(&app, after).await?;
+        let Some(last) = page.last().cloned() else { break };
+        for id in page {
+            // Without a filter what is skipped need not be looked at.
+            if query.status.is_none() && skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            let Some(stored) = status::load(&app, &id).await? else { continue };
+            let shown = status::show(&app, stored).await?;
+            let fits = |status: &String| shown.jobs.iter().any(|job| job.status.name() == status);
+            if !query.status.as_ref().is_none_or(fits) {
+                continue;
+            }
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            found.push(shown);
+            if found.len() == limit {
+                break;
+            }
+        }
+        after = Some(last);
+    }
+    Ok(Json(StatusCode::OK, found))
+}
+
+pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>, No> {
+    let stored = status::load(&app, &id).await?.ok_or(No::bare(StatusCode::NOT_FOUND))?;
+    Ok(Json(StatusCode::OK, status::show(&app, stored).await?))
+}
+
+/// Starts a run, unless one is under way: then this is the run that was asked for.
+pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+    let mut stored = status::load(&app, &id).await?.ok_or(No::bare(StatusCode::NOT_FOUND))?;
+    let running = match stored.run {
+        Some(run) => status::is_running(&app, run).await?,
+        None => false,
+    };
+    if running || stored.jobs.is_empty() {
+        return Ok(StatusCode::ACCEPTED);
+    }
+    let run = ids::run_id();
+    stored.run = Some(run);
+    let submit = SubmitRun {
+        namespace: namespace(),
+        id: run,
+        owner: who.0,
+        definition: None,
+        nodes: stored.jobs.iter().map(|job| translate::node(&id, job)).collect(),
+        extra: None,
+    };
+    let commands: Vec<Command> = vec![stored.put_head()?, submit.into()];
+    match app.engine.run(All { commands }).await {
+        // Somebody else started it at the same moment.
+        Ok(_) | Err(Error::Refused(Refusal::VersionMismatch { .. })) => Ok(StatusCode::ACCEPTED),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub async fn cancel(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+    if let Some(run) = status::run_of(&app, &id).await? {
+        let by = who.0.unwrap_or_else(|| "anonymous".into());
+        match app.engine.run(CancelRun { namespace: namespace(), run, by }).await {
+            // A run that is past its retention was over long ago.
+            Ok(_) | Err(Error::Refused(Refusal::NotFound { .. })) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(StatusCode::ACCEPTED)
+}
