@@ -1,0 +1,191 @@
+//! What the parts of a worker share.
+
+use super::{
+    Settings,
+    backoff::{Backoff, worth_repeating},
+    buffer::PIECE_BYTES_MAX,
+    held::Held,
+};
+use crate::{Client, Error};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use windlass_api::{
+    lease::{Claim, LeaseOnly},
+    worker::RegisterWorker,
+};
+
+/// A server that cannot be reached must not hold up a worker that wants to end.
+const UNDO_PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) struct Shared {
+    pub client: Client,
+    pub settings: Settings,
+    /// Claim no more; finish what is held.
+    pub shutdown: CancellationToken,
+    /// Stop what runs and give it back.
+    pub hard_stop: CancellationToken,
+    held: Mutex<BTreeMap<u64, Arc<Held>>>,
+    next_key: AtomicU64,
+    /// There is something to say to the server, soon.
+    pub wake: Notify,
+    /// And now rather than soon.
+    pub urgent: Notify,
+    /// The server wants it to claim no more for now.
+    pub draining: watch::Sender<bool>,
+    pub counts: Counts,
+}
+
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub completed: AtomicU64,
+    pub failed: AtomicU64,
+    pub released: AtomicU64,
+    pub lost: AtomicU64,
+    pub unreported: AtomicU64,
+}
+
+/// What a worker did, by the time it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub completed: u64,
+    pub failed: u64,
+    /// Given back unharmed.
+    pub released: u64,
+    /// Lost to another worker, a cancellation or a deadline before they could be reported.
+    pub lost: u64,
+    /// Done, but the report was refused or nobody could be reached before a hard stop.
+    pub unreported: u64,
+}
+
+impl Counts {
+    pub fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn summary(&self) -> Summary {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Summary {
+            completed: read(&self.completed),
+            failed: read(&self.failed),
+            released: read(&self.released),
+            lost: read(&self.lost),
+            unreported: read(&self.unreported),
+        }
+    }
+}
+
+impl Shared {
+    pub fn new(client: Client, settings: Settings, shutdown: CancellationToken) -> Self {
+        Self {
+            client,
+            hard_stop: settings.hard_stop.clone(),
+            settings,
+            shutdown,
+            held: Mutex::default(),
+            next_key: AtomicU64::new(0),
+            wake: Notify::new(),
+            urgent: Notify::new(),
+            draining: watch::Sender::new(false),
+            counts: Counts::default(),
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Held>>> {
+        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    pub fn all_held(&self) -> Vec<Arc<Held>> {
+        self.held().values().cloned().collect()
+    }
+
+    pub fn hold(&self, held: &Arc<Held>) -> u64 {
+        let key = self.next_key.fetch_add(1, Ordering::Relaxed);
+        self.held().insert(key, held.clone());
+        self.wake.notify_one();
+        key
+    }
+
+    pub fn let_go(&self, key: u64) {
+        self.held().remove(&key);
+    }
+
+    pub fn printed(&self, held: &Held) {
+        self.wake.notify_one();
+        if held.log.len() >= PIECE_BYTES_MAX {
+            self.urgent.notify_one();
+        }
+    }
+
+    /// Stopping at once means stopping.
+    pub fn ends(&self) -> bool {
+        self.shutdown.is_cancelled() || self.hard_stop.is_cancelled()
+    }
+
+    pub fn claim(&self, max: u32, wait: Duration) -> Claim {
+        let settings = &self.settings;
+        Claim {
+            worker: settings.name.clone(),
+            // Told with every claim: a server that forgot the worker would otherwise take it for one that offers nothing.
+            tags: Some(settings.tags.clone()),
+            max: Some(max),
+            wait_ms: (!wait.is_zero()).then_some(wait.as_millis() as u64),
+            lease_ms: settings.lease.map(|lease| lease.as_millis() as u64),
+            request_id: Some(Uuid::new_v4().to_string()),
+        }
+    }
+
+    pub async fn register(&self) -> Result<(), Error> {
+        let settings = &self.settings;
+        let registration = RegisterWorker {
+            worker: settings.name.clone(),
+            tags: settings.tags.clone(),
+            slots: settings.slots,
+            offline_after_ms: Some(settings.offline_after.as_millis() as u64),
+            delete_after_ms: None,
+            info: settings.info.clone(),
+        };
+        self.client.register(&registration).await.map(|worker| {
+            self.draining.send_replace(worker.draining);
+        })
+    }
+
+    /// What a claim may have got that nobody heard the answer of goes back, rather than to wait for its lease to run out.
+    /// The claim's id makes the server tell; where it had got nothing, it may get one job now, which goes back as well.
+    pub async fn undo_claim(&self, claim: &Claim) {
+        let again = Claim { max: Some(1), wait_ms: None, ..claim.clone() };
+        let Ok(Ok(claimed)) = tokio::time::timeout(UNDO_PATIENCE, self.client.claim(&again)).await else {
+            tracing::debug!("an unheard claim could not be looked up; what it got will lapse");
+            return;
+        };
+        for leased in claimed.leases {
+            if let Err(error) = self.client.release(&LeaseOnly { lease: leased.lease }).await {
+                tracing::debug!(%error, job = %leased.job, "a job could not be given back; its lease will lapse");
+            }
+        }
+    }
+
+    pub fn backoff(&self) -> Backoff {
+        Backoff::new(self.settings.backoff_max)
+    }
+
+    /// Waits after an error, unless the worker is to end. False: it is.
+    pub async fn pause(&self, backoff: &mut Backoff, error: &Error, what: &str) -> bool {
+        let wait = backoff.after(error);
+        debug_assert!(worth_repeating(error));
+        tracing::warn!(%error, wait_ms = wait.as_millis() as u64, "{what}; trying again");
+        tokio::select! {
+            () = tokio::time::sleep(wait) => true,
+            () = self.shutdown.cancelled() => false,
+            () = self.hard_stop.cancelled() => false,
+        }
+    }
+}

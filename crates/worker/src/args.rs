@@ -1,0 +1,237 @@
+//! What an operator says: flags, environment, configuration file.
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, ValueEnum};
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use windlass_sdk::{Client, ClientBuilder};
+
+/// Pulls jobs from a Windlass server and runs them as child processes.
+#[derive(Parser)]
+#[command(name = "windlass-worker", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub args: Args,
+}
+
+#[derive(clap::Args, Clone)]
+pub struct Args {
+    /// The server's address.
+    #[arg(long, env = "WINDLASS_SERVER", default_value = "http://127.0.0.1:3000", value_name = "URL")]
+    pub server: String,
+    /// A worker token. Other users of this machine may see it: rather use --token-file or the variable.
+    #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
+    pub token: Option<String>,
+    /// Read the token from this file.
+    #[arg(long, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Trust this certificate authority as well (PEM).
+    #[arg(long, env = "WINDLASS_CA_CERT", value_name = "FILE")]
+    pub ca_cert: Option<PathBuf>,
+    #[arg(long, env = "WINDLASS_NAMESPACE", default_value = "default")]
+    pub namespace: String,
+    /// Unique in the namespace; host name and process id where absent.
+    #[arg(long, env = "WINDLASS_WORKER_NAME")]
+    pub name: Option<String>,
+    /// Something this worker offers; may be repeated.
+    #[arg(long = "tag", env = "WINDLASS_TAGS", value_delimiter = ',', value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Jobs at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub slots: u32,
+    /// Where attempts get their working folders; a folder of the user's own below the system's temporary one where absent.
+    #[arg(long, env = "WINDLASS_WORK_DIR", value_name = "FOLDER")]
+    pub work_dir: Option<PathBuf>,
+    /// Leave the working folders of failed attempts where they are.
+    #[arg(long)]
+    pub keep_failed: bool,
+    /// Length of leases where the job does not say; the server's default where absent.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..))]
+    pub lease_ms: Option<u64>,
+    /// Seconds between asking a job's processes to end (TERM) and ending them (KILL).
+    #[arg(long, default_value = "10", value_parser = seconds, value_name = "SECONDS")]
+    pub grace: Duration,
+    /// Run one job, then end.
+    #[arg(long)]
+    pub once: bool,
+    /// End when there is nothing to do.
+    #[arg(long)]
+    pub exit_when_idle: bool,
+    /// Run commands that come in a job's payload. Whoever may submit jobs may then run programs here, as this user.
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Which program runs jobs of which definition (TOML).
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Hand this variable of the worker's environment down to jobs; may be repeated. `*` hands down all but WINDLASS_*.
+    #[arg(long, value_name = "NAME")]
+    pub pass_env: Vec<String>,
+    /// Hand the worker's token down to jobs, as WINDLASS_TOKEN.
+    #[arg(long)]
+    pub pass_token: bool,
+    /// Stop a job whose lease may have run out because the server could not be reached, rather than to work on and let the
+    /// server decide.
+    #[arg(long)]
+    pub abandon_unrenewed: bool,
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Run this command for every job, with the payload on its standard input. Takes the rest of the line.
+    #[arg(long, num_args = 1.., allow_hyphen_values = true, value_name = "CMD")]
+    pub exec: Vec<String>,
+    /// Kill the process groups named on standard input when it closes. For the worker's own use.
+    #[arg(long, hide = true)]
+    pub(crate) guard: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// The configuration file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// By definition: `name`, or `name@3` for that version only.
+    #[serde(default)]
+    pub definitions: BTreeMap<String, Entry>,
+}
+
+/// What runs the jobs of one definition.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub command: Option<Vec<String>>,
+    pub shell: Option<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+impl Config {
+    fn read(file: &Path) -> Result<Self> {
+        let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        let config: Config =
+            toml::from_str(&text).with_context(|| format!("{} is no configuration", file.display()))?;
+        for (name, entry) in &config.definitions {
+            if entry.command.is_some() == entry.shell.is_some() {
+                bail!("{}: {name} needs either a command or a shell text", file.display());
+            }
+        }
+        Ok(config)
+    }
+}
+
+impl Args {
+    pub fn config(&self) -> Result<Config> {
+        let config = self.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+        if !self.allow_commands && self.exec.is_empty() && config.definitions.is_empty() {
+            bail!(
+                "nothing to run jobs with: give --exec CMD, or a --config file, or --allow-commands to run what the jobs \
+                 themselves say"
+            );
+        }
+        Ok(config)
+    }
+
+    pub fn client(&self) -> Result<(Client, Option<String>)> {
+        let token = match &self.token_file {
+            Some(file) => {
+                let text = fs::read_to_string(file);
+                let text = text.with_context(|| format!("the token file {} cannot be read", file.display()))?;
+                Some(text.trim().to_owned())
+            }
+            None => self.token.clone(),
+        };
+        let mut builder: ClientBuilder = Client::builder(&self.server).namespace(&self.namespace);
+        if let Some(token) = &token {
+            builder = builder.token(token);
+        }
+        if let Some(file) = &self.ca_cert {
+            let pem = fs::read(file).with_context(|| format!("the certificate {} cannot be read", file.display()))?;
+            builder = builder.root_certificate(pem);
+        }
+        Ok((builder.build()?, token))
+    }
+
+    pub fn worker_name(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id()))
+    }
+
+    pub fn work_dir(&self) -> PathBuf {
+        let own = || std::env::temp_dir().join(format!("windlass-work-{}", nix::unistd::Uid::effective()));
+        self.work_dir.clone().unwrap_or_else(own)
+    }
+
+    /// To standard error, as the environment's WINDLASS_LOG says: `info`, `debug`, `windlass_sdk=trace`.
+    pub fn start_logging(&self) {
+        use tracing_subscriber::{EnvFilter, fmt};
+        let filter = EnvFilter::try_from_env("WINDLASS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+        let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+        // Fails only where logging was started before, which is as good.
+        drop(match self.log_format {
+            LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+            LogFormat::Json => builder.json().try_init(),
+        });
+    }
+}
+
+pub(crate) fn host() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "host".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &[&str]) -> Args {
+        Cli::try_parse_from([&["windlass-worker"], line].concat()).unwrap().args
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn exec_takes_the_rest_of_the_line() {
+        let args = parse(&["--slots", "3", "--tag", "a,b", "--tag", "c", "--exec", "sort", "-n", "--once"]);
+        assert_eq!((args.slots, args.tags), (3, vec!["a".to_owned(), "b".into(), "c".into()]));
+        assert_eq!((args.exec, args.once), (vec!["sort".to_owned(), "-n".into(), "--once".into()], false));
+    }
+
+    #[test]
+    fn a_worker_without_anything_to_run_says_what_is_missing() {
+        let error = parse(&[]).config().unwrap_err().to_string();
+        assert!(error.contains("--exec") && error.contains("--allow-commands"), "{error}");
+        parse(&["--allow-commands"]).config().unwrap();
+    }
+
+    #[test]
+    fn the_configuration_names_programs_by_definition() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("worker.toml");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Config::read(&file)
+        };
+        let text = "[definitions.resize]\ncommand = [\"resize\", \"-v\"]\nenv = { A = \"b\" }\n\n[definitions.\"x@2\"]\nshell = \"ls\"\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.definitions["resize"].command.as_ref().unwrap(), &["resize", "-v"]);
+        assert_eq!(config.definitions["x@2"].shell.as_deref(), Some("ls"));
+        assert!(read("[definitions.resize]\n").unwrap_err().to_string().contains("resize needs either"));
+        assert!(read("[definition.resize]\n").is_err(), "a misspelt heading is no silent nothing");
+    }
+}

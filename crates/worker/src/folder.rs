@@ -1,0 +1,75 @@
+//! The working folder of one attempt.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+use windlass_sdk::api::lease::Leased;
+
+/// A result larger than this is not even read; the server takes less.
+const RESULT_BYTES_MAX: u64 = 16 << 20;
+
+/// `payload.json` and `result.json` beside the folder the command starts in, so that they are in nobody's way. Removed when
+/// dropped, unless it is to be kept.
+pub struct Folder {
+    path: PathBuf,
+    keep: bool,
+}
+
+impl Folder {
+    pub fn create(below: &Path, leased: &Leased, cwd: &Path) -> io::Result<Self> {
+        let path = below.join(format!("{}-{}", leased.job, leased.attempt));
+        // Left behind by a worker that was killed, or somebody else's: then it cannot be removed, and that is said.
+        if path.exists() {
+            fs::remove_dir_all(&path)?;
+        }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        let folder = Self { path, keep: false };
+        builder.create(folder.files().join(cwd))?;
+        fs::write(folder.payload(), leased.payload.as_ref().map_or("null", |json| json.get()))?;
+        Ok(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    pub fn files(&self) -> PathBuf {
+        self.path.join("files")
+    }
+    pub fn payload(&self) -> PathBuf {
+        self.path.join("payload.json")
+    }
+    pub fn result(&self) -> PathBuf {
+        self.path.join("result.json")
+    }
+
+    /// What the command wrote as its result; none where it wrote nothing.
+    pub fn read_result(&self) -> io::Result<Option<String>> {
+        match fs::symlink_metadata(self.result()) {
+            Ok(meta) if !meta.is_file() => Err(io::Error::other("it is no ordinary file")),
+            Ok(meta) if meta.len() > RESULT_BYTES_MAX => {
+                Err(io::Error::other(format!("{} bytes are too many", meta.len())))
+            }
+            Ok(_) => fs::read_to_string(self.result()).map(|text| Some(text).filter(|text| !text.trim().is_empty())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.keep
+            && let Err(error) = fs::remove_dir_all(&self.path)
+        {
+            tracing::warn!(%error, folder = %self.path.display(), "a working folder could not be removed");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What a command prints: text for the log, progress lines, the last line, the last few lines.
+//!
+//! Standard output and standard error share one pipe, because two would have to be put back in order by guessing.
+
+use std::collections::VecDeque;
+
+/// A line that begins so says how far the job is: `::progress 42 message`.
+const PROGRESS: &str = "::progress ";
+/// A longer line is no result.
+const LINE_BYTES_MAX: usize = 1 << 20;
+const TAIL_LINES: usize = 10;
+const TAIL_LINE_BYTES: usize = 400;
+
+#[derive(Debug, PartialEq)]
+pub enum Piece {
+    Text(String),
+    Progress(f64, String),
+}
+
+#[derive(Default)]
+pub struct Output {
+    /// The start of a character whose rest has not come yet.
+    carry: Vec<u8>,
+    /// The line so far, without what is beyond the limit.
+    line: String,
+    /// So much of it was passed on already.
+    passed: usize,
+    too_long: bool,
+    last: Option<String>,
+    tail: VecDeque<String>,
+}
+
+impl Output {
+    /// Takes what was read and gives what to pass on, at once but for the beginnings of progress lines.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
+        self.carry.extend_from_slice(bytes);
+        let whole = self.decode();
+        let (mut text, mut pieces) = (String::new(), Vec::new());
+        for part in whole.split_inclusive('\n') {
+            self.take(part);
+            if part.ends_with('\n') {
+                self.end_line(&mut text, &mut pieces);
+            }
+        }
+        if !may_be_progress(&self.line) {
+            self.pass(&mut text);
+        }
+        flush(&mut text, &mut pieces);
+        pieces
+    }
+
+    /// After the last byte: what was held back.
+    pub fn finish(&mut self) -> Vec<Piece> {
+        let carry = std::mem::take(&mut self.carry);
+        let (mut text, mut pieces) = (String::new(), Vec::new());
+        self.take(&String::from_utf8_lossy(&carry));
+        if !self.line.is_empty() {
+            self.end_line(&mut text, &mut pieces);
+        }
+        flush(&mut text, &mut pieces);
+        pieces
+    }
+
+    /// The last line that is not empty, if it is a JSON document.
+    pub fn last_document(&self) -> Option<&str> {
+        let line = self.last.as_deref()?.trim();
+        let document =
+            line.starts_with(['{', '[']) && serde_json::from_str::<&serde_json::value::RawValue>(line).is_ok();
+        document.then_some(line)
+    }
+
+    pub fn tail(&self) -> String {
+        self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whole characters; what is none becomes the replacement character.
+    fn decode(&mut self) -> String {
+        let bytes = std::mem::take(&mut self.carry);
+        let mut text = String::with_capacity(bytes.len());
+        let mut chunks = bytes.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.push_str(chunk.valid());
+            if chunk.invalid().is_empty() {
+                continue;
+            }
+            // At the end it may only be cut off.
+            let cut_off = std::str::from_utf8(chunk.invalid()).is_err_and(|error| error.error_len().is_none());
+            if chunks.peek().is_none() && cut_off {
+                self.carry = chunk.invalid().to_vec();
+            } else {
+                text.push('\u{fffd}');
+            }
+        }
+        text
+    }
+
+    fn take(&mut self, part: &str) {
+        self.line.push_str(part);
+    }
+
+    /// Passes on the part of the line that was not yet. A line beyond the limit is passed on and forgotten.
+    fn pass(&mut self, text: &mut String) {
+        text.push_str(&self.line[self.passed..]);
+        if self.line.len() > LINE_BYTES_MAX {
+            self.too_long = true;
+            self.line.clear();
+        }
+        self.passed = self.line.len();
+    }
+
+    fn end_line(&mut self, text: &mut String, pieces: &mut Vec<Piece>) {
+        let progress = (self.passed == 0 && !self.too_long).then(|| progress(&self.line)).flatten();
+        match progress {
+            Some(progress) => {
+                flush(text, pieces);
+                pieces.push(progress);
+            }
+            None => {
+                self.pass(text);
+                self.remember();
+            }
+        }
+        self.line.clear();
+        (self.passed, self.too_long) = (0, false);
+    }
+
+    fn remember(&mut self) {
+        let line = self.line.trim_end();
+        if self.too_long {
+            self.last = None;
+        } else if !line.is_empty() {
+            self.last = Some(line.to_owned());
+            if self.tail.len() == TAIL_LINES {
+                self.tail.pop_front();
+            }
+            self.tail.push_back(line[..line.floor_char_boundary(TAIL_LINE_BYTES)].to_owned());
+        }
+    }
+}
+
+fn flush(text: &mut String, pieces: &mut Vec<Piece>) {
+    if !text.is_empty() {
+        pieces.push(Piece::Text(std::mem::take(text)));
+    }
+}
+
+fn may_be_progress(line: &str) -> bool {
+    !line.is_empty() && line.len() <= 1_024 && (line.starts_with(PROGRESS) || PROGRESS.starts_with(line))
+}
+
+fn progress(line: &str) -> Option<Piece> {
+    let rest = line.strip_prefix(PROGRESS)?.trim();
+    let (percent, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
+    (0.0..=100.0).contains(&percent).then(|| Piece::Progress(percent, message.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.into())
+    }
+
+    #[test]
+    fn progress_lines_are_told_and_not_logged() {
+        let mut output = Output::default();
+        let pieces = output.feed(b"a\n::progress 42 half way\nb\n::progress 50%\n::progress soon\n::progress 200\nc");
+        let expected = [
+            text("a\n"),
+            Piece::Progress(42.0, "half way".into()),
+            text("b\n"),
+            Piece::Progress(50.0, String::new()),
+            text("::progress soon\n::progress 200\nc"),
+        ];
+        assert_eq!(pieces, expected);
+        assert_eq!(output.finish(), []);
+    }
+
+    #[test]
+    fn the_beginning_of_a_progress_line_waits_for_its_end_and_nothing_else_does() {
+        let mut output = Output::default();
+        assert_eq!(output.feed(b"no newline"), [text("no newline")]);
+        assert_eq!(output.feed(b" yet\n::pro"), [text(" yet\n")]);
+        assert_eq!(output.feed(b"gress 7"), []);
+        assert_eq!(output.feed(b"0 x\n::prose"), [Piece::Progress(70.0, "x".into()), text("::prose")]);
+        assert_eq!(output.feed(b"\n::progress 9"), [text("\n")]);
+        assert_eq!(output.finish(), [Piece::Progress(9.0, String::new())], "the last line needs no newline");
+    }
+
+    #[test]
+    fn characters_cut_in_two_are_put_together_and_garbage_is_marked() {
+        let mut output = Output::default();
+        let bytes = "aé".as_bytes();
+        assert_eq!(output.feed(&bytes[..2]), [text("a")]);
+        assert_eq!(output.feed(&bytes[2..]), [text("é")]);
+        assert_eq!(output.feed(b"\xff\xc3x"), [text("\u{fffd}\u{fffd}x")]);
+        assert_eq!(output.feed(b"\xc3"), []);
+        assert_eq!(output.finish(), [text("\u{fffd}")]);
+    }
+
+    #[test]
+    fn the_last_line_is_the_result_if_it_is_a_document() {
+        let table: &[(&str, Option<&str>)] = &[
+            ("x\n{\"a\": 1}\n", Some("{\"a\": 1}")),
+            ("[1]\n\n  \n", Some("[1]")),
+            ("[1]", Some("[1]")),
+            ("[1]\n::progress 100\n", Some("[1]")),
+            ("{\"a\": 1}\ndone\n", None),
+            ("42\n", None),
+            ("{a}\n", None),
+            ("", None),
+        ];
+        for (printed, expected) in table {
+            let mut output = Output::default();
+            output.feed(printed.as_bytes());
+            output.finish();
+            assert_eq!(output.last_document(), *expected, "{printed:?}");
+        }
+    }
+
+    #[test]
+    fn endless_lines_are_passed_on_but_not_kept() {
+        let mut output = Output::default();
+        let mut passed = 0;
+        for _ in 0..64 {
+            for piece in output.feed(&[b'['; 64 << 10]) {
+                let Piece::Text(text) = piece else { panic!("{piece:?}") };
+                passed += text.len();
+            }
+            assert!(output.line.len() <= LINE_BYTES_MAX + (64 << 10));
+        }
+        assert_eq!(passed, 4 << 20);
+        output.feed(b"\n");
+        assert_eq!(output.last_document(), None);
+        for number in 0..20 {
+            output.feed(format!("{number}\n").as_bytes());
+        }
+        assert_eq!(output.tail().lines().count(), TAIL_LINES);
+    }
+}

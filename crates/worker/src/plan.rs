@@ -1,0 +1,171 @@
+//! Which command a job is. Pure: what the operator set up and what the job says, in; a command, or why there is none, out.
+
+use crate::args::{Config, Entry};
+use serde::Deserialize;
+use std::{
+    collections::BTreeMap,
+    path::{Component, PathBuf},
+};
+use windlass_sdk::{
+    api::{Json, lease::Leased},
+    worker::Failure,
+};
+
+/// What the operator set up.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub config: Config,
+    pub exec: Vec<String>,
+    pub allow_commands: bool,
+}
+
+/// A command to run for one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Never empty.
+    pub argv: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub stdin: Vec<u8>,
+    /// Below the working folder.
+    pub cwd: PathBuf,
+}
+
+/// A payload that says itself what to run.
+#[derive(Debug, Deserialize)]
+struct CommandPayload {
+    command: Option<Vec<String>>,
+    shell: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    stdin: Option<Json>,
+    #[serde(default)]
+    cwd: PathBuf,
+}
+
+impl Rules {
+    /// The definition's program before `--exec` before what the payload says.
+    pub fn plan(&self, leased: &Leased) -> Result<Plan, Failure> {
+        let payload = leased.payload.as_ref().map_or("null", |json| json.get());
+        if let Some(entry) = leased.definition.as_deref().and_then(|name| self.entry(name)) {
+            let argv = argv(entry.command.clone(), entry.shell.clone());
+            return Ok(own(argv?, entry.env.clone(), payload));
+        }
+        if !self.exec.is_empty() {
+            return Ok(own(self.exec.clone(), BTreeMap::new(), payload));
+        }
+        if !self.allow_commands {
+            let what = leased.definition.as_ref().map_or("this job".into(), |name| format!("jobs of {name}"));
+            let why = format!("this worker has no program for {what}, and was not started with --allow-commands");
+            return Err(Failure::new(why));
+        }
+        from_payload(payload)
+    }
+
+    fn entry(&self, definition: &str) -> Option<&Entry> {
+        let entries = &self.config.definitions;
+        entries.get(definition).or_else(|| entries.get(definition.rsplit_once('@')?.0))
+    }
+}
+
+fn own(argv: Vec<String>, env: BTreeMap<String, String>, payload: &str) -> Plan {
+    Plan { argv, env, stdin: payload.as_bytes().to_vec(), cwd: PathBuf::new() }
+}
+
+fn argv(command: Option<Vec<String>>, shell: Option<String>) -> Result<Vec<String>, Failure> {
+    match (command, shell) {
+        (Some(command), None) if !command.is_empty() => Ok(command),
+        (None, Some(text)) => Ok(vec!["/bin/sh".into(), "-c".into(), text]),
+        _ => {
+            Err(Failure::permanent("the payload needs either \"command\": [program, argument…] or \"shell\": \"text\""))
+        }
+    }
+}
+
+fn from_payload(text: &str) -> Result<Plan, Failure> {
+    let payload: CommandPayload = serde_json::from_str(text).map_err(|error| {
+        Failure::permanent(format!(
+            "the payload is no command ({error}); write {{\"command\": [\"program\", \"argument\"]}}"
+        ))
+    })?;
+    let (argv, env) = (argv(payload.command, payload.shell)?, payload.env);
+    let nul = argv.iter().chain(env.keys()).chain(env.values()).any(|text| text.contains('\0'));
+    let name = env.keys().find(|name| name.is_empty() || name.contains('=') || name.starts_with("WINDLASS_"));
+    if nul || name.is_some() {
+        let what = name.map_or("a zero byte".into(), |name| format!("the variable name {name:?}"));
+        return Err(Failure::permanent(format!("the payload's command cannot be run: {what} is not possible")));
+    }
+    if !payload.cwd.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(Failure::permanent("\"cwd\" must stay below the working folder: no / at its start, no .."));
+    }
+    let stdin = payload.stdin.map_or_else(|| text.as_bytes().to_vec(), |json| stdin(&json));
+    Ok(Plan { argv, env, stdin, cwd: payload.cwd })
+}
+
+/// A string is written as it is, anything else as JSON.
+fn stdin(json: &Json) -> Vec<u8> {
+    serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leased(payload: &str, definition: Option<&str>) -> Leased {
+        let lease = serde_json::json!({"lease": "l", "job": "00000000-0000-0000-0000-000000000001", "attempt": 1,
+            "definition": definition, "payload": serde_json::from_str::<serde_json::Value>(payload).unwrap()});
+        serde_json::from_value::<Leased>(lease).unwrap()
+    }
+
+    fn open() -> Rules {
+        Rules { allow_commands: true, ..Rules::default() }
+    }
+
+    #[test]
+    fn what_a_payload_may_say() {
+        type Expected = Result<(&'static [&'static str], &'static str), &'static str>;
+        let table: &[(&str, Expected)] = &[
+            (r#"{"command":["a","b"]}"#, Ok((&["a", "b"], r#"{"command":["a","b"]}"#))),
+            (r#"{"shell":"ls | wc","stdin":"text"}"#, Ok((&["/bin/sh", "-c", "ls | wc"], "text"))),
+            (r#"{"command":["a"],"stdin":{"n":1}}"#, Ok((&["a"], r#"{"n":1}"#))),
+            (r#"{"command":[]}"#, Err("needs either")),
+            (r#"{"command":["a"],"shell":"b"}"#, Err("needs either")),
+            (r#"{"command":"a"}"#, Err("is no command")),
+            ("null", Err("is no command")),
+            (r#"{"command":["a\u0000b"]}"#, Err("a zero byte")),
+            (r#"{"command":["a"],"env":{"A=B":"c"}}"#, Err("the variable name \"A=B\"")),
+            (r#"{"command":["a"],"env":{"WINDLASS_LEASE":"c"}}"#, Err("WINDLASS_LEASE")),
+            (r#"{"command":["a"],"cwd":"../x"}"#, Err("below the working folder")),
+            (r#"{"command":["a"],"cwd":"/x"}"#, Err("below the working folder")),
+        ];
+        for (payload, expected) in table {
+            match (open().plan(&leased(payload, None)), expected) {
+                (Ok(plan), Ok((argv, stdin))) => {
+                    assert_eq!(
+                        (plan.argv.iter().map(String::as_str).collect::<Vec<_>>(), plan.stdin),
+                        (argv.to_vec(), stdin.as_bytes().to_vec())
+                    );
+                }
+                (Err(failure), Err(part)) => {
+                    assert!(failure.permanent && failure.message.contains(part), "{payload}: {failure:?}");
+                }
+                (got, _) => panic!("{payload}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_operator_set_up_comes_first() {
+        let entry = |program: &str| Entry { command: Some(vec![program.into()]), ..Entry::default() };
+        let definitions = BTreeMap::from([("d".into(), entry("any")), ("d@2".into(), entry("second"))]);
+        let rules = Rules { config: Config { definitions }, exec: vec!["exec".into()], allow_commands: true };
+        let payload = r#"{"command":["payload"]}"#;
+        for (definition, program) in
+            [(Some("d@1"), "any"), (Some("d@2"), "second"), (Some("e@1"), "exec"), (None, "exec")]
+        {
+            assert_eq!(rules.plan(&leased(payload, definition)).unwrap().argv, [program], "{definition:?}");
+        }
+        assert_eq!(open().plan(&leased(payload, Some("d@1"))).unwrap().argv, ["payload"]);
+        let refused = Rules::default().plan(&leased(payload, Some("d@1"))).unwrap_err();
+        assert!(!refused.permanent && refused.message.contains("jobs of d@1"), "another worker may: {refused:?}");
+    }
+}
