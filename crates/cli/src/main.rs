@@ -1,49 +1,50 @@
-//! The `windlass` program. So far: measuring the engine.
+//! The `windlass` program: the one place where stores, server, worker and client meet.
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cli;
+mod commands;
+mod config_show;
+mod fail;
+mod ids;
+mod output;
+mod profile;
+mod remote;
+mod serve;
+mod settings;
+mod store;
+mod times;
+mod up;
+mod worker;
 
 /// Jobs are made on one thread and freed on another all the time, which the system's allocator takes locks for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-use clap::{Parser, Subcommand};
-use std::process::ExitCode;
-
-/// A job server for workers in any language: they pull, it keeps the promises.
-#[derive(Parser)]
-#[command(name = "windlass", version, arg_required_else_help = true, max_term_width = 100)]
-struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Measure how fast this machine runs jobs, and how much of that is the store's own limit.
-    Bench {
-        #[command(subcommand)]
-        what: bench::Bench,
-    },
-}
+use clap::Parser;
+use std::{io, process::ExitCode};
 
 fn main() -> ExitCode {
-    let Command::Bench { what } = Cli::parse().command;
-    match what.run() {
-        Ok(()) => ExitCode::SUCCESS,
+    if let Some(code) = worker::run_if_asked() {
+        return code;
+    }
+    let cli = cli::Cli::parse();
+    let remote = cli.remote.clone();
+    match cli.run() {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("windlass: {error:#}");
-            ExitCode::FAILURE
+            if let Some(advice) = fail::advice(&error, &remote) {
+                eprintln!("{advice}");
+            }
+            ExitCode::from(fail::code::ERROR)
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_well_formed() {
-        super::Cli::command().debug_assert();
-    }
+/// Whoever read our output has seen enough, as in `windlass jobs | head`.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let of_io = |cause: &(dyn std::error::Error + 'static)| cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    error.chain().filter_map(of_io).any(|kind| kind == io::ErrorKind::BrokenPipe)
 }

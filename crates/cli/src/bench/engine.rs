@@ -40,7 +40,7 @@ pub struct EngineBench {
     /// Jobs finished and kept beforehand.
     #[arg(long, default_value_t = 0)]
     finished: usize,
-    #[arg(short, long, value_enum, default_value = "text")]
+    #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
@@ -62,8 +62,8 @@ impl EngineBench {
         let report = self.measure(&target, &engine).await?;
         engine.shut_down().await;
         match self.output {
-            Output::Text => report.print(),
-            Output::Json => println!("{}", serde_json::to_string(&report)?),
+            Output::Table => report.print(),
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&report)?),
         }
         Ok(())
     }

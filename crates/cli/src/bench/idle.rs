@@ -12,7 +12,7 @@ pub struct IdleBench {
     store: StoreArgs,
     #[arg(long, default_value_t = 60)]
     seconds: u64,
-    #[arg(short, long, value_enum, default_value = "text")]
+    #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
@@ -47,8 +47,8 @@ impl IdleBench {
             wake_ups_per_s: (after.1 - before.1) as f64 / self.seconds as f64,
         };
         match self.output {
-            Output::Json => println!("{}", serde_json::to_string(&idle)?),
-            Output::Text => println!(
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&idle)?),
+            Output::Table => println!(
                 "{} store, idle for {} s: {} bytes written, {} wake-ups ({:.2} a second)",
                 idle.store, idle.seconds, idle.bytes_written, idle.wake_ups, idle.wake_ups_per_s
             ),

@@ -1,12 +1,14 @@
 //! `windlass bench`: figures people can repeat.
 
 mod engine;
+mod http;
 mod idle;
 mod limit;
 mod report;
 mod target;
 mod work;
 
+pub use crate::output::Format as Output;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,6 +20,11 @@ pub enum Bench {
     /// does in a bare loop of prepared statements with the same number of jobs per transaction. Only figures of one and
     /// the same run compare.
     Engine(engine::EngineBench),
+    /// Submit, claim and complete jobs over HTTP, and compare with a bare web server and with another address.
+    ///
+    /// Prints jobs per second for submits and for full cycles, how long a job lies there while a worker waits for it, and
+    /// beside it what a bare handler allows over the same connections in the same run.
+    Http(http::HttpBench),
     /// Do nothing for a while and count what that costs: writes, and how often a thread woke up.
     Idle(idle::IdleBench),
 }
@@ -29,6 +36,7 @@ impl Bench {
         runtime.block_on(async {
             match self {
                 Bench::Engine(bench) => bench.run().await,
+                Bench::Http(bench) => bench.run().await,
                 Bench::Idle(bench) => bench.run().await,
             }
         })
@@ -66,10 +74,4 @@ impl StoreKind {
             StoreKind::Memory => "memory",
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    Text,
-    Json,
 }

@@ -1,0 +1,171 @@
+//! `windlass bench http`: the same jobs, over the wire.
+
+mod bare;
+mod connection;
+mod load;
+mod pickup;
+mod subject;
+
+use super::{Output, report::Latency};
+use clap::Args;
+use load::{Load, Measured};
+use serde::Serialize;
+use std::{path::PathBuf, time::Duration};
+use subject::Subject;
+
+#[derive(Args)]
+pub struct HttpBench {
+    /// Server to measure, e.g. http://127.0.0.1:3000. Give two to compare them in one run. Without it a server is
+    /// started on a temporary folder.
+    #[arg(long, value_name = "URL")]
+    base_url: Vec<String>,
+    /// An admin token; one per server where there are two. A worker's token is made with it and revoked afterwards.
+    #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true)]
+    token: Vec<String>,
+    /// PostgreSQL for the server that is started.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Connections, each with one request on its way.
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Jobs to submit, claim and complete.
+    #[arg(long, default_value_t = 20_000)]
+    jobs: usize,
+    /// Jobs per request.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
+    /// Jobs for the pickup latency: one at a time, to a worker that waits.
+    #[arg(long, default_value_t = 500)]
+    pickups: usize,
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+    /// Appends the result, with its conditions, to this file.
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+}
+
+/// What one server did.
+#[derive(Serialize)]
+struct Report {
+    base_url: String,
+    store: String,
+    connections: usize,
+    batch: usize,
+    jobs: usize,
+    submit_per_s: f64,
+    cycles_per_s: f64,
+    requests_per_cycle: f64,
+    bare_requests_per_s: f64,
+    /// Full cycles beside what the bare handler allows for the same number of requests.
+    cycles_of_bare: f64,
+    submit_p50_ms: f64,
+    submit_p99_ms: f64,
+    cycle_p50_ms: f64,
+    cycle_p99_ms: f64,
+    pickup_p50_ms: f64,
+    pickup_p99_ms: f64,
+    /// Processor time of the server per job, where it was started here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server_us_per_job: Option<f64>,
+}
+
+impl HttpBench {
+    pub async fn run(self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.base_url.len() <= 2, "give one or two base URLs, not {}", self.base_url.len());
+        let subjects = Subject::all(&self.base_url, &self.token, self.database.as_deref()).await?;
+        let mut reports = Vec::new();
+        for subject in &subjects {
+            let report = self.measure(subject).await;
+            subject.clean_up().await;
+            reports.push(report?);
+        }
+        for report in &reports {
+            self.print(report)?;
+        }
+        if let [first, second] = &reports[..] {
+            let ratio = first.cycles_per_s / second.cycles_per_s;
+            eprintln!("{} does {ratio:.2} times the cycles of {}", first.base_url, second.base_url);
+        }
+        Ok(())
+    }
+
+    async fn measure(&self, subject: &Subject) -> anyhow::Result<Report> {
+        let bare = bare::measure(self.connections, Duration::from_secs(3)).await?;
+        let load = Load { subject, connections: self.connections, batch: self.batch };
+        let before = subject.cpu();
+        let submit = load.submit(self.jobs).await?;
+        load.drain(self.jobs).await?;
+        let cycles = load.cycles(self.jobs).await?;
+        let cpu = subject.cpu().zip(before).map(|(after, before)| after.saturating_sub(before));
+        let pickups = pickup::measure(subject, self.pickups).await?;
+        Ok(self.report(subject, bare, submit, cycles, cpu, pickups))
+    }
+
+    fn report(
+        &self,
+        subject: &Subject,
+        bare: f64,
+        mut submit: Measured,
+        mut cycles: Measured,
+        cpu: Option<Duration>,
+        mut pickups: Vec<Duration>,
+    ) -> Report {
+        let (submitted, cycled) = (Latency::of(&mut submit.times), Latency::of(&mut cycles.times));
+        let picked = Latency::of(&mut pickups);
+        let requests_per_cycle = cycles.requests as f64 / cycles.jobs as f64;
+        Report {
+            base_url: subject.address.to_string(),
+            store: subject.store.clone(),
+            connections: self.connections,
+            batch: self.batch,
+            jobs: self.jobs,
+            submit_per_s: submit.rate(),
+            cycles_per_s: cycles.rate(),
+            requests_per_cycle,
+            bare_requests_per_s: bare,
+            cycles_of_bare: cycles.rate() * requests_per_cycle / bare,
+            submit_p50_ms: submitted.p50_ms,
+            submit_p99_ms: submitted.p99_ms,
+            cycle_p50_ms: cycled.p50_ms,
+            cycle_p99_ms: cycled.p99_ms,
+            pickup_p50_ms: picked.p50_ms,
+            pickup_p99_ms: picked.p99_ms,
+            server_us_per_job: cpu.map(|cpu| cpu.as_secs_f64() * 1e6 / (2 * self.jobs) as f64),
+        }
+    }
+
+    fn print(&self, report: &Report) -> anyhow::Result<()> {
+        let json = serde_json::to_string(report)?;
+        if let Some(file) = &self.results {
+            use std::io::Write;
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
+            writeln!(file, "{json}")?;
+        }
+        match self.output {
+            Output::Json | Output::Jsonl => println!("{json}"),
+            Output::Table => print_text(report),
+        }
+        Ok(())
+    }
+}
+
+fn print_text(report: &Report) {
+    println!("{} ({}), {} connections, {} a request", report.base_url, report.store, report.connections, report.batch);
+    println!(
+        "  submit     {:>10.0} jobs/s   p50 {:.2} ms  p99 {:.2} ms",
+        report.submit_per_s, report.submit_p50_ms, report.submit_p99_ms
+    );
+    println!(
+        "  cycles     {:>10.0} jobs/s   p50 {:.2} ms  p99 {:.2} ms",
+        report.cycles_per_s, report.cycle_p50_ms, report.cycle_p99_ms
+    );
+    println!(
+        "  pickup                           p50 {:.2} ms  p99 {:.2} ms",
+        report.pickup_p50_ms, report.pickup_p99_ms
+    );
+    println!("  bare axum  {:>10.0} requests/s", report.bare_requests_per_s);
+    println!("  cycles x {:.2} requests = {:.2} of bare axum", report.requests_per_cycle, report.cycles_of_bare);
+    if let Some(cpu) = report.server_us_per_job {
+        println!("  server     {cpu:>10.1} us of processor time a job");
+    }
+}

@@ -1,0 +1,224 @@
+//! The command line as a whole: which commands there are, and what they share.
+
+use crate::{
+    bench,
+    commands::{
+        Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events, jobs::Jobs,
+        logs::Logs, schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand,
+        workers::WorkersCommand,
+    },
+    config_show,
+    fail::code,
+    output::Format,
+    profile::ProfileCommand,
+    remote::Remote,
+    serve,
+    store::StoreCommand,
+    up, worker,
+};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::{future::Future, path::PathBuf, process::ExitCode};
+
+/// A job server for workers in any language: they pull, it keeps the promises.
+#[derive(Parser)]
+#[command(
+    name = "windlass",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  windlass up                                       a server and a worker here, to try things out
+  windlass submit --shell 'echo hello' --follow     run something, see its log
+  windlass jobs                                     what there is
+  windlass why last                                 why the last job is not running
+  windlass COMMAND --help                           more about a command, with examples
+
+Exit codes: 0 done, 1 error, 2 wrong usage; waiting for a job: 3 failed or skipped, 4 cancelled, 5 not done in time."
+)]
+pub struct Cli {
+    /// How to print: table for people; json and jsonl, in the types of the API, for programs [default: table].
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        env = "WINDLASS_OUTPUT",
+        hide_env_values = true,
+        hide_possible_values = true
+    )]
+    pub output: Option<Format>,
+    #[command(flatten)]
+    pub remote: Remote,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Up(up::Up),
+    /// Run the server.
+    ///
+    /// Ends with 0 when it was asked to stop and did, 2 if the configuration is wrong, 3 if the store cannot be opened, 4 if
+    /// the store failed while running, and 1 otherwise.
+    Serve(Box<serve::Serve>),
+    Worker(worker::Worker),
+    /// Look at the server's configuration.
+    Config {
+        #[command(subcommand)]
+        what: config_show::ConfigCommand,
+    },
+    /// Submit a job, or many from a file.
+    Submit(Box<Submit>),
+    /// List jobs, newest first.
+    Jobs(Jobs),
+    /// One job: show, wait, cancel, retry, why, result, payload, logs.
+    #[command(subcommand)]
+    Job(show::JobCommand),
+    Logs(Logs),
+    /// Cancel jobs; short for `job cancel`.
+    Cancel(show::Several),
+    /// Run finished jobs once more; short for `job retry`.
+    Retry(show::Several),
+    /// Why is a job not running? Short for `job why`.
+    Why(show::One),
+    /// Workers: list, show, drain, undrain, delete.
+    Workers {
+        #[command(subcommand)]
+        verb: Option<WorkersCommand>,
+    },
+    /// Definitions: list, show, apply, delete, versions, check.
+    #[command(alias = "definition")]
+    Definitions {
+        #[command(subcommand)]
+        verb: Option<DefinitionsCommand>,
+    },
+    /// Schedules: list, show, set, delete, pause, resume.
+    #[command(alias = "schedule")]
+    Schedules {
+        #[command(subcommand)]
+        verb: Option<SchedulesCommand>,
+    },
+    Events(Events),
+    /// Files that jobs read or leave: put, get, list, delete.
+    #[command(subcommand, alias = "artifacts")]
+    Artifact(ArtifactCommand),
+    /// Tokens: create, list, revoke, me.
+    #[command(subcommand, alias = "tokens")]
+    Token(TokenCommand),
+    /// How many jobs and workers there are, by state.
+    Stats,
+    #[command(flatten)]
+    Store(StoreCommand),
+    /// Connections with a name: list, set, use, delete.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
+    /// Measure how fast this machine runs jobs, and how much of that is the store's own limit.
+    Bench {
+        #[command(subcommand)]
+        what: bench::Bench,
+    },
+    /// Print a script that completes commands and options in your shell.
+    #[command(after_help = "Examples:
+  windlass completions bash > /etc/bash_completion.d/windlass
+  windlass completions zsh > ~/.zfunc/_windlass
+  windlass completions fish > ~/.config/fish/completions/windlass.fish")]
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages into a folder.
+    Man {
+        folder: PathBuf,
+    },
+}
+
+impl Cli {
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let context = Context { remote: self.remote, format: self.output.unwrap_or_default() };
+        let done = match self.command {
+            Command::Serve(serve) => return Ok(serve.run()),
+            Command::Worker(args) => return Ok(args.run()),
+            Command::Config { what } => return Ok(what.run(context.format)),
+            Command::Bench { what } => what.run().map(|()| code::OK),
+            Command::Completions { shell } => shell::completions(Cli::command(), shell),
+            Command::Man { folder } => shell::man(Cli::command(), &folder),
+            Command::Profile(command) => command.run(&context.remote, context.format).map(|()| code::OK),
+            command => on_runtime(command.run(&context)),
+        };
+        done.map(ExitCode::from)
+    }
+}
+
+fn on_runtime(work: impl Future<Output = Done>) -> Done {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(work)
+}
+
+impl Command {
+    async fn run(self, context: &Context) -> Done {
+        match self {
+            Command::Up(up) => up.run().await,
+            Command::Submit(submit) => submit.run(context).await,
+            Command::Jobs(jobs) => jobs.run(context).await,
+            Command::Job(command) => command.run(context).await,
+            Command::Logs(logs) => logs.run(context).await,
+            Command::Cancel(several) => show::cancel(context, &several).await,
+            Command::Retry(several) => show::retry(context, &several).await,
+            Command::Why(one) => show::why(context, &one).await,
+            Command::Workers { verb } => verb.unwrap_or(WorkersCommand::List).run(context).await,
+            Command::Definitions { verb } => verb.unwrap_or(DefinitionsCommand::List).run(context).await,
+            Command::Schedules { verb } => verb.unwrap_or(SchedulesCommand::List).run(context).await,
+            Command::Events(events) => events.run(context).await,
+            Command::Artifact(command) => command.run(context).await,
+            Command::Token(command) => command.run(context).await,
+            Command::Stats => stats::run(context).await,
+            Command::Store(command) => command.run(context).await,
+            Command::Profile(_)
+            | Command::Bench { .. }
+            | Command::Completions { .. }
+            | Command::Man { .. }
+            | Command::Serve(_)
+            | Command::Worker(_)
+            | Command::Config { .. } => unreachable!("these were run before, without this runtime"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    /// The reference is what the program itself says. `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-cli` writes it anew.
+    #[test]
+    fn the_reference_is_what_the_program_says() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let mut page = String::from(
+            "# The command line\n\nEvery command and its options, as `--help` shows them. Written by a test from the program itself.\n",
+        );
+        let mut command = Cli::command().term_width(100);
+        command.build();
+        describe(&mut command, "windlass", &mut page);
+        if std::env::var_os("WINDLASS_WRITE_DOCS").is_some() {
+            std::fs::write(file, &page).unwrap();
+        }
+        let kept = std::fs::read_to_string(file).unwrap_or_default();
+        assert!(kept == page, "docs/cli.md is not what the program says; WINDLASS_WRITE_DOCS=1 writes it anew");
+    }
+
+    fn describe(command: &mut clap::Command, name: &str, page: &mut String) {
+        // What every command takes is told once, at the top.
+        let once = |arg: clap::Arg| if arg.is_global_set() && name != "windlass" { arg.hide(true) } else { arg };
+        let help = command.clone().term_width(100).mut_args(once).render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        *page += &format!("\n## {name}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+        for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
+            let name = format!("{name} {}", sub.get_name());
+            describe(sub, &name, page);
+        }
+    }
+}

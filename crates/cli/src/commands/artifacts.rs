@@ -1,0 +1,197 @@
+//! `windlass artifact`: files that jobs read or leave.
+
+use super::{Context, Done, PAGE};
+use crate::{
+    fail::code,
+    ids,
+    output::{self, Facts, Rows, cell},
+    times,
+};
+use anyhow::{Context as _, bail, ensure};
+use clap::{Args, Subcommand};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use tokio::{
+    fs::File,
+    io::{AsyncReadExt, AsyncWriteExt},
+};
+use windlass_api::{
+    Uuid,
+    artifact::{Artifact, ListArtifacts, UploadArtifact},
+};
+use windlass_sdk::Client;
+
+#[derive(Subcommand)]
+#[command(after_help = "Examples:
+  windlass artifact put scene.blend --job last
+  windlass artifact list --job last
+  windlass artifact get 0190c0de-0000-7000-8000-000000000000 --to scene.blend")]
+pub enum ArtifactCommand {
+    Put(Put),
+    Get(Get),
+    /// List artifacts.
+    List {
+        /// Only those of this job.
+        #[arg(long, value_name = "ID")]
+        job: Option<String>,
+    },
+    /// Delete artifacts.
+    Delete {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<Uuid>,
+    },
+}
+
+/// Upload a file.
+#[derive(Args)]
+pub struct Put {
+    file: PathBuf,
+    /// The job it belongs to.
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// A name for people [default: the file's].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What kind of file it is, such as image/png.
+    #[arg(long, value_name = "TYPE")]
+    content_type: Option<String>,
+}
+
+/// Download a file. What arrives is checked against its digest.
+#[derive(Args)]
+pub struct Get {
+    id: Uuid,
+    /// Where to [default: its name, here]. A file that is there already is not written over.
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+impl ArtifactCommand {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        match self {
+            ArtifactCommand::Put(put) => {
+                let artifact = put.run(&client).await?;
+                context.format.one(&artifact, || text(&artifact))?;
+            }
+            ArtifactCommand::Get(get) => {
+                let (artifact, file) = get.run(&client).await?;
+                context.format.one(&artifact, || format!("{} ({})", file.display(), times::bytes(artifact.size)))?;
+            }
+            ArtifactCommand::List { job } => {
+                let job = match job {
+                    Some(text) => Some(ids::job(&client, &text).await?),
+                    None => None,
+                };
+                let mut query = ListArtifacts { job, limit: Some(PAGE), ..ListArtifacts::default() };
+                let mut found = Vec::new();
+                loop {
+                    let page = client.artifacts(&query).await?;
+                    found.extend(page.items);
+                    query.cursor = page.next;
+                    if query.cursor.is_none() {
+                        break;
+                    }
+                }
+                context.format.many(&found, || table(&found))?;
+            }
+            ArtifactCommand::Delete { ids } => {
+                for id in ids {
+                    client.delete_artifact(id).await?;
+                    context.format.done("deleted", || format!("{id} is gone"))?;
+                }
+            }
+        }
+        Ok(code::OK)
+    }
+}
+
+impl Put {
+    async fn run(&self, client: &Client) -> anyhow::Result<Artifact> {
+        let unreadable = || format!("{} cannot be read", self.file.display());
+        let name = self.name.clone().or_else(|| self.file.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let job = match &self.job {
+            Some(text) => Some(ids::job(client, text).await?),
+            None => None,
+        };
+        let sha256 = digest(&self.file).await.with_context(unreadable)?;
+        let about = UploadArtifact { namespace: None, name: name.unwrap_or_default(), job, sha256: Some(sha256) };
+        let file = File::open(&self.file).await.with_context(unreadable)?;
+        let size = file.metadata().await.with_context(unreadable)?.len();
+        let bar = output::bar(Some(size), "uploading");
+        let told = bar.clone();
+        let stream = tokio_util::io::ReaderStream::with_capacity(file, 64 << 10);
+        let stream = futures_util::StreamExt::inspect(stream, move |piece| {
+            told.inc(piece.as_ref().map_or(0, |bytes| bytes.len() as u64));
+        });
+        let artifact = client.upload(&about, self.content_type.as_deref(), Some(size), stream).await;
+        bar.finish_and_clear();
+        Ok(artifact?)
+    }
+}
+
+impl Get {
+    async fn run(&self, client: &Client) -> anyhow::Result<(Artifact, PathBuf)> {
+        let artifact = client.artifact(self.id).await?;
+        // The name comes from whoever uploaded it: it must not choose a folder.
+        let name =
+            Path::new(&artifact.name).file_name().map_or_else(|| PathBuf::from(self.id.to_string()), PathBuf::from);
+        let file = self.to.clone().unwrap_or(name);
+        ensure!(!file.exists(), "{} is there already; name another file with --to", file.display());
+        let part = file.with_extension("part");
+        let mut written = File::create(&part).await.with_context(|| format!("{} cannot be written", part.display()))?;
+        let bar = output::bar(Some(artifact.size), "downloading");
+        let (mut download, mut hash) = (client.download(self.id).await?, Sha256::new());
+        while let Some(bytes) = download.next().await? {
+            hash.update(&bytes);
+            bar.inc(bytes.len() as u64);
+            written.write_all(&bytes).await?;
+        }
+        written.sync_all().await?;
+        bar.finish_and_clear();
+        if hex(&hash.finalize()) != artifact.sha256 {
+            let _ = tokio::fs::remove_file(&part).await;
+            bail!("what arrived is not what was stored (its digest differs); try again");
+        }
+        tokio::fs::rename(&part, &file).await?;
+        Ok((artifact, file))
+    }
+}
+
+async fn digest(file: &Path) -> std::io::Result<String> {
+    let (mut opened, mut hash, mut buffer) = (File::open(file).await?, Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        let read = opened.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(hex(&hash.finalize()));
+        }
+        hash.update(&buffer[..read]);
+    }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn text(artifact: &Artifact) -> String {
+    let mut facts = Facts::default();
+    facts.add("Artifact", artifact.id.to_string()).add("Name", &artifact.name);
+    facts.add("Size", times::bytes(artifact.size)).add("SHA-256", &artifact.sha256);
+    facts.text()
+}
+
+fn table(artifacts: &[Artifact]) -> Rows {
+    let now = times::now();
+    let mut rows =
+        Rows::new(&["ID", "NAME", "SIZE", "CREATED", "JOB"], "No artifacts. Upload one: windlass artifact put FILE");
+    for artifact in artifacts {
+        rows.add(vec![
+            cell(artifact.id.to_string()),
+            cell(&artifact.name),
+            cell(times::bytes(artifact.size)),
+            cell(times::relative(&artifact.created_at, now)),
+            cell(artifact.job.map(|job| job.to_string()).unwrap_or_default()),
+        ]);
+    }
+    rows
+}

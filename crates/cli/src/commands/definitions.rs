@@ -1,0 +1,204 @@
+//! `windlass definitions`: recipes for jobs, from files or one by one.
+
+use super::{Context, Done, PAGE};
+use crate::{
+    fail::code,
+    output::{Facts, Rows, cell, cut, say},
+    times,
+};
+use anyhow::{Context as _, bail, ensure};
+use clap::Subcommand;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use windlass_api::{
+    definition::{Definition, DefinitionBody},
+    page::{Page, Paging},
+};
+
+#[derive(Subcommand)]
+#[command(
+    after_help = "A definition file is YAML or JSON: `name` (the file's name where absent) and what every job made from it has.
+
+  # render.yaml
+  name: render
+  description: One frame.
+  tags: [gpu]
+  timeout_ms: 600000
+  retry: {attempts: 3, backoff_ms: 10000}
+  payload_schema: {type: object, required: [frame]}
+
+Examples:
+  windlass definitions check jobs/     reads the files and says what is wrong with them
+  windlass definitions apply jobs/     makes them known to the server; unchanged ones stay as they are
+  windlass submit -d render -p '{\"frame\": 1}'"
+)]
+pub enum DefinitionsCommand {
+    /// List definitions by name. This is what happens without a verb.
+    List,
+    /// One definition, as it is now.
+    Show { name: String },
+    /// All versions of a definition, the first one first.
+    Versions { name: String },
+    /// Make definitions in files or folders known. What is unchanged makes no new version.
+    Apply {
+        #[arg(required = true, value_name = "FILE|FOLDER")]
+        paths: Vec<PathBuf>,
+    },
+    /// Read definitions in files or folders and say what is wrong with them. Needs no server.
+    Check {
+        #[arg(required = true, value_name = "FILE|FOLDER")]
+        paths: Vec<PathBuf>,
+    },
+    /// Take a definition away. Jobs made from it stay as they are.
+    Delete { name: String },
+}
+
+impl DefinitionsCommand {
+    pub async fn run(self, context: &Context) -> Done {
+        match self {
+            DefinitionsCommand::List => list(context).await,
+            DefinitionsCommand::Show { name } => {
+                let definition = context.client()?.definition(&name).await?;
+                context.format.one(&definition, || text(&definition))?;
+                Ok(code::OK)
+            }
+            DefinitionsCommand::Versions { name } => {
+                let page = context.client()?.definition_versions(&name, &Paging::default()).await?;
+                context.format.many(&page.items, || table(&page.items))?;
+                Ok(code::OK)
+            }
+            DefinitionsCommand::Apply { paths } => apply(context, &paths).await,
+            DefinitionsCommand::Check { paths } => check(&paths),
+            DefinitionsCommand::Delete { name } => {
+                context.client()?.delete_definition(&name).await?;
+                context.format.done("deleted", || format!("{name} is gone; jobs made from it stay as they are"))?;
+                Ok(code::OK)
+            }
+        }
+    }
+}
+
+async fn list(context: &Context) -> Done {
+    let client = context.client()?;
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page: Page<Definition> = client.definitions(&Paging { limit: Some(PAGE), cursor }).await?;
+        found.extend(page.items);
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    context.format.many(&found, || table(&found))?;
+    Ok(code::OK)
+}
+
+fn table(definitions: &[Definition]) -> Rows {
+    let now = times::now();
+    let mut rows = Rows::new(
+        &["NAME", "VERSION", "CREATED", "TAGS", "DESCRIPTION"],
+        "No definitions. Make some: windlass definitions apply FILE",
+    );
+    for definition in definitions {
+        rows.add(vec![
+            cell(&definition.name),
+            cell(definition.version.to_string()),
+            cell(times::relative(&definition.created_at, now)),
+            cell(definition.body.tags.join(", ")),
+            cell(cut(&definition.body.description, 60)),
+        ]);
+    }
+    rows
+}
+
+fn text(definition: &Definition) -> String {
+    let mut facts = Facts::default();
+    facts.add("Definition", format!("{}@{}", definition.name, definition.version));
+    facts.add("Created", times::relative(&definition.created_at, times::now()));
+    let body = serde_json::to_string_pretty(&definition.body).unwrap_or_default();
+    format!("{}\n{body}", facts.text())
+}
+
+async fn apply(context: &Context, paths: &[PathBuf]) -> Done {
+    let read = read_all(paths)?;
+    let client = context.client()?;
+    for (file, name, body) in &read {
+        let before = match client.definition(name).await {
+            Ok(definition) => Some(definition),
+            Err(error) if error.status() == Some(404) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let (definition, what) = match before {
+            Some(before) if before.body == *body => (before, "unchanged"),
+            before => {
+                let put = client
+                    .put_definition(name, body)
+                    .await
+                    .with_context(|| format!("{} was refused", file.display()))?;
+                (put, if before.is_some() { "changed" } else { "new" })
+            }
+        };
+        context.format.one(&definition, || format!("{}@{}  {what}", definition.name, definition.version))?;
+    }
+    Ok(code::OK)
+}
+
+fn check(paths: &[PathBuf]) -> Done {
+    let (mut good, mut bad) = (0, 0);
+    for file in files(paths)? {
+        match read_one(&file) {
+            Ok((name, _)) => {
+                good += 1;
+                say(format!("{}: {name} is fine", file.display()))?;
+            }
+            Err(error) => {
+                bad += 1;
+                eprintln!("{error:#}");
+            }
+        }
+    }
+    ensure!(bad == 0, "{bad} of {} files cannot be used", good + bad);
+    Ok(code::OK)
+}
+
+/// All or none: half a folder is not what anybody meant.
+fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, String, DefinitionBody)>> {
+    let mut read: Vec<(PathBuf, String, DefinitionBody)> = Vec::new();
+    for file in files(paths)? {
+        let (name, body) = read_one(&file)?;
+        if let Some((other, ..)) = read.iter().find(|(_, known, _)| *known == name) {
+            bail!("{} and {} both define {name}", other.display(), file.display());
+        }
+        read.push((file, name, body));
+    }
+    Ok(read)
+}
+
+fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        let about = fs::metadata(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        if about.is_file() {
+            found.push(path.clone());
+            continue;
+        }
+        let entries = fs::read_dir(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let mut inside = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+        inside.retain(|file| file.is_file() && is_definition(file));
+        inside.sort();
+        ensure!(!inside.is_empty(), "{} holds no .yaml, .yml or .json file", path.display());
+        found.extend(inside);
+    }
+    Ok(found)
+}
+
+fn is_definition(file: &Path) -> bool {
+    file.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| ["yaml", "yml", "json"].contains(&ending))
+}
+
+/// As the server reads them in its own folder.
+fn read_one(file: &Path) -> anyhow::Result<(String, DefinitionBody)> {
+    windlass_server::definitions::read(file).map_err(|fault| anyhow::anyhow!("{fault}"))
+}

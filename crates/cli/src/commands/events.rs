@@ -1,0 +1,105 @@
+//! `windlass events`: what happened, and what happens.
+
+use super::{Context, Done};
+use crate::{
+    fail::code,
+    ids,
+    output::{Format, clean, say},
+};
+use clap::Args;
+use std::time::Duration;
+use windlass_api::event::{Event, ListenEvents};
+
+/// Without --follow: so long without another event means that all were told.
+const QUIET: Duration = Duration::from_millis(700);
+const TRIES: u32 = 10;
+
+/// What happened, in order; with --follow, what happens.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass events -f                              from now on
+  windlass events --after 0                       all that are still kept
+  windlass events -f --type failed,cancelled      only what went wrong
+  windlass events --job last --after 0 -o jsonl   the story of one job
+
+Events are numbered without gaps. A follower that loses its connection goes on where it was.")]
+pub struct Events {
+    /// Go on until Ctrl-C.
+    #[arg(short, long)]
+    follow: bool,
+    /// Only these types, separated by commas: submitted, claimed, completed, failed, worker_online and so on.
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Only about this job.
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// Those after this number; without it, --follow starts now and the list with the oldest.
+    #[arg(long, value_name = "N")]
+    after: Option<u64>,
+    /// Stop after so many.
+    #[arg(short, long, value_name = "N")]
+    limit: Option<u64>,
+}
+
+impl Events {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        let job = match &self.job {
+            Some(text) => Some(ids::job(&client, text).await?),
+            None => None,
+        };
+        let after = self.after.or((!self.follow).then_some(0));
+        let mut query = ListenEvents { namespace: None, kind: self.kind.clone(), job, after };
+        let (mut left, mut failures) = (self.limit.unwrap_or(u64::MAX), 0);
+        while left > 0 {
+            let mut stream = match client.events(&query).await {
+                Ok(stream) => stream,
+                Err(error) if error.is_temporary() && self.follow && query.after.is_some() && failures < TRIES => {
+                    failures += 1;
+                    tokio::time::sleep(Duration::from_millis(100 << failures.min(6))).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            while left > 0 {
+                let next = match self.follow {
+                    true => stream.next().await,
+                    false => match tokio::time::timeout(QUIET, stream.next()).await {
+                        Ok(next) => next,
+                        Err(_) => return Ok(code::OK),
+                    },
+                };
+                // A stream that broke is taken up again behind the last event seen.
+                let Ok(Some(event)) = next else { break };
+                failures = 0;
+                query.after = Some(event.id);
+                print(&event, context.format)?;
+                left -= 1;
+            }
+            if !self.follow {
+                break;
+            }
+        }
+        Ok(code::OK)
+    }
+}
+
+/// Events are a stream: also `-o json` prints one a line.
+fn print(event: &Event, format: Format) -> anyhow::Result<()> {
+    if !format.is_table() {
+        return say(serde_json::to_string(event)?);
+    }
+    let about = event.job.map(|job| job.to_string()).or(event.worker.clone()).or(event.run.map(|run| run.to_string()));
+    let rest: Vec<String> = event.rest.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let worker = if event.job.is_some() { event.worker.as_deref().unwrap_or_default() } else { "" };
+    let line = format!(
+        "{:>8}  {}  {:18} {}  {} {}",
+        event.id,
+        event.at,
+        event.kind,
+        about.unwrap_or_default(),
+        worker,
+        rest.join(" ")
+    );
+    say(clean(line.trim_end()))
+}

@@ -1,0 +1,98 @@
+//! `windlass logs`: what a job wrote, so far or as it is written.
+
+use super::{Context, Done, wait};
+use crate::{
+    fail::code,
+    ids,
+    output::{Format, say, say_raw},
+    times,
+};
+use clap::Args;
+use std::time::{Duration, Instant};
+use windlass_api::{Uuid, log::LogPage};
+use windlass_sdk::Client;
+
+const PIECE: Duration = Duration::from_secs(20);
+const TRIES: u32 = 10;
+
+/// What a job wrote.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass logs last
+  windlass logs 0190c0de -f           as it is written, until the job ends
+  windlass logs last -o jsonl         pieces with their times and attempts
+
+With --follow the exit code tells how the job ended: 0 completed, 3 failed or skipped, 4 cancelled.")]
+pub struct Logs {
+    /// Its id, the beginning of it, or `last`.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Go on until the job has ended.
+    #[arg(short, long)]
+    follow: bool,
+}
+
+impl Logs {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        let id = ids::job(&client, &self.id).await?;
+        if self.follow {
+            follow(&client, id, context.format, None).await?;
+            let (job, _) = wait::until_done(&client, id, Some(Duration::ZERO)).await?;
+            return Ok(if job.state.is_final() { wait::exit_code(job.state) } else { code::OK });
+        }
+        let mut after = 0;
+        loop {
+            let page = client.log(id, after, Duration::ZERO).await?;
+            print(&page, context.format)?;
+            if page.pieces.is_empty() || page.ended {
+                note_dropped(&page);
+                return Ok(code::OK);
+            }
+            after = page.next;
+        }
+    }
+}
+
+/// Prints what is written until the job has ended, or the time is up. A server that is away for a moment is waited for.
+pub async fn follow(client: &Client, id: Uuid, format: Format, timeout: Option<Duration>) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    // The first answer comes at once: where there is none, there is nothing to wait for.
+    let (mut after, mut failures, mut reached) = (0, 0, false);
+    loop {
+        let left = timeout.map_or(PIECE, |timeout| timeout.saturating_sub(begun.elapsed()).min(PIECE));
+        let left = if reached { left } else { Duration::ZERO };
+        let page = match client.log(id, after, left).await {
+            Ok(page) => page,
+            Err(error) if error.is_temporary() && reached && failures < TRIES => {
+                failures += 1;
+                tokio::time::sleep(Duration::from_millis(100 << failures.min(5))).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        (failures, reached) = (0, true);
+        print(&page, format)?;
+        after = page.next;
+        if page.ended || timeout.is_some_and(|timeout| begun.elapsed() >= timeout) {
+            note_dropped(&page);
+            return Ok(());
+        }
+    }
+}
+
+fn print(page: &LogPage, format: Format) -> anyhow::Result<()> {
+    for piece in &page.pieces {
+        match format {
+            Format::Table => say_raw(piece.data.as_bytes())?,
+            Format::Json | Format::Jsonl => say(serde_json::to_string(piece)?)?,
+        }
+    }
+    Ok(())
+}
+
+fn note_dropped(page: &LogPage) {
+    if page.dropped_bytes > 0 {
+        eprintln!("({} more were not kept: the log had reached its limit)", times::bytes(page.dropped_bytes));
+    }
+}

@@ -1,0 +1,37 @@
+//! What the command line asks a server to do, one file a noun.
+
+pub mod artifacts;
+pub mod definitions;
+pub mod events;
+pub mod jobs;
+pub mod logs;
+pub mod options;
+pub mod schedules;
+pub mod shell;
+pub mod show;
+pub mod stats;
+pub mod submit;
+pub mod tokens;
+pub mod wait;
+pub mod workers;
+
+use crate::{output::Format, remote::Remote};
+use windlass_sdk::Client;
+
+/// What every command gets to know.
+pub struct Context {
+    pub remote: Remote,
+    pub format: Format,
+}
+
+impl Context {
+    pub fn client(&self) -> anyhow::Result<Client> {
+        self.remote.client()
+    }
+}
+
+/// The exit code.
+pub type Done = anyhow::Result<u8>;
+
+/// Pages that lists are fetched in.
+pub const PAGE: u32 = 500;

@@ -1,0 +1,192 @@
+//! What a job is made of, as options: shared by `submit` and `schedules set`.
+
+use crate::times;
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use std::{io::Read, path::Path};
+use windlass_api::{
+    Json, RawValue, Uuid,
+    job::{CancelMode, Concurrency, Retry, SubmitJob, WhenParentFails},
+};
+
+/// More than a server takes anyway.
+const PAYLOAD_MAX: u64 = 64 << 20;
+
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "The job")]
+pub struct JobOptions {
+    /// The payload: JSON, @FILE to read it from there, or - for standard input.
+    #[arg(short, long, value_name = "JSON", conflicts_with_all = ["command", "shell"], allow_hyphen_values = true)]
+    pub payload: Option<String>,
+    /// Run a program on a worker that takes command jobs: everything behind `--` is the program and its arguments.
+    #[arg(short, long, requires = "words", conflicts_with = "shell")]
+    pub command: bool,
+    /// Run a text with `sh -c` on a worker that takes command jobs.
+    #[arg(short, long, value_name = "TEXT")]
+    pub shell: Option<String>,
+    /// Set a variable for --command or --shell. Repeat for more.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    pub env: Vec<(String, String)>,
+    /// The program and its arguments, with --command.
+    #[arg(last = true, value_name = "PROGRAM", requires = "command")]
+    pub words: Vec<String>,
+    /// Make it from a definition: NAME for its latest version, NAME@3 for that one.
+    #[arg(short, long, value_name = "NAME")]
+    pub definition: Option<String>,
+    /// What the worker must offer. Repeat for more.
+    #[arg(short, long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Lower goes first [default: 100].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+    /// Not before so long from now: 90s, 5m, 2h, 1d.
+    #[arg(long, value_name = "TIME", value_parser = times::length, conflicts_with = "at")]
+    pub delay: Option<u64>,
+    /// Not before this time: 2026-01-31T12:00:00Z, or without the Z for local time.
+    #[arg(long, value_name = "TIME", value_parser = times::moment)]
+    pub at: Option<String>,
+    /// Jobs that must complete first. Repeat for more.
+    #[arg(long, value_name = "ID")]
+    pub after: Vec<String>,
+    /// What becomes of it if one of those does not complete [default: skip].
+    #[arg(long, value_name = "WHAT", value_parser = ["skip", "run", "cancel"])]
+    pub when_parent_fails: Option<String>,
+    /// A name and a value to list by; up to six.
+    #[arg(short, long = "facet", value_name = "NAME=VALUE", value_parser = pair)]
+    pub facets: Vec<(String, String)>,
+    /// At most so many jobs with the same key at a time: KEY=LIMIT.
+    #[arg(long, value_name = "KEY=LIMIT", value_parser = pair)]
+    pub concurrency: Option<(String, String)>,
+    /// End an attempt so long after it was claimed.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    pub timeout: Option<u64>,
+    /// Fail the job if nobody claims it for so long.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    pub pending_timeout: Option<u64>,
+    /// How often it is tried again after a failure [default: 2].
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// Wait so long before the first retry, twice as long before the next, and so on.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    pub backoff: Option<u64>,
+    /// What cancelling does to it while it runs: `drain` tells the worker and waits for it, `revoke` ends it at once.
+    #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
+    pub cancel: Option<String>,
+    /// Keep it so long after its end.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    pub keep: Option<u64>,
+}
+
+/// `name=value`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='; write it as name=value"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl JobOptions {
+    /// The job these options describe. `after` was looked up before, since ids may be abbreviated.
+    pub fn job(&self, after: Vec<Uuid>) -> anyhow::Result<SubmitJob> {
+        Ok(SubmitJob {
+            definition: self.definition.clone(),
+            payload: self.payload()?,
+            tags: (!self.tags.is_empty()).then(|| self.tags.clone()),
+            priority: self.priority,
+            run_at: self.at.clone(),
+            delay_ms: self.delay,
+            after,
+            when_parent_fails: self.when_parent_fails.as_deref().map(|what| match what {
+                "run" => WhenParentFails::Run,
+                "cancel" => WhenParentFails::Cancel,
+                _ => WhenParentFails::Skip,
+            }),
+            facets: self.facets.iter().cloned().collect(),
+            concurrency: self.concurrency()?,
+            retry: self.retry(),
+            timeout_ms: self.timeout,
+            pending_timeout_ms: self.pending_timeout,
+            cancel: self
+                .cancel
+                .as_deref()
+                .map(|how| if how == "drain" { CancelMode::Drain } else { CancelMode::Revoke }),
+            retention_ms: self.keep,
+            ..SubmitJob::default()
+        })
+    }
+
+    fn concurrency(&self) -> anyhow::Result<Option<Concurrency>> {
+        let Some((key, limit)) = &self.concurrency else { return Ok(None) };
+        let limit =
+            limit.parse().with_context(|| format!("--concurrency {key}={limit}: the limit must be a number"))?;
+        Ok(Some(Concurrency { key: key.clone(), limit }))
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        let attempts = self.retries.map(|retries| retries.saturating_add(1));
+        (attempts.is_some() || self.backoff.is_some()).then(|| Retry {
+            attempts,
+            backoff_ms: self.backoff,
+            ..Retry::default()
+        })
+    }
+
+    fn payload(&self) -> anyhow::Result<Option<Json>> {
+        if let Some(text) = &self.payload {
+            return json(text).map(Some);
+        }
+        let mut payload = if self.command {
+            serde_json::json!({ "command": self.words })
+        } else if let Some(text) = &self.shell {
+            serde_json::json!({ "shell": text })
+        } else {
+            ensure!(self.env.is_empty(), "--env goes with --command or --shell");
+            return Ok(None);
+        };
+        if !self.env.is_empty() {
+            payload["env"] =
+                self.env.iter().cloned().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect();
+        }
+        Ok(Some(serde_json::value::to_raw_value(&payload)?))
+    }
+}
+
+/// JSON as given: a text, `@file`, or `-`.
+pub fn json(text: &str) -> anyhow::Result<Json> {
+    let (text, place) = match text.strip_prefix('@') {
+        Some(file) => (read(Some(Path::new(file)))?, file.to_owned()),
+        None if text == "-" => (read(None)?, "standard input".to_owned()),
+        None => (text.to_owned(), "the payload".to_owned()),
+    };
+    let error = match RawValue::from_string(text.trim().to_owned()) {
+        Ok(json) => return Ok(json),
+        Err(error) => error,
+    };
+    let word = text.trim();
+    if place == "the payload" && !word.starts_with(['{', '[', '"']) {
+        bail!(
+            "{word} is no JSON. A text needs quotes of its own: -p '\"{word}\"'; to read a file: -p @FILE; to run a command: --shell '{word}'"
+        );
+    }
+    bail!("{place} is no JSON: {error}")
+}
+
+/// A whole file, or standard input.
+pub fn read(file: Option<&Path>) -> anyhow::Result<String> {
+    let mut text = String::new();
+    match file {
+        Some(file) => {
+            let opened = std::fs::File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+            opened
+                .take(PAYLOAD_MAX)
+                .read_to_string(&mut text)
+                .with_context(|| format!("{} cannot be read", file.display()))?;
+        }
+        None => {
+            std::io::stdin()
+                .lock()
+                .take(PAYLOAD_MAX)
+                .read_to_string(&mut text)
+                .context("standard input cannot be read")?;
+        }
+    }
+    Ok(text)
+}

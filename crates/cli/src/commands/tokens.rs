@@ -1,0 +1,137 @@
+//! `windlass token`: who may call.
+
+use super::{Context, Done, PAGE};
+use crate::{
+    fail::code,
+    output::{Facts, Rows, cell, say},
+    profile::write_private,
+    times,
+};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+use windlass_api::{
+    page::Paging,
+    token::{CreateToken, Role, Token},
+};
+
+#[derive(Subcommand)]
+#[command(after_help = "Examples:
+  windlass token create render-farm --role worker --file worker.token
+  windlass token create alice --role editor --only film --expires 30d
+  windlass token list
+  windlass token revoke ID")]
+pub enum TokenCommand {
+    Create(Create),
+    /// List tokens. The tokens themselves are shown only once, when they are made.
+    List,
+    /// Make tokens worthless, by the ids that `token list` shows.
+    Revoke {
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Who am I?
+    Me,
+}
+
+/// Make a token. It is shown once and kept nowhere.
+#[derive(Args)]
+pub struct Create {
+    /// Who it stands for. A name that exists already keeps its role and namespaces.
+    principal: String,
+    /// viewer reads; editor submits, cancels and defines; admin does everything; worker works and does nothing else.
+    #[arg(long, value_name = "ROLE", value_parser = ["viewer", "editor", "admin", "worker"])]
+    role: String,
+    /// Its rights end at this namespace. Repeat for more; everywhere where absent.
+    #[arg(long = "only", value_name = "NAMESPACE")]
+    namespaces: Vec<String>,
+    /// Valid for so long: 12h, 30d; for ever where absent.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    expires: Option<u64>,
+    /// Write the token to this file, readable for its owner alone, and do not show it.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl TokenCommand {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        match self {
+            TokenCommand::Create(create) => create.run(context).await?,
+            TokenCommand::List => {
+                let (mut found, mut cursor) = (Vec::new(), None);
+                loop {
+                    let page = client.tokens(&Paging { limit: Some(PAGE), cursor }).await?;
+                    found.extend(page.items);
+                    cursor = page.next;
+                    if cursor.is_none() {
+                        break;
+                    }
+                }
+                context.format.many(&found, || table(&found))?;
+            }
+            TokenCommand::Revoke { ids } => {
+                for id in ids {
+                    client.revoke_token(&id).await?;
+                    context.format.done("revoked", || format!("{id} is worthless now"))?;
+                }
+            }
+            TokenCommand::Me => {
+                let me = client.me().await?;
+                context.format.one(&me, || {
+                    let mut facts = Facts::default();
+                    let namespaces = if me.namespaces.is_empty() { "all".to_owned() } else { me.namespaces.join(", ") };
+                    facts.add("Principal", &me.principal).add("Role", me.role.name()).add("Namespaces", namespaces);
+                    facts.text()
+                })?;
+            }
+        }
+        Ok(code::OK)
+    }
+}
+
+impl Create {
+    async fn run(&self, context: &Context) -> anyhow::Result<()> {
+        let role = match &*self.role {
+            "viewer" => Role::Viewer,
+            "editor" => Role::Editor,
+            "admin" => Role::Admin,
+            _ => Role::Worker,
+        };
+        let request = CreateToken {
+            principal: self.principal.clone(),
+            role,
+            namespaces: self.namespaces.clone(),
+            expires_ms: self.expires,
+        };
+        let created = context.client()?.create_token(&request).await?;
+        if let Some(file) = &self.file {
+            write_private(file, format!("{}\n", created.token).as_bytes())?;
+            return context.format.one(&created.about, || format!("written to {}", file.display()));
+        }
+        if context.format.is_table() {
+            // On its own line and alone on standard output, so that it can be piped on.
+            eprintln!("The token of {}, shown only now:", created.about.principal);
+            return say(&created.token);
+        }
+        context.format.one(&created, String::new)
+    }
+}
+
+fn table(tokens: &[Token]) -> Rows {
+    let now = times::now();
+    let heads = ["ID", "PRINCIPAL", "ROLE", "NAMESPACES", "BEGINS", "CREATED", "EXPIRES", "USED"];
+    let mut rows = Rows::new(&heads, "No tokens.");
+    for token in tokens {
+        rows.add(vec![
+            cell(&token.id),
+            cell(&token.principal),
+            cell(token.role.name()),
+            cell(if token.namespaces.is_empty() { "all".to_owned() } else { token.namespaces.join(", ") }),
+            cell(&token.shown),
+            cell(times::relative(&token.created_at, now)),
+            cell(token.expires_at.as_deref().map_or("never".to_owned(), |at| times::relative(at, now))),
+            cell(times::maybe_relative(token.last_used.as_deref(), now)),
+        ]);
+    }
+    rows
+}

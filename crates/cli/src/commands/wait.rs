@@ -1,0 +1,93 @@
+//! `windlass job wait`: until jobs have ended.
+
+use super::{Context, Done, show};
+use crate::{fail::code, ids, times};
+use clap::Args;
+use std::time::{Duration, Instant};
+use windlass_api::{
+    Uuid,
+    job::{Job, State},
+};
+use windlass_sdk::Client;
+
+/// What one call waits at most.
+const PIECE: Duration = Duration::from_secs(50);
+const TRIES: u32 = 10;
+
+/// Wait until jobs have ended.
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 all completed, 3 one failed or was skipped, 4 one was cancelled, 5 not done in time."
+)]
+pub struct Wait {
+    /// Their ids, the beginnings of them, or `last`.
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<String>,
+    /// No longer than this.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    timeout: Option<u64>,
+}
+
+impl Wait {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        let deadline = self.timeout.map(|timeout| Instant::now() + Duration::from_millis(timeout));
+        let mut codes = Vec::new();
+        for id in ids::jobs(&client, &self.ids).await? {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let (job, code) = until_done(&client, id, left).await?;
+            context.format.one(&job, || show::ending(&job))?;
+            codes.push(code);
+        }
+        Ok(worst(&codes))
+    }
+}
+
+/// A wait that ran out says least about the job, a failure most about what to do.
+fn worst(codes: &[u8]) -> u8 {
+    [code::TIMEOUT, code::FAILED, code::CANCELLED].into_iter().find(|code| codes.contains(code)).unwrap_or(code::OK)
+}
+
+pub fn exit_code(state: State) -> u8 {
+    match state {
+        State::Completed => code::OK,
+        State::Failed | State::Skipped => code::FAILED,
+        State::Cancelled => code::CANCELLED,
+        State::Blocked | State::Scheduled | State::Pending | State::Claimed | State::Running => code::TIMEOUT,
+    }
+}
+
+/// The job as it is when it ends, or when the time is up. A server that is away for a moment is waited for.
+pub async fn until_done(client: &Client, id: Uuid, timeout: Option<Duration>) -> anyhow::Result<(Job, u8)> {
+    let begun = Instant::now();
+    // The first answer comes at once: where there is none, there is nothing to wait for.
+    let (mut failures, mut reached) = (0, false);
+    loop {
+        let left = timeout.map_or(PIECE, |timeout| timeout.saturating_sub(begun.elapsed()).min(PIECE));
+        let left = if reached { left } else { Duration::ZERO };
+        match client.wait(id, left).await {
+            Ok(job) if job.state.is_final() || timeout.is_some_and(|timeout| begun.elapsed() >= timeout) => {
+                let code = exit_code(job.state);
+                return Ok((job, code));
+            }
+            Ok(_) => (failures, reached) = (0, true),
+            Err(error) if error.is_temporary() && reached && failures < TRIES => {
+                failures += 1;
+                tokio::time::sleep(Duration::from_millis(100 << failures.min(5))).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_ending_decides() {
+        assert_eq!(worst(&[0, 4, 3, 0]), code::FAILED);
+        assert_eq!(worst(&[0, 5, 3]), code::TIMEOUT);
+        assert_eq!(worst(&[0, 0]), code::OK);
+    }
+}

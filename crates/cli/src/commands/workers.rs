@@ -1,0 +1,111 @@
+//! `windlass workers`.
+
+use super::{Context, Done, PAGE};
+use crate::{
+    fail::code,
+    output::{Facts, Rows, cell},
+    times,
+};
+use clap::Subcommand;
+use comfy_table::Color;
+use windlass_api::{
+    page::Paging,
+    worker::{Liveness, Worker},
+};
+use windlass_sdk::Client;
+
+#[derive(Subcommand)]
+#[command(after_help = "Examples:
+  windlass workers                  the list
+  windlass workers drain render-3   finishes what it holds and takes no more
+  windlass workers delete render-3  off the list; jobs it holds go back to the queue")]
+pub enum WorkersCommand {
+    /// List workers by name. This is what happens without a verb.
+    List,
+    /// Everything about a worker.
+    Show { name: String },
+    /// Let a worker finish what it holds and give it no more.
+    Drain { name: String },
+    /// Let a drained worker take jobs again.
+    Undrain { name: String },
+    /// Take a worker off the list; jobs it holds go back to the queue.
+    Delete { name: String },
+}
+
+impl WorkersCommand {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        match self {
+            WorkersCommand::List => {
+                let workers = all(&client).await?;
+                context.format.many(&workers, || table(&workers))?;
+            }
+            WorkersCommand::Show { name } => {
+                let worker = client.worker(&name).await?;
+                context.format.one(&worker, || text(&worker))?;
+            }
+            WorkersCommand::Drain { name } => {
+                let worker = client.drain(&name, true).await?;
+                context.format.one(&worker, || format!("{name} finishes what it holds and takes no more"))?;
+            }
+            WorkersCommand::Undrain { name } => {
+                let worker = client.drain(&name, false).await?;
+                context.format.one(&worker, || format!("{name} takes jobs again"))?;
+            }
+            WorkersCommand::Delete { name } => {
+                client.delete_worker(&name).await?;
+                context.format.done("deleted", || format!("{name} is off the list"))?;
+            }
+        }
+        Ok(code::OK)
+    }
+}
+
+pub async fn all(client: &Client) -> anyhow::Result<Vec<Worker>> {
+    let (mut found, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = client.workers(&Paging { limit: Some(PAGE), cursor }).await?;
+        found.extend(page.items);
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+pub fn liveness(worker: &Worker) -> (&'static str, Color) {
+    match worker.state {
+        Liveness::Online if worker.draining => ("draining", Color::Yellow),
+        Liveness::Online => ("online", Color::Green),
+        Liveness::Unreachable => ("unreachable", Color::Yellow),
+        Liveness::Offline => ("offline", Color::DarkGrey),
+    }
+}
+
+fn table(workers: &[Worker]) -> Rows {
+    let now = times::now();
+    let mut rows = Rows::new(&["NAME", "STATE", "SEEN", "SLOTS", "TAGS"], "No workers. Start one: windlass worker");
+    for worker in workers {
+        let (state, colour) = liveness(worker);
+        rows.add(vec![
+            cell(&worker.worker),
+            cell(state).fg(colour),
+            cell(times::relative(&worker.last_seen, now)),
+            cell(worker.slots.to_string()),
+            cell(worker.tags.join(", ")),
+        ]);
+    }
+    rows
+}
+
+fn text(worker: &Worker) -> String {
+    let now = times::now();
+    let mut facts = Facts::default();
+    facts.add("Worker", &worker.worker).add("Namespace", &worker.namespace).add("State", liveness(worker).0);
+    facts.add("Tags", worker.tags.join(", ")).add("Slots", worker.slots.to_string());
+    facts.add("Owner", worker.owner.as_deref().unwrap_or_default());
+    facts.add("Registered", times::relative(&worker.registered_at, now));
+    facts.add("Seen", times::relative(&worker.last_seen, now));
+    facts.add("Info", worker.info.as_ref().map(ToString::to_string).unwrap_or_default());
+    facts.text()
+}

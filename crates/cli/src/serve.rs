@@ -1,0 +1,217 @@
+//! `windlass serve`: the one place where a store, an engine and the HTTP server meet.
+
+use crate::settings::Settings;
+use anyhow::Context;
+use clap::Args;
+use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Duration};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{Signal, SignalKind, signal},
+    time::timeout,
+};
+use windlass_engine::{Engine, Settings as EngineSettings, Store};
+use windlass_server::{
+    App, Options,
+    app::router,
+    bootstrap::{self, Admin},
+    config::Config,
+    duties, listener, logs, native,
+    trace::Traces,
+};
+use windlass_stores::{
+    embedded::{self, Embedded},
+    postgres::{self, Postgres},
+};
+
+/// Exit codes, beside 0 for a clean stop and 1 for everything else.
+pub const BAD_CONFIGURATION: u8 = 2;
+const NO_STORE: u8 = 3;
+const STORE_FAILED: u8 = 4;
+/// Cut short by a second signal.
+const IMPATIENT: i32 = 130;
+
+/// What the engine may take to write what it accepted, once nobody asks for anything any more.
+const ENGINE_ENDS: Duration = Duration::from_secs(2);
+/// Files other than connections: the store, the log, and some to spare.
+const FILES_KEPT: usize = 128;
+
+#[derive(Args)]
+pub struct Serve {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Why the server did not start or did not stop well, and how the process ends then.
+struct Failure(u8, anyhow::Error);
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure(1, error.into())
+    }
+}
+
+impl Serve {
+    pub fn run(self) -> ExitCode {
+        match self.start() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failure(code, error)) => {
+                eprintln!("windlass: {error:#}");
+                ExitCode::from(code)
+            }
+        }
+    }
+
+    fn start(self) -> Result<(), Failure> {
+        let refused = |error: windlass_server::config::ConfigError| Failure(BAD_CONFIGURATION, error.into());
+        let config = Config::new(&self.settings.effective().map_err(refused)?).map_err(refused)?;
+        logs::init(&config.log, config.log_format);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let ended = runtime.block_on(serve(config));
+        // Lets go of the store, which then notes that it was closed cleanly.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        ended
+    }
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    // Before anything is opened, so that a signal during the start is not lost.
+    let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (store, mut settings) = open(&config).await.map_err(|error| Failure(NO_STORE, error))?;
+    settings.limits = config.limits;
+    settings.events_kept = config.events_kept;
+    let engine = Engine::start(store, settings).await.map_err(|error| Failure(NO_STORE, error.into()))?;
+    let alone = config.database.is_none();
+    let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
+    let app = App::new(engine.clone(), options(&config)?);
+    let _duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
+    let tls = match &config.tls {
+        Some((certificate, key)) => {
+            let acceptor = listener::acceptor(certificate, key);
+            Some(acceptor.map_err(|error| Failure(BAD_CONFIGURATION, error.into()))?)
+        }
+        None => None,
+    };
+    let socket = TcpListener::bind(&config.listen).await;
+    let socket = socket.with_context(|| format!("cannot listen on {}", config.listen))?;
+    announce(&config, &socket, &admin)?;
+    let limits =
+        listener::Limits { connections: connections_max(config.connections.connections), ..config.connections };
+    let drain = app.drain.clone();
+    let serving = listener::serve(socket, tls, app.clone(), router(app.clone()), limits);
+    let mut serving = std::pin::pin!(serving);
+    let failed = tokio::select! {
+        () = serving.as_mut() => None,
+        () = asked_to_stop(signals) => None,
+        error = engine.stopped() => Some(error),
+    };
+    drain.cancel();
+    if let Some(error) = failed {
+        // Nothing more can be acknowledged, so there is nothing to wait for.
+        return Err(Failure(
+            STORE_FAILED,
+            anyhow::Error::new(error).context("the store failed; nothing more is accepted"),
+        ));
+    }
+    serving.await;
+    app.options.traces.flush().await;
+    if timeout(ENGINE_ENDS, engine.shut_down()).await.is_err() {
+        tracing::warn!("the store did not finish in time; it recovers at the next start");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, EngineSettings)> {
+    match &config.database {
+        Some(url) => {
+            let mut options = postgres::Options::new(url.reveal());
+            options.allow_unsafe = config.unsafe_no_fsync;
+            Ok((Arc::new(Postgres::connect(options).await?), EngineSettings::shared()))
+        }
+        None => {
+            let sync = if config.unsafe_no_fsync { embedded::Sync::Off } else { embedded::Sync::Full };
+            let store = Embedded::open(&config.data, embedded::Options { sync, ..embedded::Options::default() })?;
+            Ok((Arc::new(store), EngineSettings::default()))
+        }
+    }
+}
+
+fn options(config: &Config) -> Result<Options, Failure> {
+    let traces = match &config.otel_endpoint {
+        Some(endpoint) => {
+            Traces::to(endpoint).map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("otel_endpoint: {why}")))?
+        }
+        None => Traces::default(),
+    };
+    let folder = || config.data.join("artifacts").to_string_lossy().into_owned();
+    let artifacts = native::artifacts::open(&config.artifacts.clone().unwrap_or_else(folder));
+    let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
+    Ok(Options {
+        hosts: config.hosts.clone(),
+        origins: config.origins.clone(),
+        store: if config.database.is_some() { "postgres" } else { "embedded" },
+        allow_open: config.allow_open,
+        body_max: config.body_max,
+        traces,
+        artifacts: Some(artifacts),
+        ..Options::default()
+    })
+}
+
+/// One line on standard output when requests are taken; programs may wait for it.
+fn announce(config: &Config, socket: &TcpListener, admin: &Admin) -> anyhow::Result<()> {
+    let address = socket.local_addr()?;
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    if !address.ip().is_loopback() && config.tls.is_none() {
+        tracing::warn!(%address, "listening beyond this machine without TLS: tokens travel in the clear");
+    }
+    if config.allow_open {
+        tracing::warn!("allow_open is set: whoever reaches the port may use dialects that have no authentication");
+    }
+    let store = match &config.database {
+        Some(_) => "PostgreSQL".to_owned(),
+        None => config.data.display().to_string(),
+    };
+    let token = match admin {
+        Admin::Variable => "as set".to_owned(),
+        Admin::File { path, .. } => format!("in {}", path.display()),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    println!("windlass {version} is ready on {scheme}://{address} (store: {store}; admin token: {token})");
+    Ok(())
+}
+
+/// As many connections as files allow: running out of files would hit the store as well.
+fn connections_max(wanted: usize) -> usize {
+    let limits = fs::read_to_string(Path::new("/proc/self/limits")).unwrap_or_default();
+    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let files = files.and_then(|rest| rest.split_whitespace().next()?.parse::<usize>().ok());
+    match files.map(|files| files.saturating_sub(FILES_KEPT).max(16)) {
+        Some(room) if room < wanted => {
+            tracing::warn!(
+                wanted,
+                room,
+                "fewer connections than configured: raise the limit of open files (ulimit -n)"
+            );
+            room
+        }
+        _ => wanted,
+    }
+}
+
+/// Returns at the first signal; a second one ends the process at once.
+async fn asked_to_stop((mut terminate, mut interrupt): (Signal, Signal)) {
+    any(&mut terminate, &mut interrupt).await;
+    tracing::info!("stopping; a second signal stops at once");
+    tokio::spawn(async move {
+        any(&mut terminate, &mut interrupt).await;
+        std::process::exit(IMPATIENT);
+    });
+}
+
+async fn any(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

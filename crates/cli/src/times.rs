@@ -1,0 +1,128 @@
+//! Times and lengths as people write and read them.
+
+use windlass_engine::clock::{Clock, System};
+
+pub fn now() -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(System::default().now().0).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+}
+
+/// `90s`, `5m`, `2h`, `1d`, `250ms`; a bare number is seconds. In milliseconds.
+pub fn length(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim() {
+        "ms" => 1.0,
+        "" | "s" | "sec" => 1_000.0,
+        "m" | "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        "w" => 604_800_000.0,
+        _ => return Err(format!("{unit:?} is no unit of time; write it like 250ms, 90s, 5m, 2h or 1d")),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| format!("{text:?} is no length of time; write it like 90s, 5m or 1d"))?;
+    let millis = number * factor;
+    if millis > 1e15 { Err(format!("{text} is too long")) } else { Ok(millis.round() as u64) }
+}
+
+/// A time as RFC 3339, or a local one without a zone (`2026-01-31T12:00` or `2026-01-31 12:00:00`). Gives RFC 3339.
+pub fn moment(text: &str) -> Result<String, String> {
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(time.to_string());
+    }
+    let local: jiff::civil::DateTime = text.parse().map_err(|_| {
+        format!("{text:?} is no time; write it like 2026-01-31T12:00:00Z, or without the Z for local time")
+    })?;
+    let zoned = local.to_zoned(jiff::tz::TimeZone::system()).map_err(|error| error.to_string())?;
+    Ok(zoned.timestamp().to_string())
+}
+
+/// How long ago, or how long from now, in the largest unit that still says something.
+pub fn relative(text: &str, now: jiff::Timestamp) -> String {
+    let Ok(time) = text.parse::<jiff::Timestamp>() else { return text.to_owned() };
+    let millis = now.as_millisecond().saturating_sub(time.as_millisecond());
+    match millis {
+        0..1_000 => "just now".into(),
+        1_000.. => format!("{} ago", short(millis.unsigned_abs())),
+        -999..=-1 => "now".into(),
+        _ => format!("in {}", short(millis.unsigned_abs())),
+    }
+}
+
+pub fn maybe_relative(text: Option<&str>, now: jiff::Timestamp) -> String {
+    text.map_or_else(String::new, |text| relative(text, now))
+}
+
+/// Between two times, both as text.
+pub fn between(from: &str, to: &str) -> Option<String> {
+    let (from, to) = (from.parse::<jiff::Timestamp>().ok()?, to.parse::<jiff::Timestamp>().ok()?);
+    Some(short((to.as_millisecond() - from.as_millisecond()).max(0).unsigned_abs()))
+}
+
+/// A length in at most two units.
+pub fn short(millis: u64) -> String {
+    let seconds = millis / 1_000;
+    let two = |big: u64, big_name: &str, small: u64, small_name: &str| match small {
+        0 => format!("{big}{big_name}"),
+        _ => format!("{big}{big_name} {small}{small_name}"),
+    };
+    match seconds {
+        0 => format!("{millis}ms"),
+        1..10 => format!("{}.{}s", seconds, millis % 1_000 / 100),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => two(seconds / 60, "m", seconds % 60, "s"),
+        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h"),
+    }
+}
+
+/// Bytes for people.
+pub fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1_024.0 {
+            return if unit == "B" { format!("{count} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1_024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_written() {
+        let cases = [
+            ("90", 90_000),
+            ("90s", 90_000),
+            ("250ms", 250),
+            ("1.5h", 5_400_000),
+            ("2d", 172_800_000),
+            ("5m", 300_000),
+        ];
+        for (text, millis) in cases {
+            assert_eq!(length(text), Ok(millis), "{text}");
+        }
+        for text in ["", "h", "5 parsecs", "-1s", "1e99d"] {
+            assert!(length(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_told_as_people_would() {
+        let now: jiff::Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
+        let cases = [
+            ("2026-01-31T11:59:59.900Z", "just now"),
+            ("2026-01-31T11:59:55Z", "5.0s ago"),
+            ("2026-01-31T11:57:30Z", "2m 30s ago"),
+            ("2026-01-30T10:00:00Z", "1d 2h ago"),
+            ("2026-01-31T13:00:00Z", "in 1h"),
+        ];
+        for (text, told) in cases {
+            assert_eq!(relative(text, now), told);
+        }
+        assert_eq!(bytes(1_536), "1.5 KiB");
+    }
+}

@@ -1,0 +1,239 @@
+//! Commands that talk to a server: what they print, and how they end.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{ADMIN, Server, alone, home, run, windlass};
+use windlass_api::{
+    job::Job,
+    lease::{Claim, Complete, Fail, LeaseOnly},
+};
+
+/// Takes the next job and ends it.
+fn finish(server: &Server, well: bool) {
+    server.work(async |client| {
+        let claim = Claim { worker: "w".into(), wait_ms: Some(5_000), ..Claim::default() };
+        let leased = client.claim(&claim).await.unwrap().leases.remove(0);
+        if well {
+            let result = Some(serde_json::value::to_raw_value(&json!({"n": 7})).unwrap());
+            client.complete(&Complete { lease: leased.lease, result, ..Complete::default() }).await.unwrap();
+        } else {
+            let fail = Fail { lease: leased.lease, message: "no luck".into(), permanent: true, ..Fail::default() };
+            client.fail(&fail).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_job_goes_from_submit_to_result() {
+    let server = Server::start();
+    let out = server.windlass(&["submit", "-p", "{\"a\": 1}", "--facet", "shot=s010", "--priority", "-5"]).ok();
+    assert!(out.contains("pending"), "{out}");
+    let jobs = server.json(&["jobs", "--state", "pending", "--facet", "shot=s010"]);
+    let job: Job = serde_json::from_value(jobs[0].clone()).unwrap();
+    assert_eq!((job.priority, job.facets["shot"].as_str()), (-5, "s010"));
+    finish(&server, true);
+    assert_eq!(server.windlass(&["job", "wait", "last"]).code, 0);
+    assert_eq!(server.windlass(&["job", "result", "last"]).ok().trim(), "{\"n\":7}");
+    assert_eq!(server.windlass(&["job", "payload", &job.id.to_string()]).ok().trim(), "{\"a\": 1}");
+    let shown = server.windlass(&["job", "show", "last"]).ok();
+    for word in ["completed", "shot=s010", "Attempt", "1 of 3"] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    server.windlass(&["jobs"]).says(&["ID", "STATE", "completed"]);
+}
+
+#[test]
+fn waiting_tells_by_its_exit_code_how_the_job_ended() {
+    let server = Server::start();
+    server.windlass(&["submit"]).ok();
+    finish(&server, false);
+    let failed = server.windlass(&["job", "wait", "last"]);
+    assert_eq!(failed.code, 3);
+    failed.says(&["failed", "no luck"]);
+    server.windlass(&["submit", "--tag", "nobody"]).ok();
+    let waited = server.windlass(&["job", "wait", "last", "--timeout", "100ms"]);
+    assert_eq!(waited.code, 5);
+    server.windlass(&["cancel", "last"]).ok();
+    assert_eq!(server.windlass(&["job", "wait", "last"]).code, 4);
+    assert_eq!(server.windlass(&["submit", "--wait", "--tag", "nobody", "--wait-timeout", "50ms"]).code, 5);
+    let again = server.windlass(&["cancel", "last", "last"]);
+    assert_eq!(again.code, 1);
+    again.says(&["cancelled"]);
+}
+
+#[test]
+fn a_finished_job_is_retried_as_a_new_one() {
+    let server = Server::start();
+    server.windlass(&["submit", "-p", "1"]).ok();
+    finish(&server, false);
+    let made = server.json(&["retry", "last"]);
+    assert_eq!(made["state"], "pending");
+    let shown = server.json(&["job", "show", "last"]);
+    assert_eq!((&shown["id"], shown["payload"].as_i64()), (&made["id"], Some(1)));
+}
+
+#[test]
+fn payloads_come_from_files_from_input_and_from_commands() {
+    let server = Server::start();
+    std::fs::write(server.home.path().join("p.json"), "[1, 2]\n").unwrap();
+    let payload = |args: &[&str], input: &str| -> Value {
+        let mut all = vec!["submit"];
+        all.extend(args);
+        server.with_input(&all, input).ok();
+        server.json(&["job", "payload", "last"])
+    };
+    assert_eq!(payload(&["-p", "@p.json"], ""), json!([1, 2]));
+    assert_eq!(payload(&["-p", "-"], "{\"x\": null}"), json!({"x": null}));
+    assert_eq!(payload(&["--shell", "echo hi", "--env", "A=b"], ""), json!({"shell": "echo hi", "env": {"A": "b"}}));
+    assert_eq!(payload(&["--command", "--", "ls", "-l"], ""), json!({"command": ["ls", "-l"]}));
+}
+
+#[test]
+fn many_jobs_come_from_a_file() {
+    let server = Server::start();
+    let lines: String = (0..1_200).map(|n| format!("{{\"payload\": {n}, \"tags\": [\"bulk\"]}}\n")).collect();
+    std::fs::write(server.home.path().join("jobs.jsonl"), lines).unwrap();
+    let done = server.json(&["submit", "--from", "jobs.jsonl", "--facet", "set=a"]);
+    assert_eq!(done, json!({"submitted": 1_200, "refused": 0}));
+    let jobs = server.json(&["jobs", "--facet", "set=a", "--limit", "5000"]);
+    assert_eq!(jobs.as_array().unwrap().len(), 1_200);
+    let lines = server.with_input(&["submit", "--from", "-", "--payloads", "-o", "jsonl"], "1\n\n[2]\n").ok();
+    assert_eq!(lines.lines().count(), 2);
+    let refused = server.with_input(&["submit", "--from", "-"], "{}\n{\"retry\": {\"attempts\": 0}}\n");
+    assert_eq!(refused.code, 1);
+    refused.says(&["line 2", "1 jobs submitted, 1 refused"]);
+    let nonsense = server.with_input(&["submit", "--from", "-"], "{}\n{\"color\": 1}\n");
+    assert_eq!(nonsense.code, 1);
+    nonsense.says(&["line 2", "color"]);
+}
+
+#[test]
+fn ids_may_be_abbreviated() {
+    let server = Server::start();
+    let (id, twin) = ("aaaabbbb-0000-7000-8000-000000000001", "aaaabbbb-0000-7000-8000-000000000002");
+    let lines = format!("{{\"id\": \"{id}\"}}\n{{\"id\": \"{twin}\"}}\n{{\"id\": \"aaaac{}\"}}\n", &id[5..]);
+    server.with_input(&["submit", "--from", "-"], &lines).ok();
+    assert_eq!(server.json(&["job", "show", &id.to_uppercase()])["id"], id);
+    assert_eq!(server.json(&["job", "show", "aaaac"])["id"].as_str().unwrap()[..5], *"aaaac");
+    let several = server.windlass(&["job", "show", "aaaabbbb"]);
+    assert_eq!(several.code, 1);
+    several.says(&["could be any of these", id, twin]);
+}
+
+#[test]
+fn workers_are_listed_drained_and_deleted() {
+    let server = Server::start();
+    server.work(async |client| {
+        let worker = windlass_api::worker::RegisterWorker {
+            worker: "render-1".into(),
+            tags: vec!["gpu".into()],
+            ..Default::default()
+        };
+        client.register(&worker).await.unwrap();
+    });
+    server.windlass(&["workers"]).says(&["render-1", "online", "gpu"]);
+    server.windlass(&["workers", "drain", "render-1"]).ok();
+    assert_eq!(server.json(&["workers", "show", "render-1"])["draining"], true);
+    server.windlass(&["workers", "undrain", "render-1"]).ok();
+    server.windlass(&["workers", "delete", "render-1"]).ok();
+    assert_eq!(server.json(&["workers", "list"]), json!([]));
+}
+
+#[test]
+fn a_lease_that_is_given_back_shows_as_pending() {
+    let server = Server::start();
+    server.windlass(&["submit"]).ok();
+    let lease = server.work(async |client| {
+        let claim = Claim { worker: "w".into(), ..Claim::default() };
+        client.claim(&claim).await.unwrap().leases.remove(0).lease
+    });
+    server.windlass(&["jobs", "--worker", "w"]).says(&["claimed"]);
+    server.work(async |client| client.release(&LeaseOnly { lease }).await.unwrap());
+    server.windlass(&["jobs", "--state", "pending"]).says(&["pending"]);
+}
+
+#[test]
+fn mistakes_are_answered_with_what_to_do() {
+    let server = Server::start();
+    let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["submit", "-p", "hello"], 1, &["no JSON", "--shell 'hello'"]),
+        (&["submit", "-p", "@missing.json"], 1, &["missing.json", "cannot be read"]),
+        (&["submit", "--delay", "5 parsecs"], 2, &["no unit of time", "5m"]),
+        (&["submit", "--facet", "shot"], 2, &["name=value"]),
+        (&["submit", "--at", "tomorrow"], 2, &["2026-01-31T12:00:00Z"]),
+        (&["jobs", "--state", "done"], 1, &["no state", "completed"]),
+        (&["job", "show", "zz"], 1, &["no job id"]),
+        (&["job", "show", "ab"], 1, &["too short"]),
+        (&["why"], 2, &["ID", "--help"]),
+        (&["job", "show", "last"], 1, &["no job", "windlass submit"]),
+        (&["jbos"], 2, &["jobs"]),
+        (&["--profile", "nowhere", "jobs"], 1, &["no profile"]),
+    ];
+    for (args, code, words) in cases {
+        let ran = server.windlass(args);
+        assert_eq!(ran.code, *code, "{args:?}: {}{}", ran.out, ran.err);
+        ran.says(words);
+    }
+}
+
+#[test]
+fn no_server_and_no_token_are_explained() {
+    let (home, server) = (home(), Server::start());
+    let away = alone(home.path(), &["jobs", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(away.code, 1);
+    away.says(&["cannot be reached", "windlass up", "--server"]);
+    let stranger = alone(home.path(), &["jobs", "--server", &server.url]);
+    assert_eq!(stranger.code, 1);
+    stranger.says(&["No token was found", "admin.token", "WINDLASS_DATA"]);
+    let wrong = alone(home.path(), &["jobs", "--server", &server.url, "--token", "nonsense-nonsense"]);
+    assert_eq!(wrong.code, 1);
+    wrong.says(&["--token", "revoked"]);
+    assert!(!wrong.err.contains("nonsense-nonsense"), "{}", wrong.err);
+}
+
+#[test]
+fn the_admin_token_of_a_server_here_is_found() {
+    let (home, server) = (home(), Server::start());
+    let data = home.path().join(".windlass");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("admin.token"), format!("{ADMIN}\n")).unwrap();
+    assert_eq!(alone(home.path(), &["jobs", "--server", &server.url]).code, 0);
+    std::fs::rename(&data, home.path().join("elsewhere")).unwrap();
+    assert_eq!(alone(home.path(), &["jobs", "--server", &server.url]).code, 1);
+    let mut command = windlass(home.path());
+    command.args(["jobs", "--server", &server.url]).env("WINDLASS_DATA", home.path().join("elsewhere"));
+    assert_eq!(run(command, "").code, 0);
+}
+
+#[test]
+fn profiles_remember_connections() {
+    let (home, server) = (home(), Server::start());
+    let set = ["profile", "set", "work", "--server", &server.url, "--token", ADMIN, "-n", "film"];
+    assert_eq!(alone(home.path(), &set).code, 0);
+    alone(home.path(), &["submit"]).ok();
+    let job: Value = serde_json::from_str(&alone(home.path(), &["job", "show", "last", "-o", "json"]).ok()).unwrap();
+    assert_eq!(job["namespace"], "film");
+    let list = alone(home.path(), &["profile", "list"]).ok();
+    assert!(list.contains("work") && !list.contains(ADMIN), "{list}");
+    // A profile's token is for its own server only.
+    let other = Server::start();
+    assert_eq!(alone(home.path(), &["jobs", "--server", &other.url]).code, 1);
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let server = Server::start();
+    let lines: String = (0..2_000).map(|n| format!("{n}\n")).collect();
+    server.with_input(&["submit", "--from", "-", "--payloads"], &lines).ok();
+    let mut command = windlass(server.home.path());
+    command
+        .args(["jobs", "--limit", "2000", "-o", "jsonl"])
+        .env("WINDLASS_SERVER", &server.url)
+        .env("WINDLASS_TOKEN", ADMIN);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap()), (Some(0), String::new()));
+}

@@ -1,0 +1,209 @@
+//! The program itself, as a process: starting, refusing, stopping.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, ChildStdout, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+struct Server {
+    process: Child,
+    _out: BufReader<ChildStdout>,
+    ready: String,
+    address: String,
+}
+
+fn windlass(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+fn serve(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
+    let mut command = windlass(&["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let log = log.map_or_else(Stdio::null, Stdio::from);
+    let mut process = command.args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut ready = String::new();
+    out.read_line(&mut ready).unwrap();
+    let address =
+        ready.split("http://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
+    Server { address: address.to_owned(), process, _out: out, ready }
+}
+
+impl Server {
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn ended(mut self) -> (i32, Duration) {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return (status.code().unwrap_or(-1), began.elapsed());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.process.kill().unwrap();
+        panic!("it did not stop");
+    }
+
+    fn call(&self, method: &str, path: &str, token: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+fn text(output: &Output) -> (i32, String, String) {
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), words(&output.stdout), words(&output.stderr))
+}
+
+#[test]
+fn it_starts_serves_keeps_and_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = fs::File::create(folder.path().join("log")).unwrap();
+    let data = folder.path().join("data");
+    let began = Instant::now();
+    let server = serve(&data, &["--log", "trace"], Some(log));
+    println!("ready after {:?}", began.elapsed());
+    assert!(server.ready.contains("admin.token"), "{}", server.ready);
+    let token = fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
+    assert!(server.call("GET", "/readyz", &token, "").starts_with("HTTP/1.1 200"));
+    let made = server.call("POST", "/api/v1/jobs", &token, r#"{"id": "01890000-0000-7000-8000-000000000001"}"#);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+
+    let second = windlass(&["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"]).output().unwrap();
+    let (code, _, said) = text(&second);
+    assert!(code == 3 && said.contains(&format!("process {}", server.process.id())), "{code}: {said}");
+
+    server.signal("-TERM");
+    let (code, took) = server.ended();
+    assert!(code == 0 && took < Duration::from_secs(5), "{code} after {took:?}");
+    assert!(data.join("windlass.clean").exists(), "the store was closed cleanly");
+
+    let again = serve(&data, &[], None);
+    let kept = again.call("GET", "/api/v1/jobs/01890000-0000-7000-8000-000000000001", &token, "");
+    assert!(kept.starts_with("HTTP/1.1 200"), "the token and the job are still there: {kept}");
+    again.signal("-INT");
+    assert_eq!(again.ended().0, 0);
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    assert!(log.contains("/api/v1/jobs") && !log.contains(&token), "{log}");
+}
+
+#[test]
+fn a_long_poll_does_not_hold_up_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), &[], None);
+    let token = fs::read_to_string(folder.path().join("admin.token")).unwrap().trim().to_owned();
+    server.call("POST", "/api/v1/jobs", &token, r#"{"id": "01890000-0000-7000-8000-000000000001"}"#);
+    let mut waiting = TcpStream::connect(&server.address).unwrap();
+    let path = "/api/v1/jobs/01890000-0000-7000-8000-000000000001/wait?wait_ms=60000";
+    write!(waiting, "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    server.signal("-TERM");
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("pending"), "{answer}");
+    let (code, took) = server.ended();
+    assert!(code == 0 && took < Duration::from_secs(5), "{code} after {took:?}");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_before_anything_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("w.yaml");
+    fs::write(&file, "log: info\nlisen: 127.0.0.1:1\n").unwrap();
+    let (code, _, said) = text(&windlass(&["serve", "--config", file.to_str().unwrap()]).output().unwrap());
+    assert!(code == 2 && said.contains("line 2") && said.contains("did you mean \"listen\""), "{code}: {said}");
+    let data = folder.path().join("data");
+    let mut short = windlass(&["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let (code, _, said) = text(&short.env("WINDLASS_ADMIN_TOKEN", "short").output().unwrap());
+    assert!(code != 0 && said.contains("16 characters"), "{code}: {said}");
+}
+
+#[test]
+fn config_show_tells_values_and_origins_but_no_secrets() {
+    let mut show = windlass(&["config", "show", "-o", "json", "--log", "debug"]);
+    show.env("WINDLASS_ADMIN_TOKEN", "correct-horse-battery").env("CORS_ORIGINS", "https://a.example");
+    let (code, out, said) = text(&show.output().unwrap());
+    assert_eq!(code, 0, "{said}");
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let one = |name: &str| found.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    assert_eq!((&one("log")["value"], &one("log")["origin"]), (&"debug".into(), &"--log".into()));
+    assert_eq!(one("origins")["origin"], "CORS_ORIGINS");
+    assert!(!out.contains("horse"));
+    let (code, out, _) = text(&windlass(&["config", "show"]).output().unwrap());
+    assert!(code == 0 && out.lines().any(|line| line.starts_with("listen") && line.ends_with("default")), "{out}");
+}
+
+#[test]
+fn a_disk_that_fails_ends_the_process_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    // The first start makes the database, so that it is the writing of jobs that fails.
+    let first = serve(&data, &[], None);
+    first.signal("-TERM");
+    assert_eq!(first.ended().0, 0);
+    let token = fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
+
+    let script = "trap '' XFSZ; ulimit -f 2000; exec \"$0\" serve --data \"$1\" --listen 127.0.0.1:0";
+    let mut process = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_windlass"), data.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(process.stdout.take().unwrap());
+    let mut ready = String::new();
+    out.read_line(&mut ready).unwrap();
+    let address = ready.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let server = Server { process, _out: out, ready, address };
+    let body = format!(r#"{{"payload": "{}"}}"#, "x".repeat(100_000));
+    let mut acknowledged = 0;
+    while TcpStream::connect(&server.address).is_ok() && acknowledged < 1_000 {
+        match std::panic::catch_unwind(|| server.call("POST", "/api/v1/jobs", &token, &body)) {
+            Ok(answer) if answer.starts_with("HTTP/1.1 201") => acknowledged += 1,
+            _ => break,
+        }
+    }
+    assert_eq!(server.ended().0, 4, "after {acknowledged} jobs");
+
+    let again = serve(&data, &[], None);
+    let listed = again.call("GET", "/api/v1/jobs?limit=1000", &token, "");
+    let kept = listed.matches("\"state\":\"pending\"").count();
+    assert!(acknowledged > 0 && kept >= acknowledged, "{kept} of {acknowledged}");
+    again.signal("-TERM");
+    assert_eq!(again.ended().0, 0);
+}
+
+#[test]
+fn two_servers_share_one_database() {
+    let cluster = windlass_stores::testing::Cluster::start();
+    let url = cluster.fresh_database();
+    let folder = tempfile::tempdir().unwrap();
+    // Each writes a token of its own where none is set, and neither voids the other's.
+    let [one, two] = ["one", "two"].map(|name| serve(&folder.path().join(name), &["--database", &url], None));
+    let [first, second] = ["one", "two"]
+        .map(|name| fs::read_to_string(folder.path().join(name).join("admin.token")).unwrap().trim().to_owned());
+    let made = one.call("POST", "/api/v1/jobs", &second, r#"{"id": "01890000-0000-7000-8000-000000000001"}"#);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let shown = two.call("GET", "/api/v1/jobs/01890000-0000-7000-8000-000000000001", &first, "");
+    assert!(shown.starts_with("HTTP/1.1 200") && shown.contains("pending"), "{shown}");
+    assert!(!one.ready.contains("postgres://"), "the address of the database may hold a password: {}", one.ready);
+    one.signal("-TERM");
+    two.signal("-TERM");
+    assert_eq!((one.ended().0, two.ended().0), (0, 0));
+}
