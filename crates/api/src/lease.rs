@@ -3,7 +3,7 @@
 //! A lease id travels in bodies, never in addresses, because addresses end up in the logs of every proxy on the way.
 
 use crate::{
-    Json, is_default,
+    Json, Problem, is_default,
     job::{Answer, Progress, State},
 };
 use serde::{Deserialize, Serialize};
@@ -165,6 +165,9 @@ pub struct Ended {
     /// What `next` got.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Leased>,
+    /// Why `next` was refused. The report itself was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_problem: Option<Problem>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,6 +224,9 @@ pub struct BatchDone {
     pub operations: Vec<Answer<OperationDone>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Leased>,
+    /// Why the claim was refused. The operations were done all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_problem: Option<Problem>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

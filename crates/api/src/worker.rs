@@ -16,7 +16,7 @@ pub struct RegisterWorker {
     /// How many jobs it does at a time; only told, not enforced.
     #[serde(skip_serializing_if = "is_default")]
     pub slots: u32,
-    /// Offline after so long without a sign of life; a minute where absent.
+    /// Offline after so long without a sign of life; 90 seconds where absent.
     #[serde(skip_serializing_if = "is_default")]
     pub offline_after_ms: Option<u64>,
     /// Forgotten after so long without one; a day where absent.

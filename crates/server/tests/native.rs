@@ -63,3 +63,21 @@ async fn one_call_keeps_all_leases_of_a_worker() {
     assert_eq!(done["operations"][1]["state"], "failed");
     assert_eq!(done["operations"][2]["problem"]["status"], 409);
 }
+
+#[tokio::test]
+async fn a_refused_claim_does_not_hide_that_the_report_beside_it_was_taken() {
+    let server = Server::start().await;
+    for _ in 0..2 {
+        server.post("/api/v1/jobs", json!({})).await.expect(201);
+    }
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": [], "max": 2})).await.expect(200);
+    server.post("/api/v1/workers/w/drain", json!({})).await.expect(200);
+    let next = json!({"worker": "w", "tags": []});
+    let report = json!({"lease": claimed["leases"][0]["lease"], "next": next});
+    let ended = server.work("/api/v1/leases/complete", report).await.expect(200);
+    assert_eq!((&ended["state"], &ended["claim_problem"]["status"]), (&json!("completed"), &json!(409)));
+    let operations = json!([{"do": "complete", "lease": claimed["leases"][1]["lease"]}]);
+    let done = server.work("/api/v1/leases/batch", json!({"operations": operations, "claim": next})).await.expect(200);
+    assert_eq!(done["operations"][0]["state"], "completed");
+    assert_eq!(done["claim_problem"]["type"], "/docs/errors#worker-draining");
+}

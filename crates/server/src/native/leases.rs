@@ -166,20 +166,35 @@ async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) 
 
 /// Report and claim go into the queue together and share a batch; the claim waits, if it has to, after the report is durable.
 async fn end(app: &App, ask: &Ask, report: Command, next: Option<&Claim>) -> Result<Answer<Ended>, Problem> {
-    let Some(next) = next else { return Ok(ok(ended(app, app.engine.run(report).await?, Vec::new()))) };
+    let Some(next) = next else { return Ok(ok(ended(app, app.engine.run(report).await?, Next::default()))) };
     let at_once = Claim { wait_ms: None, ..next.clone() };
-    let (reply, leases) = tokio::join!(app.engine.run(report), claim_jobs(app, ask, &at_once));
-    let (reply, mut leases) = (reply, leases?);
-    if leases.is_empty() && next.wait_ms.is_some() && reply.is_ok() {
-        leases = claim_jobs(app, ask, next).await?;
-    }
+    let (reply, first) = tokio::join!(app.engine.run(report), claim_jobs(app, ask, &at_once));
     match reply {
-        Ok(reply) => Ok(ok(ended(app, reply, leases))),
+        Ok(reply) => Ok(ok(ended(app, reply, go_on(app, ask, next, first).await))),
         // The report was refused, so its sender must hear that; what was claimed beside it goes back.
         Err(error) => {
-            give_back(app, ask, &leases).await;
+            give_back(app, ask, &first.unwrap_or_default()).await;
             Err(error.into())
         }
+    }
+}
+
+/// What a claim beside reports came to. That it was refused must not hide that the reports were taken.
+#[derive(Default)]
+struct Next {
+    leases: Vec<Leased>,
+    problem: Option<Problem>,
+}
+
+/// Waits, where the claim asks for it and nothing was there at once.
+async fn go_on(app: &App, ask: &Ask, claim: &Claim, first: Result<Vec<Leased>, Problem>) -> Next {
+    let claimed = match first {
+        Ok(leases) if leases.is_empty() && claim.wait_ms.is_some() => claim_jobs(app, ask, claim).await,
+        first => first,
+    };
+    match claimed {
+        Ok(leases) => Next { leases, problem: None },
+        Err(problem) => Next { leases: Vec::new(), problem: Some(problem) },
     }
 }
 
@@ -193,15 +208,17 @@ async fn give_back(app: &App, ask: &Ask, leases: &[Leased]) {
     }
 }
 
-fn ended(app: &App, reply: Reply, leases: Vec<Leased>) -> Ended {
-    match reply {
+fn ended(app: &App, reply: Reply, next: Next) -> Ended {
+    let (job, replayed) = match reply {
         Reply::Ended { job, replayed } => {
             app.options.traces.ended("complete", &job);
-            Ended { job: job.key.id.0, state: convert::state(job.state), replayed, leases }
+            (job, replayed)
         }
-        Reply::Job(job) => Ended { job: job.key.id.0, state: convert::state(job.state), replayed: false, leases },
+        Reply::Job(job) => (job, false),
         other => unreachable!("a report answers with its job, not {other:?}"),
-    }
+    };
+    let claim_problem = next.problem.map(wire);
+    Ended { job: job.key.id.0, state: convert::state(job.state), replayed, leases: next.leases, claim_problem }
 }
 
 /// What became of one operation, whichever it was.
@@ -239,16 +256,17 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
     let (refused, commands): (Vec<Option<Problem>>, Vec<Option<Command>>) =
         commands.into_iter().map(|command| command.map_or_else(|p| (Some(p), None), |c| (None, Some(c)))).unzip();
     let run = app.engine.run_many(commands.into_iter().flatten().collect());
-    let (replies, leases) = match &body.claim {
-        None => (run.await?, Vec::new()),
+    let (replies, next) = match &body.claim {
+        None => (run.await?, Next::default()),
         Some(claim) => {
             let at_once = Claim { wait_ms: None, ..claim.clone() };
-            let (replies, leases) = tokio::join!(run, claim_jobs(&app, &ask, &at_once));
-            let (replies, mut leases) = (replies?, leases?);
-            if leases.is_empty() && claim.wait_ms.is_some() {
-                leases = claim_jobs(&app, &ask, claim).await?;
+            match tokio::join!(run, claim_jobs(&app, &ask, &at_once)) {
+                (Ok(replies), first) => (replies, go_on(&app, &ask, claim, first).await),
+                (Err(error), first) => {
+                    give_back(&app, &ask, &first.unwrap_or_default()).await;
+                    return Err(error.into());
+                }
             }
-            (replies, leases)
         }
     };
     for reply in replies.iter().flatten() {
@@ -264,7 +282,8 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
             Err(refusal) => Each::Refused { problem: wire(refusal.into()) },
         },
     };
-    Ok(ok(BatchDone { operations: refused.into_iter().map(answer).collect(), leases }))
+    let operations = refused.into_iter().map(answer).collect();
+    Ok(ok(BatchDone { operations, leases: next.leases, claim_problem: next.problem.map(wire) }))
 }
 
 /// A result that its definition does not allow is refused before the rules see it; the job stays held.
