@@ -1,6 +1,6 @@
 //! `/api/v1/definitions`: named, versioned recipes for jobs.
 
-use super::{convert, jobs::page_size};
+use super::{convert, jobs::page_size, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -172,17 +172,7 @@ async fn list(
     ask: Ask,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Definition>>, Problem> {
-    let limit = page_size(query.limit)?;
-    let records = RecordQuery {
-        namespace: ask.namespace.clone(),
-        kind: DefinitionHead::KIND.into(),
-        parent: None,
-        facet: None,
-        after: query.cursor.as_deref().map(Into::into),
-        limit,
-    };
-    let found = app.engine.store().records(&records).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let (found, next) = records_page(&app, &ask.namespace, DefinitionHead::KIND, &query).await?;
     let mut items = Vec::with_capacity(found.len());
     for record in &found {
         if let Some(row) = latest(&app, &ask.namespace, &record.key.key).await? {

@@ -15,7 +15,10 @@ pub mod tokens;
 pub mod why;
 pub mod workers;
 
-use crate::{route::Route, schema::Schemas, sse::Streams};
+use crate::{app::App, problem::Problem, route::Route, schema::Schemas, sse::Streams};
+use windlass_api::page::Paging;
+use windlass_core::{Namespace, Record};
+use windlass_engine::store::RecordQuery;
 
 /// What its handlers share beside the engine.
 #[derive(Default)]
@@ -43,4 +46,25 @@ pub fn routes() -> Vec<Route> {
         docs::routes(),
     ]
     .concat()
+}
+
+/// One page of the records of a kind, by key, and the cursor of the next.
+async fn records_page(
+    app: &App,
+    namespace: &Namespace,
+    kind: &str,
+    paging: &Paging,
+) -> Result<(Vec<Record>, Option<String>), Problem> {
+    let limit = jobs::page_size(paging.limit)?;
+    let query = RecordQuery {
+        namespace: namespace.clone(),
+        kind: kind.into(),
+        parent: None,
+        facet: None,
+        after: paging.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let found = app.engine.store().records(&query).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    Ok((found, next))
 }

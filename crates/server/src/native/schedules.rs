@@ -1,6 +1,6 @@
 //! `/api/v1/schedules`: jobs made again and again.
 
-use super::jobs::{new_job, page_size};
+use super::{jobs::new_job, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -28,7 +28,6 @@ use windlass_core::{
     record::Kind,
     schedule::{Missed, Rule, Schedule as Row, Template},
 };
-use windlass_engine::store::RecordQuery;
 
 /// Times shown ahead.
 const SHOWN: usize = 5;
@@ -207,17 +206,7 @@ async fn list(
     ask: Ask,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Schedule>>, Problem> {
-    let limit = page_size(query.limit)?;
-    let records = RecordQuery {
-        namespace: ask.namespace.clone(),
-        kind: Row::KIND.into(),
-        parent: None,
-        facet: None,
-        after: query.cursor.as_deref().map(Into::into),
-        limit,
-    };
-    let found = app.engine.store().records(&records).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let (found, next) = records_page(&app, &ask.namespace, Row::KIND, &query).await?;
     let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
     let items = rows.map(|row| wire(&ask.namespace, &row)).collect::<Result<_, _>>()?;
     Ok(ok(Page { items, next }))

@@ -3,7 +3,7 @@
 //! A token is shown once and kept as its SHA-256. It is named by the first characters of that hash, from which it cannot
 //! be told. An admin whose rights end at some namespaces rules over principals within them only.
 
-use super::{convert, events::Who, jobs::page_size};
+use super::{convert, events::Who, records_page};
 use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
@@ -21,7 +21,7 @@ use windlass_api::{
     token::{CreateToken, CreatedToken, Me, Principal, Token},
 };
 use windlass_core::{
-    Command, Namespace, Record,
+    Command, Namespace,
     commands::{
         all::All,
         audited::Audited,
@@ -30,7 +30,6 @@ use windlass_core::{
     principal::{Principal as Row, Role, Token as TokenRow},
     record::Kind,
 };
-use windlass_engine::store::RecordQuery;
 
 /// Of the hash: enough to name a token, of no use to guess it.
 const ID_CHARACTERS: usize = 16;
@@ -131,21 +130,6 @@ fn wire(hash: &str, row: &TokenRow, role: Role, namespaces: &[Namespace]) -> Tok
     }
 }
 
-async fn records(app: &App, kind: &str, query: &Paging) -> Result<(Vec<Record>, Option<String>), Problem> {
-    let limit = page_size(query.limit)?;
-    let records = RecordQuery {
-        namespace: home(),
-        kind: kind.into(),
-        parent: None,
-        facet: None,
-        after: query.cursor.as_deref().map(Into::into),
-        limit,
-    };
-    let found = app.engine.store().records(&records).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
-    Ok((found, next))
-}
-
 async fn list(
     State(app): State<App>,
     Who(caller): Who,
@@ -155,7 +139,7 @@ async fn list(
     if let Some(cursor) = &mut query.cursor {
         cursor.push('g');
     }
-    let (found, next) = records(&app, TokenRow::KIND, &query).await?;
+    let (found, next) = records_page(&app, &home(), TokenRow::KIND, &query).await?;
     let now = app.engine.now().await?;
     let mut known: HashMap<Arc<str>, Option<Row>> = HashMap::new();
     let mut items = Vec::with_capacity(found.len());
@@ -180,7 +164,7 @@ async fn revoke(State(app): State<App>, Who(caller): Who, Path(id): Path<String>
     }
     let missing = || Problem::not_found("token", &id);
     let after = Paging { limit: Some(1), cursor: Some(id.clone()) };
-    let (found, _) = records(&app, TokenRow::KIND, &after).await?;
+    let (found, _) = records_page(&app, &home(), TokenRow::KIND, &after).await?;
     let found = found.first().filter(|record| record.key.key.starts_with(&id)).ok_or_else(missing)?;
     let row: TokenRow = serde_json::from_str(&found.value).map_err(|_| missing())?;
     let principal = app.engine.read_record::<Row>(&home(), &row.principal).await?;
@@ -214,7 +198,7 @@ async fn principals(
     Who(caller): Who,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Principal>>, Problem> {
-    let (found, next) = records(&app, Row::KIND, &query).await?;
+    let (found, next) = records_page(&app, &home(), Row::KIND, &query).await?;
     let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
     let items = rows.filter(|row| rules(&caller, &row.namespaces)).map(|row| principal(&row)).collect();
     Ok(ok(Page { items, next }))

@@ -1,6 +1,6 @@
 //! `/api/v1/workers`.
 
-use super::{convert, jobs::page_size};
+use super::{convert, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -21,7 +21,6 @@ use windlass_core::{
     record::Kind,
     worker::Worker as Row,
 };
-use windlass_engine::store::RecordQuery;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -109,17 +108,7 @@ async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerNam
 }
 
 async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Worker>>, Problem> {
-    let limit = page_size(query.limit)?;
-    let records = RecordQuery {
-        namespace: ask.namespace.clone(),
-        kind: Row::KIND.into(),
-        parent: None,
-        facet: None,
-        after: query.cursor.as_deref().map(Into::into),
-        limit,
-    };
-    let found = app.engine.store().records(&records).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let (found, next) = records_page(&app, &ask.namespace, Row::KIND, &query).await?;
     let now = app.engine.now().await?;
     let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
     Ok(ok(Page { items: rows.map(|row| convert::worker(&ask.namespace, &row, now)).collect(), next }))
