@@ -81,3 +81,16 @@ async fn a_refused_claim_does_not_hide_that_the_report_beside_it_was_taken() {
     assert_eq!(done["operations"][0]["state"], "completed");
     assert_eq!(done["claim_problem"]["type"], "/docs/errors#worker-draining");
 }
+
+#[tokio::test]
+async fn health_is_told_to_callers_with_a_token_that_ran_out() {
+    let server = Server::start().await;
+    for path in ["/readyz", "/healthz"] {
+        let request = http::Request::get(path)
+            .header(http::header::HOST, "127.0.0.1:3000")
+            .header(http::header::AUTHORIZATION, "Bearer long-gone")
+            .body(axum::body::Body::empty())
+            .unwrap();
+        assert_eq!(server.call(request).await.status.as_u16(), 200, "{path}");
+    }
+}
