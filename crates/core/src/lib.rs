@@ -19,6 +19,7 @@ pub mod decider;
 pub mod definition;
 pub mod desk;
 pub mod event;
+pub mod graph;
 pub mod id;
 pub mod job;
 pub mod keys;

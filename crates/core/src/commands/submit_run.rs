@@ -7,6 +7,7 @@ use super::{
 use crate::{
     desk::Desk,
     event::What,
+    graph,
     id::{JobId, RunId},
     job::{DefinitionRef, Node},
     keys::Keys,
@@ -164,47 +165,9 @@ impl SubmitRun {
         Ok(())
     }
 
-    /// Takes nodes away that wait for nothing until none is left; what remains holds a cycle.
     fn check_cycles(&self, parents: &[Vec<usize>]) -> Result<(), Refusal> {
-        let mut waiting: Vec<usize> = parents.iter().map(Vec::len).collect();
-        let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
-        for (at, needs) in parents.iter().enumerate() {
-            needs.iter().for_each(|&need| children[need].push(at));
-        }
-        let mut free: Vec<usize> = (0..parents.len()).filter(|&at| waiting[at] == 0).collect();
-        let mut taken = 0;
-        while let Some(at) = free.pop() {
-            taken += 1;
-            for &child in &children[at] {
-                waiting[child] -= 1;
-                if waiting[child] == 0 {
-                    free.push(child);
-                }
-            }
-        }
-        if taken == parents.len() {
-            return Ok(());
-        }
-        Err(Refusal::Cycle { path: self.cycle_path(parents, &waiting) })
-    }
-
-    /// Walks back along needs that are still waiting until a node comes round again.
-    fn cycle_path(&self, parents: &[Vec<usize>], waiting: &[usize]) -> Vec<String> {
-        let mut at = (0..parents.len()).find(|&at| waiting[at] > 0).expect("a cycle was found");
-        let mut seen = vec![usize::MAX; parents.len()];
-        let mut path = Vec::new();
-        while seen[at] == usize::MAX {
-            seen[at] = path.len();
-            path.push(at);
-            at = *parents[at]
-                .iter()
-                .find(|&&need| waiting[need] > 0)
-                .expect("what waits, waits for something that waits");
-        }
-        let mut names: Vec<String> = path[seen[at]..].iter().map(|&at| self.nodes[at].name.to_string()).collect();
-        names.push(self.nodes[at].name.to_string());
-        names.reverse();
-        names
+        let Some(cycle) = graph::cycle(parents) else { return Ok(()) };
+        Err(Refusal::Cycle { path: cycle.into_iter().map(|at| self.nodes[at].name.to_string()).collect() })
     }
 }
 

@@ -52,7 +52,8 @@ async fn load_one(app: &App, path: &Path) -> Result<String, String> {
         return Ok(id);
     }
     let (run, version) = before.map_or((None, 0), |before| (before.run, before.version));
-    let stored = Stored { id: id.clone(), name: made.name, trigger: made.trigger, run, jobs: made.jobs, version };
+    let stored =
+        Stored { id: id.clone(), name: made.name, trigger: made.trigger, run, jobs: made.jobs, version, parts: 0 };
     let commands = stored.put_all().map_err(|no| no.1)?;
     app.engine.run(All { commands }).await.map_err(|error| error.to_string())?;
     Ok(id)

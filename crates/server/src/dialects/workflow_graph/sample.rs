@@ -29,5 +29,6 @@ pub fn workflow(version: u64) -> Stored {
         run: None,
         jobs: JOBS.iter().map(job).collect(),
         version,
+        parts: 0,
     }
 }

@@ -34,6 +34,8 @@ pub struct Stored {
     pub jobs: Vec<wire::Job>,
     /// Of the head's record; 0: not stored yet.
     pub version: u64,
+    /// How many pieces its stored jobs are in.
+    pub parts: usize,
 }
 
 fn key(kind: &str, key: &str) -> RecordKey {
@@ -52,7 +54,10 @@ fn damaged(error: impl std::fmt::Display) -> No {
 impl Stored {
     /// The head alone, for a workflow whose jobs are stored already.
     pub fn put_head(&self) -> Result<Command, No> {
-        let parts = self.parts()?.len();
+        self.head(self.parts)
+    }
+
+    fn head(&self, parts: usize) -> Result<Command, No> {
         let head = Head { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
         let expect = if self.version == 0 { Expect::Nothing } else { Expect::Version(self.version) };
         Ok(put(key(KIND, &self.id), None, serde_json::to_string(&head).map_err(damaged)?, expect))
@@ -60,14 +65,15 @@ impl Stored {
 
     /// Everything.
     pub fn put_all(&self) -> Result<Vec<Command>, No> {
-        let mut commands = vec![self.put_head()?];
-        for (at, part) in self.parts()?.into_iter().enumerate() {
+        let parts = self.in_parts()?;
+        let mut commands = vec![self.head(parts.len())?];
+        for (at, part) in parts.into_iter().enumerate() {
             commands.push(put(key(PART_KIND, &part_key(&self.id, at)), Some(&self.id), part, Expect::Anything));
         }
         Ok(commands)
     }
 
-    fn parts(&self) -> Result<Vec<String>, No> {
+    fn in_parts(&self) -> Result<Vec<String>, No> {
         let mut parts = vec![String::from("[")];
         for job in &self.jobs {
             let text = serde_json::to_string(job).map_err(damaged)?;
@@ -100,8 +106,8 @@ pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, No> {
             jobs.append(&mut serde_json::from_str(&part.value).map_err(damaged)?);
         }
     }
-    let Head { name, trigger, run, .. } = head;
-    Ok(Some(Stored { id: id.to_owned(), name, trigger, run, jobs, version: record.version }))
+    let Head { name, trigger, run, parts } = head;
+    Ok(Some(Stored { id: id.to_owned(), name, trigger, run, jobs, version: record.version, parts }))
 }
 
 /// The run the workflow points at, without its jobs.

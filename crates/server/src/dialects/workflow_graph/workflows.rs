@@ -21,29 +21,29 @@ const LIST_MAX: usize = 1_000;
 pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>, No> {
     translate::check(&body.jobs).map_err(No::shape)?;
     let id = ids::run_id().to_string();
-    let stored = Stored { id, name: body.name, trigger: body.trigger, run: None, jobs: body.jobs, version: 0 };
+    let stored =
+        Stored { id, name: body.name, trigger: body.trigger, run: None, jobs: body.jobs, version: 0, parts: 0 };
     app.engine.run(All { commands: stored.put_all()? }).await?;
     Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
+}
+
+async fn runs(app: &App, stored: &Stored) -> Result<bool, No> {
+    match stored.run {
+        Some(run) => status::is_running(app, run).await,
+        None => Ok(false),
+    }
 }
 
 /// Replaces the sample's state, but not under the feet of its run.
 pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, No> {
     let before = status::load(&app, example::ID).await?;
-    let running = match before.as_ref().and_then(|before| before.run) {
-        Some(run) => status::is_running(&app, run).await?,
-        None => false,
-    };
-    if let (true, Some(before)) = (running, before.as_ref()) {
-        let kept = Stored {
-            jobs: before.jobs.clone(),
-            name: before.name.clone(),
-            trigger: before.trigger.clone(),
-            id: before.id.clone(),
-            ..*before
-        };
-        return Ok(Json(StatusCode::CREATED, status::show(&app, kept).await?));
+    let version = before.as_ref().map_or(0, |before| before.version);
+    if let Some(before) = before
+        && runs(&app, &before).await?
+    {
+        return Ok(Json(StatusCode::CREATED, status::show(&app, before).await?));
     }
-    let stored = example::workflow(before.map_or(0, |before| before.version));
+    let stored = example::workflow(version);
     app.engine.run(All { commands: stored.put_all()? }).await?;
     Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
 }
@@ -89,11 +89,7 @@ pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Js
 /// Starts a run, unless one is under way: then this is the run that was asked for.
 pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
     let mut stored = status::load(&app, &id).await?.ok_or(No::bare(StatusCode::NOT_FOUND))?;
-    let running = match stored.run {
-        Some(run) => status::is_running(&app, run).await?,
-        None => false,
-    };
-    if running || stored.jobs.is_empty() {
+    if stored.jobs.is_empty() || runs(&app, &stored).await? {
         return Ok(StatusCode::ACCEPTED);
     }
     let run = ids::run_id();

@@ -1,0 +1,60 @@
+//! Whether a graph can run to its end: the one search for cycles, for runs and for whoever checks a graph before it is one.
+
+/// The positions along a cycle, each needed by the one after it, the first again at the end; none if there is no cycle.
+/// `parents`: what each node waits for, by position, without repetitions. Linear in nodes and edges.
+pub fn cycle(parents: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let waiting = stuck(parents);
+    let mut at = waiting.iter().position(|&open| open > 0)?;
+    let mut seen = vec![usize::MAX; parents.len()];
+    let mut path = Vec::new();
+    // Back along what still waits, until a node comes round again.
+    while seen[at] == usize::MAX {
+        seen[at] = path.len();
+        path.push(at);
+        at = *parents[at].iter().find(|&&need| waiting[need] > 0).expect("what waits, waits for something that waits");
+    }
+    let mut cycle = path.split_off(seen[at]);
+    cycle.push(at);
+    cycle.reverse();
+    Some(cycle)
+}
+
+/// Takes nodes away that wait for nothing until none is left. How much each of the others still waits for.
+fn stuck(parents: &[Vec<usize>]) -> Vec<usize> {
+    let mut waiting: Vec<usize> = parents.iter().map(Vec::len).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
+    for (at, needs) in parents.iter().enumerate() {
+        needs.iter().for_each(|&need| children[need].push(at));
+    }
+    let mut free: Vec<usize> = (0..parents.len()).filter(|&at| waiting[at] == 0).collect();
+    while let Some(at) = free.pop() {
+        for &child in &children[at] {
+            waiting[child] -= 1;
+            if waiting[child] == 0 {
+                free.push(child);
+            }
+        }
+    }
+    waiting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cycle_is_told_along_its_edges() {
+        type Case<'a> = (&'a [&'a [usize]], Option<&'a [usize]>);
+        let table: [Case; 5] = [
+            (&[], None),
+            (&[&[], &[0], &[0], &[1, 2]], None),
+            (&[&[0]], Some(&[0, 0])),
+            (&[&[1], &[0]], Some(&[0, 1, 0])),
+            (&[&[], &[0, 3], &[1], &[2], &[3]], Some(&[1, 2, 3, 1])),
+        ];
+        for (parents, expected) in table {
+            let parents: Vec<Vec<usize>> = parents.iter().map(|needs| needs.to_vec()).collect();
+            assert_eq!(cycle(&parents).as_deref(), expected, "{parents:?}");
+        }
+    }
+}
