@@ -1,7 +1,7 @@
 //! What handlers share, and the service made from the table of routes.
 
 use crate::{
-    auth::{Auth, Caller},
+    auth::Auth,
     guard, health, metrics,
     metrics::{Meter, Metrics},
     origin,
@@ -166,9 +166,4 @@ fn allow(methods: &[Method]) -> HeaderValue {
     names.push("OPTIONS");
     names.sort_unstable();
     names.join(", ").parse().expect("method names are legal in a header")
-}
-
-/// The name under which a caller's doings are recorded.
-pub fn owner(caller: &Caller) -> Option<Arc<str>> {
-    Some(caller.name.clone())
 }

@@ -5,7 +5,7 @@ use crate::{
     wire_time::{maybe, millis, parse, text},
 };
 use std::{collections::BTreeMap, sync::Arc};
-use windlass_api::{self as api, Uuid};
+use windlass_api as api;
 use windlass_core::{
     Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, State, Tags, Timestamp,
     commands::submit::NewJob,
@@ -308,8 +308,4 @@ pub fn event(number: u64, event: &Event) -> api::event::Event {
 
 pub fn submitted(job: JobId, reached: State, existing: bool) -> api::job::Submitted {
     api::job::Submitted { id: job.0, state: state(reached), existing }
-}
-
-pub fn job_id(id: Uuid) -> JobId {
-    JobId(id)
 }

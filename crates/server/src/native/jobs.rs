@@ -39,6 +39,10 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 /// A batch carries many payloads.
 const MANY_BODY_MAX: usize = 16 << 20;
 
+/// Why a submit is refused, one job or many.
+const REFUSED: [&str; 8] =
+    ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/jobs", Access::Editor, submit)
@@ -46,30 +50,12 @@ pub fn routes() -> Vec<Route> {
             .takes::<SubmitJob>()
             .answers::<Submitted>(201)
             .answers::<Submitted>(200)
-            .refuses(&[
-                "invalid",
-                "schema",
-                "too-large",
-                "key-reused",
-                "exists",
-                "cycle",
-                "not-found",
-                "version-mismatch",
-            ]),
+            .refuses(&REFUSED),
         Route::post("/api/v1/jobs/batch", Access::Editor, submit_many)
             .says("Submit many jobs in one transaction")
             .takes::<SubmitMany>()
             .answers::<SubmittedMany>(200)
-            .refuses(&[
-                "invalid",
-                "schema",
-                "too-large",
-                "key-reused",
-                "exists",
-                "cycle",
-                "not-found",
-                "version-mismatch",
-            ])
+            .refuses(&REFUSED)
             .body_max(MANY_BODY_MAX),
         Route::get("/api/v1/jobs", Access::Viewer, list)
             .says("List jobs, newest first")
