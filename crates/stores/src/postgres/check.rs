@@ -20,6 +20,11 @@ const CHECKS: &[(&str, &str)] = &[
          (SELECT FROM windlass.lanes l WHERE l.namespace = j.namespace AND l.lane = j.lane)",
     ),
     (
+        "pending below the mark of its lane",
+        "SELECT j.namespace || '/' || j.id FROM windlass.jobs j JOIN windlass.lane_marks m USING (namespace, lane) \
+         WHERE j.state = 2 AND (j.priority, j.seq) < (m.priority, m.seq)",
+    ),
+    (
         "a payload without a job",
         "SELECT p.namespace || '/' || p.id FROM windlass.payloads p \
          WHERE NOT EXISTS (SELECT FROM windlass.jobs j WHERE j.namespace = p.namespace AND j.id = p.id) \
@@ -60,10 +65,8 @@ impl Inner {
                 let text = in_schema(&text, &self.target.schema);
                 let mut after = (String::new(), uuid::Uuid::nil());
                 loop {
-                    let rows = reader
-                        .client()
-                        .query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)])
-                        .await?;
+                    let rows =
+                        reader.client().query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)]).await?;
                     let Some(last) = rows.last() else { break };
                     after = (last.try_get(0)?, last.try_get(1)?);
                     found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));
