@@ -71,6 +71,29 @@ fn codes_in_the_table_are_kinds_of_problems() {
     }
 }
 
+fn header_names(operation: &Value) -> Vec<&str> {
+    let parameters = operation["parameters"].as_array().unwrap().iter();
+    let headers = parameters.filter(|parameter| parameter["in"] == "header");
+    headers.map(|parameter| parameter["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn headers_that_handlers_read_are_told() {
+    let at = |path: &str, method: &str| header_names(&DOCUMENT["paths"][path][method]);
+    assert_eq!(at("/api/v1/jobs", "post"), ["Idempotency-Key", "traceparent"]);
+    assert_eq!(at("/api/v1/jobs/batch", "post"), ["traceparent"]);
+    assert_eq!(at("/api/v1/events", "get"), ["Last-Event-ID"]);
+    assert_eq!(at("/api/v1/jobs/{id}/logs/stream", "get"), ["Last-Event-ID"]);
+    assert_eq!(at("/api/v1/artifacts", "post"), ["Windlass-Lease"]);
+    assert!(at("/api/v1/jobs/{id}", "get").is_empty());
+    // One that is read by its name alone would be missing above.
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/native")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("headers.get(\"") && !text.contains("headers().get(\""), "{}", path.display());
+    }
+}
+
 /// Default deny: only these may be called by anybody.
 #[test]
 fn only_what_tells_nothing_is_open() {

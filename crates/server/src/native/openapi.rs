@@ -2,7 +2,7 @@
 
 use crate::{
     problem::KINDS,
-    route::{Access, Reply, Route, Surface},
+    route::{Access, Header, Reply, Route, Surface},
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -46,7 +46,8 @@ pub fn document(routes: &[Route]) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "A job server: workers pull jobs, hold them under leases, and report. \
                 Times are RFC 3339 in UTC, lengths are whole milliseconds. Errors are problem documents (RFC 9457), \
-                explained under /docs/errors.",
+                explained under /docs/errors. Every answer has an `X-Request-Id`: the caller's own, where it sent a short \
+                plain one.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "security": [{"token": []}],
@@ -107,7 +108,12 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
             "description": "Where; `default` where absent.",
         }));
     }
+    found.extend(route.doc.headers.iter().map(header_parameter));
     found
+}
+
+fn header_parameter(header: &Header) -> Value {
+    json!({"name": header.name, "in": "header", "schema": {"type": header.kind}, "description": header.says})
 }
 
 fn path_parameter(segment: &str) -> Option<Value> {
