@@ -102,8 +102,27 @@ fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
 }
 
 fn broken(error: object_store::Error) -> Problem {
+    if is_full(&error) {
+        tracing::error!(%error, "there is no room for artifacts");
+        return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
+            .retry_after(1_000);
+    }
     tracing::error!(%error, "the store of artifacts failed");
     Problem::new("unavailable", "the store of artifacts failed; the server's log says why").retry_after(1_000)
+}
+
+/// Whether somewhere among the reasons is a disk without room.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut reason = Some(error);
+    while let Some(error) = reason {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| matches!(io.kind(), StorageFull | QuotaExceeded)) {
+            return true;
+        }
+        reason = error.source();
+    }
+    false
 }
 
 /// Spread over folders, because some file systems dislike many files in one.

@@ -1,0 +1,43 @@
+//! The mark of an import that has not ended well. A store that bears it is not served, not exported and not imported into.
+
+use super::Place;
+use anyhow::ensure;
+use std::sync::Arc;
+use windlass_core::{
+    Record, RecordKey,
+    commands::records::{DeleteRecord, Expect},
+};
+use windlass_engine::{Bulk, Engine, Settings, Store, StoreError, bulk::Rows};
+
+pub fn key() -> RecordKey {
+    RecordKey { namespace: windlass_server::auth::home(), kind: "import".into(), key: "unfinished".into() }
+}
+
+/// Before the first row.
+pub async fn mark(store: &dyn Bulk) -> Result<(), StoreError> {
+    let record = Record { key: key(), version: 1, parent: None, value: "{}".into(), facets: Vec::new(), due: None };
+    store.insert(Rows { records: vec![record], ..Rows::default() }).await
+}
+
+/// After everything was read back and compared.
+pub async fn clear(store: Arc<dyn Bulk>) -> anyhow::Result<()> {
+    let engine = Engine::start(store, Settings::default()).await?;
+    let cleared = engine.run(DeleteRecord { key: key(), expect: Expect::Anything }).await;
+    engine.shut_down().await;
+    cleared?;
+    Ok(())
+}
+
+/// Refuses a store whose import was not finished, and says what to do.
+pub async fn check(store: &dyn Store, place: &Place) -> anyhow::Result<()> {
+    ensure!(store.record(&key()).await?.is_none(), "{}", advice(place));
+    Ok(())
+}
+
+pub fn advice(place: &Place) -> String {
+    let what = match &place.database {
+        Some(_) => "drop its schema (DROP SCHEMA windlass CASCADE)".to_owned(),
+        None => format!("remove {}", place.folder().join("windlass.*").display()),
+    };
+    format!("the import into {} is not complete, and what is there is of no use: {what} and import again", place.name())
+}
