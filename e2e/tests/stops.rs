@@ -26,10 +26,10 @@ async fn asked_to_stop_under_load_it_answers_those_who_wait_and_loses_nothing() 
     let load = tokio::spawn(submit_until(vec![server.admin()], "stop", stop.clone(), Duration::from_millis(5)));
     for round in 0..knob("WINDLASS_STOPS_UNDER_LOAD", 2) {
         tokio::time::sleep(Duration::from_millis(1_000)).await;
-        let claim = |at| format!(r#"{{"worker": "x{round}-{at}", "tags": ["nothing"], "wait_ms": 60000}}"#);
+        let claim = |at| format!(r#"{{"worker": "x{round}-{at}", "tags": [], "wait_ms": 60000}}"#);
         let mut waiting = Vec::new();
         for at in 0..50 {
-            let ask = request(&server, "POST", "/api/v1/leases/claim", &token, &claim(at));
+            let ask = request(&server, "POST", "/api/v1/leases/claim?namespace=quiet", &token, &claim(at));
             waiting.extend(crowd(&server, 1, &ask).await);
         }
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -52,7 +52,7 @@ impl Import {
             self.place.name()
         );
         let found = self.fill(&*store, &wanted).await.with_context(|| unfinished::advice(&self.place))?;
-        unfinished::clear(store).await.with_context(|| unfinished::advice(&self.place))?;
+        unfinished::clear(&*store).await.with_context(|| unfinished::advice(&self.place))?;
         context
             .format
             .one(&found, || summary(&found, &format!("are now in {}, read back and compared", self.place.name())))?;

@@ -2,12 +2,12 @@
 
 use super::Place;
 use anyhow::ensure;
-use std::sync::Arc;
 use windlass_core::{
-    Record, RecordKey,
+    Limits, Record, RecordKey,
     commands::records::{DeleteRecord, Expect},
+    decider::Item,
 };
-use windlass_engine::{Bulk, Engine, Settings, Store, StoreError, bulk::Rows};
+use windlass_engine::{Bulk, Store, StoreError, bulk::Rows, store::Batch};
 
 pub fn key() -> RecordKey {
     RecordKey { namespace: windlass_server::auth::home(), kind: "import".into(), key: "unfinished".into() }
@@ -19,12 +19,13 @@ pub async fn mark(store: &dyn Bulk) -> Result<(), StoreError> {
     store.insert(Rows { records: vec![record], ..Rows::default() }).await
 }
 
-/// After everything was read back and compared.
-pub async fn clear(store: Arc<dyn Bulk>) -> anyhow::Result<()> {
-    let engine = Engine::start(store, Settings::default()).await?;
-    let cleared = engine.run(DeleteRecord { key: key(), expect: Expect::Anything }).await;
-    engine.shut_down().await;
-    cleared?;
+/// After everything was read back and compared. Without an engine, which would begin to do what is due.
+pub async fn clear(store: &dyn Bulk) -> anyhow::Result<()> {
+    let command = DeleteRecord { key: key(), expect: Expect::Anything }.into();
+    let batch = Batch { items: vec![Item { command, seed: 0 }], limits: Limits::default() };
+    for reply in store.run(batch).await?.replies {
+        reply?;
+    }
     Ok(())
 }
 

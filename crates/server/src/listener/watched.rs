@@ -83,28 +83,30 @@ impl<S> Watched<S> {
         Self { stream, early, phase, limits, heads, head_began: now, armed: None, timer, stall: None }
     }
 
-    /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error.
+    /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error. While
+    /// a request is answered, somebody has to look now and then whether the connection has become idle since: the library does
+    /// not look again by itself.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let phase = self.phase.get();
-        if phase == BUSY {
-            self.armed = None;
-            return Poll::Pending;
-        }
-        if self.armed != Some(phase) {
-            let until = match phase {
-                HEAD => self.head_began + self.limits.head,
-                _ => Instant::now() + self.limits.idle,
-            };
-            self.timer.as_mut().reset(until);
-            self.armed = Some(phase);
-            if phase == HEAD && !self.takes_share() {
-                return Poll::Ready(Err(timed_out("too many heads are not finished")));
+        loop {
+            let phase = self.phase.get();
+            if self.armed != Some(phase) {
+                let until = match phase {
+                    HEAD => self.head_began + self.limits.head,
+                    _ => Instant::now() + self.limits.idle,
+                };
+                self.timer.as_mut().reset(until);
+                self.armed = Some(phase);
+                if phase == HEAD && !self.takes_share() {
+                    return Poll::Ready(Err(timed_out("too many heads are not finished")));
+                }
             }
-        }
-        ready!(self.timer.as_mut().poll(cx));
-        match phase {
-            HEAD => Poll::Ready(Err(timed_out("the head did not arrive in time"))),
-            _ => Poll::Ready(Ok(())),
+            ready!(self.timer.as_mut().poll(cx));
+            self.armed = None;
+            match phase {
+                HEAD => return Poll::Ready(Err(timed_out("the head did not arrive in time"))),
+                BUSY => {}
+                _ => return Poll::Ready(Ok(())),
+            }
         }
     }
 
