@@ -10,6 +10,7 @@ pub mod event;
 pub mod job;
 pub mod lease;
 pub mod log;
+pub mod object;
 pub mod page;
 pub mod problem;
 pub mod schedule;

@@ -3,9 +3,9 @@
 //! Everything that must hold for every route (roles, limits, the API's description, the tests that walk over all of them)
 //! is read from this one table, so that a route cannot be forgotten anywhere.
 
-use crate::app::App;
+use crate::{app::App, problem::Problem};
 use axum::{handler::Handler, routing::MethodRouter};
-use http::Method;
+use http::{HeaderMap, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 /// A body larger than this needs a row that says so.
@@ -62,11 +62,37 @@ pub struct Reply {
     pub schema: Option<MakeSchema>,
 }
 
+/// A header that a handler reads. Read by the same value that describes it, so that none is read in secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub name: &'static str,
+    pub says: &'static str,
+    /// `string` or `integer`.
+    pub kind: &'static str,
+}
+
+impl Header {
+    pub const fn text(name: &'static str, says: &'static str) -> Self {
+        Self { name, says, kind: "string" }
+    }
+    pub const fn number(name: &'static str, says: &'static str) -> Self {
+        Self { name, says, kind: "integer" }
+    }
+
+    /// Its value, where it was sent. Something that is no text is refused, not overlooked.
+    pub fn of<'a>(&self, headers: &'a HeaderMap) -> Result<Option<&'a str>, Problem> {
+        let text =
+            |value: &'a HeaderValue| value.to_str().map_err(|_| Problem::invalid(self.name, "must be printable ASCII"));
+        headers.get(self.name).map(text).transpose()
+    }
+}
+
 /// What the API's description says about a route.
 #[derive(Clone, Default)]
 pub struct Doc {
     pub summary: &'static str,
     pub query: Option<MakeSchema>,
+    pub headers: Vec<Header>,
     pub body: Option<(&'static str, Option<MakeSchema>)>,
     pub replies: Vec<Reply>,
     /// Codes of the problems it answers with, beside those that every route may.
@@ -126,6 +152,11 @@ impl Route {
     }
     pub fn query<T: JsonSchema>(mut self) -> Self {
         self.doc.query = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+    /// Says that the handler reads a header.
+    pub fn reads(mut self, header: Header) -> Self {
+        self.doc.headers.push(header);
         self
     }
     pub fn takes<T: JsonSchema>(mut self) -> Self {

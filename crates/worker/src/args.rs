@@ -191,6 +191,18 @@ pub(crate) fn host() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "host".into())
 }
 
+impl Args {
+    /// What `--exec` names. A path is meant from here, while each job runs in a folder of its own.
+    pub fn program(&self) -> anyhow::Result<Vec<String>> {
+        let mut exec = self.exec.clone();
+        if let Some(program) = exec.first_mut().filter(|program| program.contains('/')) {
+            let path = std::path::absolute(&*program)?;
+            *program = path.to_str().context("--exec: the path of the program is not UTF-8")?.to_owned();
+        }
+        Ok(exec)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,6 +215,17 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_path_to_a_program_is_meant_from_here() {
+        let program = |text: &str| parse(&["--exec", text, "./a"]).program().unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(program("./x.sh"), [here.join("x.sh").to_str().unwrap(), "./a"]);
+        assert_eq!(
+            (program("sort"), program("/bin/sort")),
+            (vec!["sort".into(), "./a".into()], vec!["/bin/sort".into(), "./a".into()])
+        );
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub async fn work(
     shutdown: CancellationToken,
     hard_stop: CancellationToken,
 ) -> Result<Summary> {
-    let rules = Rules { config: args.config()?, exec: args.exec.clone(), allow_commands: args.allow_commands };
+    let rules = Rules { config: args.config()?, exec: args.program()?, allow_commands: args.allow_commands };
     let (client, token) = args.client()?;
     let work_dir = args.work_dir();
     let mut builder = std::fs::DirBuilder::new();

@@ -143,6 +143,7 @@ pub struct Config {
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
     pub artifacts: Option<String>,
+    pub artifact_max: u64,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
 }
@@ -190,6 +191,7 @@ impl Config {
             definitions: read.path("definitions"),
             workflows: read.path("workflows"),
             artifacts: read.some("artifacts").map(str::to_owned),
+            artifact_max: read.bytes("artifact_max") as u64,
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
         })

@@ -32,6 +32,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/api/v1/events", Access::Viewer, listen)
             .says("Follow what happens, as server-sent events; `namespace=*` for all the token may see")
             .query::<ListenEvents>()
+            .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
             .refuses(&["invalid", "too-many"]),
         Route::get("/api/v1/audit", Access::Admin, audit)
@@ -92,13 +93,7 @@ async fn listen(
     headers: HeaderMap,
     Query(query): Query<ListenEvents>,
 ) -> Result<Response, Problem> {
-    let after = match headers.get("last-event-id") {
-        Some(id) => {
-            let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-            Some(id.ok_or_else(|| Problem::invalid("Last-Event-ID", "must be an event's number"))?)
-        }
-        None => query.after,
-    };
+    let after = sse::last_event(&headers)?.or(query.after);
     let filter = Filter::new(caller.clone(), &query)?;
     let subscription = app.engine.subscribe(after).await?;
     sse::open(&app, &caller, |sink| async move {
