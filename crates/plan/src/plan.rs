@@ -11,7 +11,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Fields, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_core::{
     JobId, Payload, RunId, State, Timestamp,
     commands::{
@@ -130,24 +130,39 @@ impl Plan {
         let subs = bundle.subs.iter().map(|(name, text)| Ok((name.clone(), parse(name, text)?)));
         let subs: HashMap<String, Workflow> = subs.collect::<Result<_, String>>()?;
         let plan = Self { main, subs, recipes, run, input: bundle.input.clone() };
-        plan.check_depth(&plan.main, &mut Vec::new())?;
+        plan.depth(&plan.main, &mut Vec::new(), &mut HashMap::new())?;
         Ok(plan)
     }
 
-    fn check_depth<'a>(&'a self, workflow: &'a Workflow, path: &mut Vec<&'a str>) -> Result<(), String> {
-        for name in workflow.subs() {
-            let sub = self.subs.get(name).ok_or_else(|| format!("there is no workflow {name}"))?;
+    /// How deep workflows lie in workflows, each looked at once.
+    fn depth<'a>(
+        &'a self,
+        workflow: &'a Workflow,
+        path: &mut Vec<&'a str>,
+        known: &mut HashMap<&'a str, usize>,
+    ) -> Result<usize, String> {
+        let mut deepest = 0;
+        for name in workflow.subs().collect::<BTreeSet<_>>() {
             if path.contains(&name) {
                 return Err(format!("workflows contain each other: {} -> {name}", path.join(" -> ")));
             }
-            path.push(name);
-            if path.len() > DEPTH_MAX {
-                return Err(format!("workflows in workflows, {} deep; at most {DEPTH_MAX}", path.join(" -> ")));
-            }
-            self.check_depth(sub, path)?;
-            path.pop();
+            let depth = match known.get(name) {
+                Some(depth) => *depth,
+                None => {
+                    let sub = self.subs.get(name).ok_or_else(|| format!("there is no workflow {name}"))?;
+                    path.push(name);
+                    let depth = 1 + self.depth(sub, path, known)?;
+                    path.pop();
+                    known.insert(name, depth);
+                    depth
+                }
+            };
+            deepest = deepest.max(depth);
         }
-        Ok(())
+        if path.len() + deepest > DEPTH_MAX {
+            return Err(format!("workflows in workflows, {} deep; at most {DEPTH_MAX}", path.len() + deepest));
+        }
+        Ok(deepest)
     }
 
     pub fn is_staged(&self) -> bool {

@@ -467,3 +467,25 @@ async fn runs_are_listed_filtered_repeated_and_waited_for() {
     }
     flow.server.get("/api/v1/runs/0199a000-0000-7000-8000-000000000000").await.expect(404);
 }
+
+#[tokio::test]
+async fn the_events_of_a_run_are_those_of_its_jobs() {
+    use http_body_util::BodyExt;
+    let flow = Flow::start().await;
+    let yaml = "steps:\n  m: {map: {over: '${{ [1, 2] }}'}}\n";
+    let (run, other) = (flow.run(yaml, json!(null)).await, flow.run("steps: {x: {}}", json!(null)).await);
+    let path = format!("/api/v1/events?run={run}&after=0");
+    let request = Server::request(Role::Viewer, Method::GET, &path).body(Default::default()).unwrap();
+    let mut stream = flow.server.open(request).await.into_body();
+    flow.work(&run, |_, _| Some(json!(1))).await;
+    flow.work(&other, |_, _| Some(json!(1))).await;
+    let mut kinds: Vec<String> = Vec::new();
+    while !kinds.iter().any(|kind| kind == "run_finished") {
+        let frame = tokio::time::timeout(Duration::from_secs(5), stream.frame()).await.expect("it goes on");
+        let text = String::from_utf8(frame.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
+        kinds.extend(text.lines().filter_map(|line| line.strip_prefix("event: ")).map(str::to_owned));
+    }
+    let count = |kind: &str| kinds.iter().filter(|found| *found == kind).count();
+    assert_eq!((count("run_started"), count("run_grew"), count("run_finished")), (1, 1, 1), "{kinds:?}");
+    assert_eq!((count("submitted"), count("completed")), (3, 3), "the step, and its two items: {kinds:?}");
+}

@@ -185,3 +185,100 @@ fn is_turn(job: &Job) -> bool {
     let asked = matches!(job.live.hold, Some(Hold::Plan | Hold::Members));
     job.state == State::Blocked && asked && job.live.waiting == 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        commands::testing::{Story, code, graph, id, ns, once},
+        limits::Limits,
+        record::Kind,
+    };
+
+    fn staged(lines: &[&str]) -> crate::commands::submit_run::SubmitRun {
+        graph(1, lines, |name, job| {
+            if name.starts_with('s') {
+                job.stage.plan = true;
+                job.payload = Payload::default();
+            }
+        })
+    }
+
+    fn advance(job: u128, wanted: Move) -> Advance {
+        Advance { namespace: ns(), run: RunId::from_u128(1), moves: vec![(id(job), wanted)], undo: None }
+    }
+
+    fn turns(story: &Story) -> usize {
+        story.tables.records.keys().filter(|key| &*key.kind == Turn::KIND).count()
+    }
+
+    fn members(first: u128, count: u128) -> Vec<RunNode> {
+        let member = |at: u128| RunNode { name: format!("s[{at}]").into(), needs: Vec::new(), job: once(first + at) };
+        (0..count).map(member).collect()
+    }
+
+    #[test]
+    fn a_turn_is_told_with_the_end_that_brings_it_and_taken_once() {
+        let mut story = Story::new();
+        story.run(staged(&["a", "s: a", "b: s"])).unwrap();
+        assert_eq!(turns(&story), 0, "its parent is open");
+        story.run(advance(2, Move::Go { payload: "1".into() })).unwrap();
+        assert_eq!(story.state(2), State::Blocked, "out of turn nothing happens");
+        let lease = story.claim("w");
+        story.complete(lease).unwrap();
+        assert_eq!(turns(&story), 1, "by the very transaction");
+        assert!(story.tables.wakes.iter().any(|wake| wake.namespace == stage::home()), "and somebody is woken");
+        story.run(advance(2, Move::Go { payload: "1".into() })).unwrap();
+        story.run(advance(2, Move::Fail { why: "late".into() })).unwrap();
+        assert_eq!((story.state(2), turns(&story)), (State::Pending, 0));
+        assert_eq!(story.tables.payloads[&JobKey::new(&ns(), id(2))], Payload::from("1"));
+    }
+
+    #[test]
+    fn members_are_waited_for_whatever_becomes_of_them() {
+        let mut story = Story::new();
+        story.run(staged(&["s", "b: s"])).unwrap();
+        story.run(advance(1, Move::Expand { nodes: members(10, 3), payload: "{}".into() })).unwrap();
+        let leases = story.claims("w", 5);
+        assert_eq!((leases.len(), turns(&story)), (3, 0));
+        story.fail(leases[0]).unwrap();
+        story.cancel(11).unwrap();
+        assert_eq!((story.state(1), turns(&story)), (State::Blocked, 0));
+        story.complete(leases[2]).unwrap();
+        assert_eq!((story.state(1), turns(&story)), (State::Blocked, 1));
+        story.run(advance(1, Move::Complete { result: "[]".into() })).unwrap();
+        assert_eq!((story.state(1), story.state(2)), (State::Completed, State::Pending));
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_whole() {
+        let mut story = Story::new();
+        story.tables.limits = Limits { nodes_max: 4, payload_bytes_max: 8, ..Limits::default() };
+        story.run(staged(&["s", "b: s"])).unwrap();
+        let table = [
+            (Move::Expand { nodes: members(10, 3), payload: "{}".into() }, "too-large"),
+            (Move::Expand { nodes: Vec::new(), payload: "{}".into() }, "invalid"),
+            (Move::Expand { nodes: members(1, 1), payload: "{}".into() }, "exists"),
+            (Move::Go { payload: "123456789".into() }, "too-large"),
+            (Move::Complete { result: "123456789".into() }, "too-large"),
+        ];
+        for (wanted, expected) in table {
+            assert_eq!(code(&story.run(advance(1, wanted.clone()))), expected, "{wanted:?}");
+            assert_eq!((story.state(1), turns(&story), story.tables.jobs.len()), (State::Blocked, 1, 2));
+        }
+    }
+
+    #[test]
+    fn what_is_gone_with_its_run_needs_nobody() {
+        let mut story = Story::new();
+        story.run(staged(&["s"])).unwrap();
+        story
+            .run(crate::commands::cancel_run::CancelRun { namespace: ns(), run: RunId::from_u128(1), by: "ann".into() })
+            .unwrap();
+        story.run(advance(1, Move::Go { payload: "1".into() })).unwrap();
+        assert_eq!((story.state(1), turns(&story)), (State::Cancelled, 0));
+        story.wait(604_800_000);
+        story.sweep();
+        assert!(story.tables.records.is_empty() && story.tables.jobs.is_empty(), "{:?}", story.tables.records);
+    }
+}

@@ -8,7 +8,6 @@ use crate::{
     flows::{
         retry,
         start::{self, Started, Wanted},
-        stored,
     },
     problem::Problem,
     route::{Access, Route},
@@ -206,8 +205,6 @@ async fn begin(
         (None, Some(definition)) => definition.get().to_owned(),
         _ => return Err(Problem::invalid("source", "give exactly one of source and definition")),
     };
-    // Runs are found by the name, where there is one; it stands for no stored version.
-    stored::parse(&source)?;
     let wanted = Wanted {
         namespace: &ask.namespace,
         source,
