@@ -137,7 +137,7 @@ impl Client {
         Error::Unreachable { url: self.inner.base.clone(), why: cause.to_string() }
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
         self.read_json(request.timeout(TIMEOUT + wait)).await
     }
 
@@ -156,7 +156,7 @@ impl Client {
         self.json(self.request(Method::GET, path).query(query), Duration::ZERO).await
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         self.json(self.request(Method::POST, path).json(body), Duration::ZERO).await
     }
 
@@ -317,7 +317,7 @@ fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
 }
 
 /// A name as one segment of a path.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
 }
