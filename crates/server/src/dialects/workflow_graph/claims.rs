@@ -5,9 +5,9 @@ use super::{
     namespace, status, translate, wire,
 };
 use crate::app::App;
-use axum::extract::{Path, State};
-use http::StatusCode;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use axum::extract::{FromRequestParts, Path, State};
+use http::{StatusCode, request::Parts};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 use windlass_core::{
     JobKey, Leased, Reply, WorkerId,
     commands::{
@@ -28,6 +28,7 @@ const HOLD: Duration = Duration::from_secs(5);
 pub async fn claim(
     State(app): State<App>,
     who: Who,
+    hold: Hold,
     Sent(body): Sent<wire::Claim>,
 ) -> Result<Json<Option<wire::Claimed>>, No> {
     let claim = claim::Claim {
@@ -40,7 +41,7 @@ pub async fn claim(
         principal: who.0.clone(),
         request_id: None,
     };
-    let Some(leased) = app.engine.claim(claim, HOLD).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
+    let Some(leased) = app.engine.claim(claim, hold.0).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
     match claimed(&app, &leased, &body).await {
         Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
         // A worker that cannot be told its job must not hold it.
@@ -49,6 +50,18 @@ pub async fn claim(
             drop(app.engine.run(Release { holder }).await);
             Err(no)
         }
+    }
+}
+
+/// How long to hold a claim open: a client that wants less says so (`Prefer: wait=2`, RFC 7240).
+pub struct Hold(Duration);
+
+impl FromRequestParts<App> for Hold {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        let wanted =
+            parts.headers.get("prefer").and_then(|value| value.to_str().ok()?.strip_prefix("wait=")?.parse().ok());
+        Ok(Self(wanted.map_or(HOLD, |seconds| Duration::from_secs(seconds).min(HOLD))))
     }
 }
 
@@ -138,6 +151,12 @@ pub async fn fail(
     let message: Arc<str> = translate::cut(&body.error).into();
     let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
+}
+
+/// Not in the original: a worker that has to stop gives its job back, and no retry is charged for it.
+pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
+    let release = Release { holder: holder(who, &lease)? };
+    ended(app.engine.run(release).await.map_err(|error| dead(error.into()))?)
 }
 
 /// A second report on the same lease is refused, also when it says the same.
