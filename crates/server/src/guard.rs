@@ -7,7 +7,7 @@ use crate::{
     listener::Peer,
     metrics::Meter,
     origin,
-    prefix::PathToken,
+    prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
     route::{Access, BODY_MAX, Route, Rules},
@@ -197,9 +197,9 @@ pub fn is_local(request: &Request) -> bool {
 
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
 fn path_token(post: &Post, request: &Request) -> Result<Option<Arc<str>>, Problem> {
-    match request.extensions().get::<PathToken>() {
-        Some(_) if !post.rules.in_path => Err(Problem::new("not-found", "tokens in paths lead nowhere here")),
-        token => Ok(token.map(|token| token.0.clone())),
+    match request.extensions().get::<Prefixed>() {
+        Some(_) if !post.rules.in_path => Err(Problem::new("not-found", "there is nothing at this path")),
+        prefixed => Ok(prefixed.and_then(|prefixed| prefixed.0.clone())),
     }
 }
 

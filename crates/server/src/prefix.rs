@@ -8,9 +8,9 @@ use axum::extract::Request;
 use http::{Uri, uri::PathAndQuery};
 use std::sync::Arc;
 
-/// The token that came in the path. Shows itself to nobody.
+/// Goes with a request that came so, with the token that was in its path. Shows itself to nobody.
 #[derive(Clone)]
-pub struct PathToken(pub Arc<str>);
+pub struct Prefixed(pub Option<Arc<str>>);
 
 /// Whether the path was one of these, and is an ordinary one now.
 pub fn take(request: &mut Request) -> bool {
@@ -19,9 +19,7 @@ pub fn take(request: &mut Request) -> bool {
     parts.path_and_query = Some(path);
     let Ok(uri) = Uri::from_parts(parts) else { return false };
     *request.uri_mut() = uri;
-    if let Some(token) = token {
-        request.extensions_mut().insert(PathToken(token));
-    }
+    request.extensions_mut().insert(Prefixed(token));
     true
 }
 

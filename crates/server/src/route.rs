@@ -37,7 +37,7 @@ pub enum Surface {
 pub struct Rules {
     /// HTTP Basic with the token as password, for clients that can send nothing else. Never asked for.
     pub basic: bool,
-    /// `/~TOKEN` before the path, for clients that can send no header at all.
+    /// `/~TOKEN` before the path, for clients that can send no header at all; and `//` at its start.
     pub in_path: bool,
     /// Callers on this machine need no token. Only together with a namespace.
     pub anonymous: bool,

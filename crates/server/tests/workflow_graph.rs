@@ -127,6 +127,33 @@ async fn a_cancelled_job_ends_cancelled_and_a_new_run_starts_clean() {
 }
 
 #[tokio::test]
+async fn a_job_given_back_is_charged_to_nobody() {
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let first = claim(&server, &[]).await;
+    assert_eq!(report(&server, &first, "release", json!({})).await, 200);
+    assert_eq!(statuses(&server, &id).await, ["queued"]);
+    assert_eq!(report(&server, &first, "complete", json!({})).await, 409);
+    let second = claim(&server, &[]).await;
+    assert_eq!(second["job"]["job_id"], "a", "it has no retries, and needed none");
+    assert_eq!(report(&server, &second, "complete", json!({})).await, 200);
+    assert_eq!(report(&server, &second, "release", json!({})).await, 409);
+}
+
+#[tokio::test]
+async fn a_claim_is_held_open_no_longer_than_its_caller_wants() {
+    let server = Server::start().await;
+    let begun = std::time::Instant::now();
+    let request = Server::request(Role::Worker, Method::POST, "/api/jobs/claim")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("prefer", "wait=0");
+    let body = json!({"worker_id": "w", "labels": []}).to_string();
+    let answer = server.call(request.body(body.into()).unwrap()).await;
+    assert_eq!((answer.status.as_u16(), answer.body.as_slice()), (200, b"null".as_slice()));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn logs_belong_to_the_lease_that_sent_them() {
     let server = Server::start().await;
     let id = start(&server, vec![job("a", &[])]).await;
