@@ -17,6 +17,7 @@ pub mod stats;
 pub mod token;
 pub mod why;
 pub mod worker;
+pub mod workflow;
 
 pub use problem::Problem;
 pub use serde_json::value::RawValue;

@@ -141,7 +141,7 @@ impl Client {
         Error::Unreachable { url: self.inner.base.clone(), why: cause.to_string() }
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
         self.read_json(request.timeout(TIMEOUT + wait)).await
     }
 
@@ -160,7 +160,7 @@ impl Client {
         self.json(self.request(Method::GET, path).query(query), Duration::ZERO).await
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         self.json(self.request(Method::POST, path).json(body), Duration::ZERO).await
     }
 

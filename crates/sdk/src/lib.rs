@@ -10,6 +10,7 @@ mod client;
 mod error;
 mod events;
 pub mod worker;
+mod workflows;
 
 pub use artifacts::Download;
 pub use client::{Client, ClientBuilder};

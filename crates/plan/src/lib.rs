@@ -1,0 +1,2 @@
+//! Workflows.
+#![forbid(unsafe_code)]
