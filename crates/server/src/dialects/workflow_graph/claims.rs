@@ -6,10 +6,11 @@ use super::{
 };
 use crate::app::App;
 use axum::extract::{FromRequestParts, Path, State};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{StatusCode, request::Parts};
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 use windlass_core::{
-    JobKey, Leased, Reply, WorkerId,
+    JobId, JobKey, Leased, Reply, WorkerId,
     commands::{
         claim::{self, Offer, Unknown},
         complete::Complete,
@@ -24,6 +25,8 @@ use windlass_engine::ids;
 /// A claim is held open this long while there is nothing to do: the original worker then sleeps two seconds, which a job
 /// that comes meanwhile would have to wait. Short enough for people who try it by hand.
 const HOLD: Duration = Duration::from_secs(5);
+/// Dependencies read at a time.
+const READS: usize = 16;
 
 pub async fn claim(
     State(app): State<App>,
@@ -100,18 +103,20 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
     })
 }
 
-/// The outputs of every direct dependency, by its name.
+/// The outputs of every direct dependency, by its name. Several are read at a time: a job may have a thousand.
 async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
-    let mut outputs = BTreeMap::new();
-    for &parent in &leased.job.spec.parents {
-        let key = JobKey::new(&namespace(), parent);
-        let Some(job) = app.engine.store().job(&key).await? else { continue };
-        let Some(node) = &job.spec.node else { continue };
-        let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
-        let result = body.and_then(|body| body.result);
-        outputs.insert(node.name.to_string(), translate::outputs(result.as_ref()));
-    }
-    Ok(outputs)
+    let reads: Vec<_> = leased.job.spec.parents.iter().map(|&parent| handed_on(app.clone(), parent)).collect();
+    let found: Vec<_> = stream::iter(reads).buffer_unordered(READS).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+async fn handed_on(app: App, parent: JobId) -> Result<Option<(String, BTreeMap<String, String>)>, No> {
+    let key = JobKey::new(&namespace(), parent);
+    let Some(job) = app.engine.store().job(&key).await? else { return Ok(None) };
+    let Some(node) = &job.spec.node else { return Ok(None) };
+    let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
+    let result = body.and_then(|body| body.result);
+    Ok(Some((node.name.to_string(), translate::outputs(result.as_ref()))))
 }
 
 fn holder(who: Who, lease: &str) -> Result<Holder, No> {
@@ -137,8 +142,7 @@ pub async fn complete(
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Complete>,
 ) -> Result<StatusCode, No> {
-    let result = serde_json::to_vec(&body.outputs).map_err(|error| No::shape(error.to_string()))?;
-    let report = Complete { holder: holder(who, &lease)?, result: result.into() };
+    let report = Complete { holder: holder(who, &lease)?, result: translate::result(&body.outputs) };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 
