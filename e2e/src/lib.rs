@@ -7,4 +7,4 @@ mod program;
 
 pub use graph::{Graph, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
-pub use program::{Server, Worker, knob, program};
+pub use program::{ADMIN, Server, Worker, knob, program};
