@@ -299,7 +299,8 @@ pub struct Progress {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobError {
     /// Stable, for machines: `reported`, `lease_expired`, `worker_lost`, `worker_removed`, `deadline_passed`,
-    /// `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `cancelled`, `released`.
+    /// `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `not_needed`, `plan_failed`,
+    /// `cancelled`, `released`.
     pub reason: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

@@ -35,6 +35,7 @@ pub mod reply;
 pub mod run;
 pub mod schedule;
 pub mod select;
+pub mod stage;
 pub mod time;
 pub mod unique;
 pub mod worker;

@@ -1,10 +1,11 @@
-//! What a server does by itself beside answering: fires calendar schedules, keeps a folder of definitions loaded, and
-//! removes artifacts whose jobs are gone. The engine's own sweep is not among it.
+//! What a server does by itself beside answering: fires calendar schedules, decides steps of runs, keeps
+//! folders of definitions loaded, and removes artifacts whose jobs are gone. The engine's own sweep is not among it.
 
 use crate::{
     app::App,
     definitions::{self, Report, Watch},
     dialects::workflow_graph,
+    flows,
     native::artifacts,
     scheduler,
 };
@@ -17,7 +18,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 /// Ends them when it goes.
 pub struct Duties {
     tasks: Vec<JoinHandle<()>>,
-    _watch: Option<Watch>,
+    _watches: Vec<Watch>,
 }
 
 impl Drop for Duties {
@@ -36,17 +37,34 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
             }
         }
     }
-    let watch = match folder {
-        Some(folder) => {
-            let namespace = Namespace::default();
-            tell(&definitions::load(app, &namespace, folder).await);
-            let watch = definitions::watch(app.clone(), namespace, folder.to_owned(), tell);
-            watch.map_err(|error| tracing::warn!(%error, "the folder of definitions is not watched")).ok()
-        }
-        None => None,
+    let mut watches = Vec::new();
+    let mut watched = |watch: notify::Result<Watch>| match watch {
+        Ok(watch) => watches.push(watch),
+        Err(error) => tracing::warn!(%error, "a folder is not watched"),
     };
-    let tasks = vec![tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))];
-    Duties { tasks, _watch: watch }
+    if let Some(workflows) = workflows {
+        tell(&flows::folder::load(app, &Namespace::default(), workflows).await);
+        watched(watch_workflows(app, workflows));
+    }
+    if let Some(folder) = folder {
+        tell(&definitions::load(app, &Namespace::default(), folder).await);
+        watched(definitions::watch(app.clone(), Namespace::default(), folder.to_owned(), tell));
+    }
+    let tasks = vec![
+        tokio::spawn(scheduler::run(app.clone())),
+        tokio::spawn(flows::planner::run(app.clone())),
+        tokio::spawn(sweep(app.clone())),
+    ];
+    Duties { tasks, _watches: watches }
+}
+
+fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {
+    let (app, at) = (app.clone(), folder.to_owned());
+    let load = move || {
+        let (app, folder) = (app.clone(), at.clone());
+        async move { flows::folder::load(&app, &Namespace::default(), &folder).await }
+    };
+    definitions::on_change(folder, load, tell)
 }
 
 fn tell(report: &Report) {

@@ -14,6 +14,7 @@ pub mod config;
 pub mod definitions;
 pub mod dialects;
 pub mod duties;
+pub mod flows;
 pub mod guard;
 mod health;
 pub mod listener;
