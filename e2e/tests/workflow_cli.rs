@@ -106,7 +106,7 @@ async fn a_file_is_run_watched_shown_and_drawn() {
     let run = place.run(&["show", "last", "-o", "json"]).await.json();
     assert_eq!((&run["state"], run["steps"].as_array().unwrap().len()), (&"completed".into(), 4));
     let id = run["id"].as_str().unwrap();
-    place.run(&["show", &id[..13]]).await.ends(0).says(&["build", "completed", "4/4"]);
+    place.run(&["show", &id[..13]]).await.ends(0).says(&["completed", "4/4", "✓ make"]);
     place.run(&["list"]).await.ends(0).says(&["RUN", "WORKFLOW", id, "4/4"]);
     assert_eq!(place.run(&["list", "--state", "failed", "-o", "json"]).await.json(), serde_json::json!([]));
     let text = place.run(&["graph", "last"]).await;
