@@ -444,7 +444,7 @@ mod tests {
             ("outputs: {x: '${{ steps.z.output }}'}\nsteps:\n  a: {}\n", 1, "outputs", "no step \"z\""),
             ("windlass: job\nsteps:\n  a: {}\n", 1, "windlass", "workflow"),
             ("name: a b\nsteps:\n  a: {}\n", 1, "name", "no name"),
-            ("steps: [a, b]\n", 1, "", "map of steps"),
+            ("steps: [a, b]\n", 1, "", "mapping"),
             ("x: &a 1\nsteps: {a: {payload: *a}}\n", 0, "", ""),
         ];
         for (text, line, field, why) in table {

@@ -108,7 +108,7 @@ async fn plans_made_for_empty_tables_stay_right_when_they_fill() {
     let mut bad = Vec::new();
     for (name, cond) in BY_KEY {
         let (_, text) = statement_texts().iter().find(|(known, _)| *known == name).expect("a known statement");
-        let plan = plan_of(cluster, database, writer_settings(), text);
+        let plan = plan_of(cluster, database, &writer_settings(), text);
         let by_key = plan.contains(cond);
         // Keys compared anywhere else are compared with every row of something.
         let compared = plan.lines().any(|line| line.contains("Filter:") && line.contains("id ="));

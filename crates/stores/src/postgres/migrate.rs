@@ -1,7 +1,7 @@
 //! Brings the schema forward. Servers that start together wait for each other; the first one migrates.
 
 use super::{open::OpenError, statements::in_schema};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::Type};
 
 /// The texts of all versions, in order; the first is version 1.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
@@ -55,13 +55,13 @@ async fn version(client: &Client, schema: &str) -> Result<Option<(i64, i64)>, to
     // Read as a table and not with to_regclass, whose cached answer may be older than the lock that was waited for.
     let text = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                 WHERE n.nspname = $1 AND c.relname = 'meta')";
-    let there = client.query_one(text, &[&schema]).await?;
+    let there = client.query_typed_one(text, &[(&schema, Type::TEXT)]).await?;
     if !there.try_get::<_, bool>(0)? {
         return Ok(None);
     }
     let text = "SELECT (SELECT value FROM windlass.meta WHERE name = 'schema_version'), \
                        (SELECT value FROM windlass.meta WHERE name = 'min_reader')";
-    let row = client.query_one(&in_schema(text, schema), &[]).await?;
+    let row = client.query_typed_one(&in_schema(text, schema), &[]).await?;
     Ok(Some((row.try_get::<_, Option<i64>>(0)?.unwrap_or(0), row.try_get::<_, Option<i64>>(1)?.unwrap_or(0))))
 }
 

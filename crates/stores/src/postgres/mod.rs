@@ -4,6 +4,7 @@
 //! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
 //! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
 
+mod address;
 mod bulk;
 mod check;
 mod connection;
@@ -20,6 +21,7 @@ mod read;
 mod rows;
 mod run;
 mod statements;
+mod tls;
 mod write;
 
 pub use open::{OpenError, name_of_url};
@@ -46,6 +48,7 @@ use windlass_engine::{
 #[derive(Clone)]
 pub struct Options {
     /// `postgres://user:password@host:5432/database`; several hosts may be named, the one that takes writes is used.
+    /// `?sslmode=`, `sslrootcert=` as with libpq, `pooled=true` behind a pooler.
     pub url: String,
     /// None: the database's clock, so that servers with skewed clocks agree.
     pub clock: Option<Arc<dyn Clock>>,
@@ -120,8 +123,8 @@ pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
 
 /// What the sessions that run batches are set to, for the same tests.
 #[cfg(feature = "testing")]
-pub fn writer_settings() -> &'static str {
-    connection::WRITER_SETTINGS
+pub fn writer_settings() -> String {
+    connection::WRITER_SETTINGS.iter().map(|setting| format!("SET {setting};")).collect()
 }
 
 #[async_trait]

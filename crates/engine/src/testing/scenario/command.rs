@@ -67,7 +67,17 @@ impl Builder<'_> {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
                 CancelRun { namespace, run: self.names.run(run), by }.into()
             }
-            ["advance", run, step, how] => self.advance(&namespace, run, step, how, &mut options, &line.block)?.into(),
+            ["advance", run, step, how] => self.advance(&namespace, run, step, how, &mut options)?.into(),
+            ["expand", run, step] => {
+                let nodes = self.nodes(run, &line.block)?;
+                let job = self.names.job(&format!("{run}.{step}"));
+                let moves = vec![(job, Move::Expand { nodes, payload: Payload::from("{}") })];
+                Advance { namespace, run: self.names.run(run), moves, undo: None }.into()
+            }
+            ["undo", run] => {
+                let undo = Some(self.nodes(run, &line.block)?);
+                Advance { namespace, run: self.names.run(run), moves: Vec::new(), undo }.into()
+            }
             ["signal", run, event] => {
                 let payload = options.bytes("payload")?;
                 Signal { namespace, run: self.names.run(run), event: event.into(), payload }.into()
@@ -109,7 +119,7 @@ impl Builder<'_> {
         })
     }
 
-    /// What a planner decided for a step. `end`: for the run, after everything has ended.
+    /// What a planner decided for a step.
     fn advance(
         &mut self,
         namespace: &Namespace,
@@ -117,7 +127,6 @@ impl Builder<'_> {
         step: &str,
         how: &str,
         options: &mut Options,
-        block: &[Line],
     ) -> Told<Advance> {
         let job = self.names.job(&format!("{run}.{step}"));
         let payload = options.bytes("payload")?;
@@ -126,12 +135,7 @@ impl Builder<'_> {
             "skip" => Move::Skip { why: "its condition is false".into() },
             "fail" => Move::Fail { why: "broken".into() },
             "complete" => Move::Complete { result: payload },
-            "expand" => Move::Expand { nodes: self.nodes(run, block)?, payload },
-            "undo" => {
-                let undo = Some(self.nodes(run, block)?);
-                return Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves: Vec::new(), undo });
-            }
-            other => return Err(format!("a step does not {other}; it can go, skip, fail, complete, expand")),
+            other => return Err(format!("a step does not {other}; it can go, skip, fail, complete")),
         };
         let moves = vec![(job, wanted)];
         Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None })
