@@ -230,6 +230,8 @@ async fn whole(client: &Client, id: Uuid) -> anyhow::Result<Run> {
         run.steps.extend(page.items);
         run.steps_next = page.next;
     }
+    // As they were made, which is as they were written; lists have the newest first.
+    run.steps.sort_by_key(|step| step.job);
     Ok(run)
 }
 
