@@ -29,7 +29,9 @@ use std::sync::Arc;
 pub struct Advance {
     pub namespace: Namespace,
     pub run: RunId,
-    pub moves: Vec<(JobId, Move)>,
+    /// Each with what held the step back when it was decided: a step may have two turns, and an answer that comes late to
+    /// the first is none to the second.
+    pub moves: Vec<(JobId, Hold, Move)>,
     /// After everything has ended: what to undo, in this order. Empty: nothing.
     pub undo: Option<Vec<RunNode>>,
 }
@@ -60,7 +62,7 @@ pub enum Move {
 impl Advance {
     pub(crate) fn weight(&self) -> usize {
         let nodes = |nodes: &[RunNode]| nodes.iter().map(|node| 256 + node.weight()).sum();
-        let moves = self.moves.iter().map(|(_, wanted)| match wanted {
+        let moves = self.moves.iter().map(|(_, _, wanted)| match wanted {
             Move::Go { payload } => payload.len(),
             Move::Complete { result } => result.len(),
             Move::Skip { why } | Move::Fail { why } => why.len(),
@@ -71,7 +73,7 @@ impl Advance {
 
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.run.to_string()), true);
-        for (job, wanted) in &self.moves {
+        for (job, _, wanted) in &self.moves {
             keys.jobs.insert(JobKey::new(&self.namespace, *job));
             self.turn_key(keys, Some(*job));
             if let Move::Expand { nodes, .. } = wanted {
@@ -91,13 +93,14 @@ impl Advance {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         check_size("moves", self.moves.len(), desk.limits().nodes_max)?;
         // Whatever order they come in, each is about a step of its own.
-        desk.for_all(&self.moves, |desk, (job, wanted)| {
-            desk.remove::<Turn>(&stage::home(), &stage::turn_key(self.run, Some(*job)))?;
-            let found = desk.job(&JobKey::new(&self.namespace, *job))?;
-            match found.filter(|job| job.run() == Some(self.run) && is_turn(job)) {
-                Some(job) => self.apply(desk, job, wanted),
-                None => Ok(()),
+        desk.for_all(&self.moves, |desk, (id, hold, wanted)| {
+            let found = desk.job(&JobKey::new(&self.namespace, *id))?.filter(|job| job.run() == Some(self.run));
+            let over = found.as_ref().is_none_or(|job| job.state.is_final());
+            let job = found.filter(|job| is_turn(job, *hold));
+            if over || job.is_some() {
+                desk.remove::<Turn>(&stage::home(), &stage::turn_key(self.run, Some(*id)))?;
             }
+            job.map_or(Ok(()), |job| self.apply(desk, job, wanted))
         })?;
         if let Some(undo) = &self.undo {
             desk.remove::<Turn>(&stage::home(), &stage::turn_key(self.run, None))?;
@@ -107,6 +110,10 @@ impl Advance {
     }
 
     fn apply(&self, desk: &mut Desk, mut job: Job, wanted: &Move) -> Result<(), Stop> {
+        // Its payload is written already, and payloads are written once.
+        if job.live.hold == Some(Hold::Members) && matches!(wanted, Move::Go { .. } | Move::Expand { .. }) {
+            return Err(Refusal::invalid("moves", "a step that has members can only end".into()).into());
+        }
         let ended = |reason, why: &Arc<str>| Some(Outcome::new(reason, why.clone()));
         match wanted {
             Move::Go { payload } => self.go(desk, job, payload)?,
@@ -181,9 +188,8 @@ impl Advance {
     }
 }
 
-fn is_turn(job: &Job) -> bool {
-    let asked = matches!(job.live.hold, Some(Hold::Plan | Hold::Members));
-    job.state == State::Blocked && asked && job.live.waiting == 1
+fn is_turn(job: &Job, hold: Hold) -> bool {
+    job.state == State::Blocked && job.live.hold == Some(hold) && hold != Hold::Event && job.live.waiting == 1
 }
 
 #[cfg(test)]
@@ -205,7 +211,11 @@ mod tests {
     }
 
     fn advance(job: u128, wanted: Move) -> Advance {
-        Advance { namespace: ns(), run: RunId::from_u128(1), moves: vec![(id(job), wanted)], undo: None }
+        gather(job, Hold::Plan, wanted)
+    }
+
+    fn gather(job: u128, hold: Hold, wanted: Move) -> Advance {
+        Advance { namespace: ns(), run: RunId::from_u128(1), moves: vec![(id(job), hold, wanted)], undo: None }
     }
 
     fn turns(story: &Story) -> usize {
@@ -246,8 +256,11 @@ mod tests {
         assert_eq!((story.state(1), turns(&story)), (State::Blocked, 0));
         story.complete(leases[2]).unwrap();
         assert_eq!((story.state(1), turns(&story)), (State::Blocked, 1));
-        story.run(advance(1, Move::Complete { result: "[]".into() })).unwrap();
-        assert_eq!((story.state(1), story.state(2)), (State::Completed, State::Pending));
+        story.run(advance(1, Move::Fail { why: "an answer to the first turn".into() })).unwrap();
+        assert_eq!((story.state(1), turns(&story)), (State::Blocked, 1), "comes too late");
+        assert_eq!(code(&story.run(gather(1, Hold::Members, Move::Go { payload: "1".into() }))), "invalid");
+        story.run(gather(1, Hold::Members, Move::Complete { result: "[]".into() })).unwrap();
+        assert_eq!((story.state(1), story.state(2), turns(&story)), (State::Completed, State::Pending, 0));
     }
 
     #[test]

@@ -149,9 +149,10 @@ impl World {
             Some(job) => {
                 let row = self.tables.jobs[&key(job)].clone();
                 let node = row.spec.node.clone().unwrap();
-                let asked = Asked { name: &node.name, job, gathers: row.live.hold == Some(Hold::Members) };
+                let hold = row.live.hold.expect("a turn is of a step that is held");
+                let asked = Asked { name: &node.name, job, gathers: hold == Hold::Members };
                 let facts = self.facts(&row, asked);
-                advance.moves.push((job, self.plan.decide(asked, &facts, &mut ids(&mut drawn))));
+                advance.moves.push((job, hold, self.plan.decide(asked, &facts, &mut ids(&mut drawn))));
             }
             None => {
                 let done = self.tables.jobs.values().filter(|job| job.state == State::Completed);

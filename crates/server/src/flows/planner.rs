@@ -106,7 +106,7 @@ pub async fn tick(app: &App) -> Result<usize, Problem> {
             for ((namespace, run), jobs) in by_run(turns) {
                 let count = jobs.len();
                 match advance(app, &namespace, run, jobs).await {
-                    Ok(()) => done += count,
+                    Ok(decided) => done += decided,
                     Err(problem) => {
                         tracing::warn!(%namespace, %run, problem = %problem.0, "the run could not be planned");
                         left += count;
@@ -145,9 +145,16 @@ fn by_run(turns: Vec<(Arc<str>, Turn)>) -> BTreeMap<(Namespace, RunId), Jobs> {
     found
 }
 
-async fn advance(app: &App, namespace: &Namespace, run: RunId, turns: Jobs) -> Result<(), Problem> {
-    let plan = load(app, namespace, run).await;
-    let mut advance = Advance { namespace: namespace.clone(), run, moves: Vec::new(), undo: None };
+/// How many turns were decided; others were over by the time they were looked at.
+async fn advance(app: &App, namespace: &Namespace, run: RunId, turns: Jobs) -> Result<usize, Problem> {
+    let plan = match load(app, namespace, run).await {
+        // A store that is away is no reason to fail anybody.
+        Err(problem) if problem.0.status == 503 => return Err(problem),
+        plan => plan,
+    };
+    let mut done = 0;
+    let empty = || Advance { namespace: namespace.clone(), run, moves: Vec::new(), undo: None };
+    let mut advance = empty();
     let mut bytes = 0;
     for turn in turns {
         let Some(id) = turn else {
@@ -155,23 +162,26 @@ async fn advance(app: &App, namespace: &Namespace, run: RunId, turns: Jobs) -> R
                 Ok(plan) => undo(app, namespace, plan, run).await?,
                 Err(_) => Vec::new(),
             });
+            done += 1;
             continue;
         };
-        let wanted = match &plan {
-            Ok(plan) => decide(app, plan, &JobKey::new(namespace, id)).await?,
-            // A store that is away is no reason to fail anybody.
-            Err(problem) if problem.0.status == 503 => return Err(problem.clone()),
-            Err(problem) => Move::Fail { why: problem.0.to_string().into() },
+        let job = app.engine.store().job(&JobKey::new(namespace, id)).await?;
+        let Some(hold) = in_turn(job.as_ref()) else { continue };
+        let wanted = match (&plan, &job) {
+            (Ok(plan), Some(job)) => decide(app, plan, job, hold).await?,
+            (Err(problem), _) => Move::Fail { why: problem.0.to_string().into() },
+            (Ok(_), None) => Move::Fail { why: "it is gone".into() },
         };
         bytes += size(&wanted);
-        advance.moves.push((id, wanted));
+        advance.moves.push((id, hold, wanted));
+        done += 1;
         if advance.moves.len() >= MOVES_MAX || bytes >= MOVE_BYTES_MAX {
-            let rest = Advance { moves: Vec::new(), undo: None, ..advance.clone() };
-            apply(app, std::mem::replace(&mut advance, rest)).await?;
+            apply(app, std::mem::replace(&mut advance, empty())).await?;
             bytes = 0;
         }
     }
-    apply(app, advance).await
+    apply(app, advance).await?;
+    Ok(done)
 }
 
 fn size(wanted: &Move) -> usize {
@@ -207,7 +217,7 @@ async fn apply(app: &App, advance: Advance) -> Result<(), Problem> {
     }
     tracing::warn!(run = %advance.run, %refusal, "what was planned was refused");
     let why: Arc<str> = refusal.to_string().into();
-    let failed = advance.moves.iter().map(|(id, _)| (*id, Move::Fail { why: why.clone() })).collect();
+    let failed = advance.moves.iter().map(|(id, hold, _)| (*id, *hold, Move::Fail { why: why.clone() })).collect();
     let undo = advance.undo.as_ref().map(|_| Vec::new());
     app.engine.run(Advance { moves: failed, undo, ..advance }).await?;
     Ok(())
@@ -249,22 +259,28 @@ pub async fn parts(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<A
     }
 }
 
-/// A step that is gone, or whose turn is over, gets a move that the rules will not make.
-async fn decide(app: &App, plan: &Arc<Plan>, key: &JobKey) -> Result<Move, Problem> {
-    let nothing = || Move::Fail { why: "its turn is over".into() };
-    let Some(job) = app.engine.store().job(key).await?.filter(|job| !job.state.is_final()) else {
-        return Ok(nothing());
+/// What holds a step back, if it is its turn indeed. From then on nothing that is looked at changes any more, but by somebody
+/// who decides the same turn; whoever comes second is ignored. What has ended or is gone has no turn any more: its record goes
+/// with an answer that nobody heeds.
+fn in_turn(job: Option<&Job>) -> Option<Hold> {
+    let Some(job) = job.filter(|job| !job.state.is_final()) else { return Some(Hold::Plan) };
+    let turn = job.state == State::Blocked && job.live.waiting == 1;
+    job.live.hold.filter(|hold| turn && *hold != Hold::Event)
+}
+
+async fn decide(app: &App, plan: &Arc<Plan>, job: &Job, hold: Hold) -> Result<Move, Problem> {
+    let Some(node) = job.spec.node.clone().filter(|_| !job.state.is_final()) else {
+        return Ok(Move::Fail { why: "its turn is over".into() });
     };
-    let Some(node) = job.spec.node.clone() else { return Ok(nothing()) };
-    let gathers = job.live.hold == Some(Hold::Members);
-    let facts = facts(app, plan, &job, Asked { name: &node.name, job: key.id, gathers }).await?;
-    let (plan, id, name) = (plan.clone(), key.id, node.name.clone());
+    let gathers = hold == Hold::Members;
+    let facts = facts(app, plan, job, Asked { name: &node.name, job: job.key.id, gathers }).await?;
+    let (plan, id, name) = (plan.clone(), job.key.id, node.name.clone());
     // Expressions may take a while, and a fault in them is theirs alone.
     let decided = tokio::task::spawn_blocking(move || {
         plan.decide(Asked { name: &name, job: id, gathers }, &facts, &mut ids::job_id)
     });
     let wanted = decided.await.unwrap_or_else(|_| Move::Fail { why: "its expressions cannot be worked out".into() });
-    checked(app, &job, wanted).await
+    checked(app, job, wanted).await
 }
 
 /// What the step's definition says about payloads holds for those that were worked out, too.

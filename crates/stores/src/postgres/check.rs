@@ -60,10 +60,8 @@ impl Inner {
                 let text = in_schema(&text, &self.target.schema);
                 let mut after = (String::new(), uuid::Uuid::nil());
                 loop {
-                    let rows = reader
-                        .client()
-                        .query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)])
-                        .await?;
+                    let rows =
+                        reader.client().query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)]).await?;
                     let Some(last) = rows.last() else { break };
                     after = (last.try_get(0)?, last.try_get(1)?);
                     found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));

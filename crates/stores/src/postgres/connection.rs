@@ -171,12 +171,7 @@ impl std::ops::Deref for Taken {
 }
 
 impl Pool {
-    pub fn new(
-        target: Arc<Target>,
-        settings: &'static [&'static str],
-        size: usize,
-        patience: Duration,
-    ) -> Arc<Self> {
+    pub fn new(target: Arc<Target>, settings: &'static [&'static str], size: usize, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
             begin: target.begin(settings).into(),
             target,

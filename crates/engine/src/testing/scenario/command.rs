@@ -37,6 +37,7 @@ use windlass_core::{
     },
     principal::Role,
     schedule::{Rule, Schedule, Template},
+    stage::Hold,
 };
 
 pub(super) struct Builder<'a> {
@@ -71,7 +72,7 @@ impl Builder<'_> {
             ["expand", run, step] => {
                 let nodes = self.nodes(run, &line.block)?;
                 let job = self.names.job(&format!("{run}.{step}"));
-                let moves = vec![(job, Move::Expand { nodes, payload: Payload::from("{}") })];
+                let moves = vec![(job, Hold::Plan, Move::Expand { nodes, payload: Payload::from("{}") })];
                 Advance { namespace, run: self.names.run(run), moves, undo: None }.into()
             }
             ["undo", run] => {
@@ -137,7 +138,8 @@ impl Builder<'_> {
             "complete" => Move::Complete { result: payload },
             other => return Err(format!("a step does not {other}; it can go, skip, fail, complete")),
         };
-        let moves = vec![(job, wanted)];
+        let hold = if options.text("gathers").is_some() { Hold::Members } else { Hold::Plan };
+        let moves = vec![(job, hold, wanted)];
         Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None })
     }
 

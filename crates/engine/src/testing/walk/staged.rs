@@ -11,7 +11,7 @@ use windlass_core::{
         submit_run::RunNode,
     },
     policy::RetryForm,
-    stage::{Stage, Wait},
+    stage::{Hold, Stage, Wait},
 };
 
 const EVENTS: [&str; 2] = ["go", "stop"];
@@ -48,7 +48,8 @@ pub(super) fn advance(world: &mut World) -> Command {
         _ => Move::Go { payload: "{\"late\":1}".into() },
     };
     let undo = world.dice.percent(30).then(Vec::new);
-    Advance { namespace: world.perhaps_foreign(&namespace), run, moves: vec![(job, wanted)], undo }.into()
+    let hold = *world.dice.pick(&[Hold::Plan, Hold::Plan, Hold::Members]);
+    Advance { namespace: world.perhaps_foreign(&namespace), run, moves: vec![(job, hold, wanted)], undo }.into()
 }
 
 fn members(world: &mut World, namespace: &Namespace, of: JobId, name: &str) -> Vec<RunNode> {

@@ -128,7 +128,7 @@ impl World {
                 self.jobs.extend(run.nodes.iter().map(|node| JobKey::new(&run.namespace, node.job.id)));
             }
             (Command::Advance(advance), Reply::Done) => {
-                let expanded = advance.moves.iter().filter_map(|(_, wanted)| match wanted {
+                let expanded = advance.moves.iter().filter_map(|(_, _, wanted)| match wanted {
                     Move::Expand { nodes, .. } => Some(nodes),
                     _ => None,
                 });
