@@ -20,6 +20,11 @@ const CHECKS: &[(&str, &str)] = &[
          (SELECT FROM windlass.lanes l WHERE l.namespace = j.namespace AND l.lane = j.lane)",
     ),
     (
+        "pending below the mark of its lane",
+        "SELECT j.namespace || '/' || j.id FROM windlass.jobs j JOIN windlass.lane_marks m USING (namespace, lane) \
+         WHERE j.state = 2 AND (j.priority, j.seq) < (m.priority, m.seq)",
+    ),
+    (
         "a payload without a job",
         "SELECT p.namespace || '/' || p.id FROM windlass.payloads p \
          WHERE NOT EXISTS (SELECT FROM windlass.jobs j WHERE j.namespace = p.namespace AND j.id = p.id) \

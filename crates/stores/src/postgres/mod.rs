@@ -14,6 +14,7 @@ mod failure;
 mod heads;
 mod lanes;
 mod load;
+mod marks;
 mod migrate;
 mod open;
 mod pipe;
@@ -24,12 +25,13 @@ mod statements;
 mod tls;
 mod write;
 
-pub use open::{OpenError, name_of_url};
+pub use open::{OpenError, name_of_url, session};
 
 use async_trait::async_trait;
 use connection::{Pool, Target};
 use doorbell::Doorbell;
 use lanes::Lanes;
+use marks::Marks;
 use std::{
     sync::{
         Arc, Mutex,
@@ -64,6 +66,8 @@ pub struct Options {
     pub patience: Duration,
     /// Bring an older schema forward; false: refuse to start with one.
     pub migrate: bool,
+    /// After so many claims from a lane its mark is moved on, past what they left behind.
+    pub mark_every: usize,
     /// Start although the database may lose what it acknowledged.
     pub allow_unsafe: bool,
 }
@@ -80,6 +84,7 @@ impl Options {
             statement_timeout: Duration::from_secs(30),
             patience: Duration::from_secs(5),
             migrate: true,
+            mark_every: 1_000,
             allow_unsafe: false,
         }
     }
@@ -107,6 +112,7 @@ struct Inner {
     attempt_max: Duration,
     in_flight: usize,
     doorbell: Option<Doorbell>,
+    marks: Marks,
 }
 
 impl Postgres {

@@ -8,6 +8,7 @@ use super::{
     failure::describe,
     heads,
     lanes::Lanes,
+    marks::Marks,
     migrate,
 };
 use std::{
@@ -92,6 +93,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         }
         false => (None, None),
     };
+    let marks = Marks::start(pool(READER_SETTINGS, 1), options.mark_every);
     let inner = Inner {
         writers: pool(WRITER_SETTINGS, options.in_flight),
         readers: pool(READER_SETTINGS, options.readers),
@@ -106,6 +108,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         attempt_max: options.statement_timeout * 2 + Duration::from_secs(5),
         in_flight: options.in_flight.max(1),
         doorbell,
+        marks,
     };
     inner.warm_up().await?;
     Ok(Postgres { inner: Arc::new(inner), bells: Mutex::new(bells) })
@@ -157,6 +160,16 @@ fn target(options: &Options) -> Result<Target, OpenError> {
     config.tcp_user_timeout(Duration::from_secs(30));
     let name = name_of(config);
     Ok(Target::new(address, &options.schema, options.statement_timeout, name))
+}
+
+/// A session of one's own, reached as the store reaches its own. Only simple and typed queries work behind a pooler.
+pub async fn session(url: &str) -> Result<Client, OpenError> {
+    let address = Address::parse(url)?;
+    let name = name_of(&address.config);
+    let opened = address.config.connect(address.tls.clone()).await;
+    let (client, connection) = opened.map_err(|error| OpenError::connecting(&name, &error))?;
+    tokio::spawn(connection);
+    Ok(client)
 }
 
 /// Host and database of an address, for people: never user or password.

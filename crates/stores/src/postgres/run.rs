@@ -180,6 +180,7 @@ impl Inner {
             return Err(sent.swap_remove(at).await.err().unwrap_or_else(|| Failure::Lost("not sent".into())));
         }
         sent.push(send(async { connection.batch("COMMIT").await.map(|()| 0) }));
+        self.marks.count(&decision);
         let begun = Instant::now();
         let committed = tokio::time::timeout(self.attempt_max, all(sent)).await;
         let outcome = outcome(&mut decision, now, begun.elapsed());
