@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 pub mod crowd;
+mod graph;
 mod history;
 mod program;
 
-pub use history::{History, submit_until};
+pub use graph::{Graph, GraphWorker, job};
+pub use history::{History, events_so_far, submit_until};
 pub use program::{ADMIN, Server, Worker, knob, program};

@@ -112,6 +112,11 @@ impl Server {
         Client::builder(&self.url).token(ADMIN).build().unwrap()
     }
 
+    /// In a namespace of its own.
+    pub fn admin_of(&self, namespace: &str) -> Client {
+        Client::builder(&self.url).token(ADMIN).namespace(namespace).build().unwrap()
+    }
+
     /// A fresh worker's token.
     pub async fn worker_token(&self) -> String {
         let principal = format!("worker-{}", uuid::Uuid::new_v4().simple());

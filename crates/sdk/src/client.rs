@@ -1,6 +1,6 @@
 //! One method per call of the native API.
 
-use crate::Error;
+use crate::{Error, address::Address};
 use reqwest::{Method, RequestBuilder, Response, header};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -23,7 +23,7 @@ use windlass_api::{
 };
 
 /// Waits are added to this.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Cheap to clone; clones share their connections.
@@ -36,6 +36,8 @@ struct Inner {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
+    /// Name and password out of the address, for servers behind something that asks for them.
+    basic: Option<(String, String)>,
     namespace: String,
 }
 
@@ -75,12 +77,9 @@ impl ClientBuilder {
         if let Some(pem) = &self.root_pem {
             http = http.add_root_certificate(reqwest::Certificate::from_pem(pem).map_err(setup)?);
         }
-        let base = self.base.trim_end_matches('/').to_owned();
-        if !base.starts_with("http://") && !base.starts_with("https://") {
-            return Err(Error::Setup(format!("{base:?} is no server address; write it like http://127.0.0.1:3000")));
-        }
+        let Address { base, basic, token } = Address::parse(&self.base)?;
         let namespace = self.namespace.unwrap_or_else(|| "default".into());
-        let inner = Inner { http: http.build().map_err(setup)?, base, token: self.token, namespace };
+        let inner = Inner { http: http.build().map_err(setup)?, base, token: self.token.or(token), basic, namespace };
         Ok(Client { inner: Arc::new(inner) })
     }
 }
@@ -101,11 +100,16 @@ impl Client {
 
     /// A request to one of the API's paths, with token and namespace. For calls this client has no method for.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.plain_request(method, path).query(&[("namespace", &self.inner.namespace)])
+    }
+
+    /// For protocols without namespaces.
+    pub(crate) fn plain_request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.inner.http.request(method, format!("{}{path}", self.inner.base));
-        let request = request.query(&[("namespace", &self.inner.namespace)]);
-        match &self.inner.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
+        match (&self.inner.token, &self.inner.basic) {
+            (Some(token), _) => request.bearer_auth(token),
+            (None, Some((name, password))) => request.basic_auth(name, Some(password)),
+            (None, None) => request,
         }
     }
 
@@ -128,7 +132,7 @@ impl Client {
         }
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Error {
+    pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Error {
         // The innermost cause says what happened; the outer layers repeat the address.
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {

@@ -4,6 +4,7 @@
 //! server said no, and [`Error::Unreachable`] where nobody knows whether it heard.
 #![forbid(unsafe_code)]
 
+mod address;
 mod artifacts;
 mod client;
 mod error;

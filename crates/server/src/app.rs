@@ -4,7 +4,7 @@ use crate::{
     auth::Auth,
     guard, health, metrics,
     metrics::{Meter, Metrics},
-    origin,
+    origin, prefix,
     problem::Problem,
     route::Route,
     trace::Traces,
@@ -18,6 +18,7 @@ use axum::{
 use http::{HeaderValue, Method, header};
 use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tower::Service;
 use windlass_engine::Engine;
 
 /// What an operator chose about the server, as far as handlers care.
@@ -124,7 +125,16 @@ pub fn router(app: App) -> Router {
             async move { guard::outside(&app, &meter, request, |request| no_such_path(request).into_response()).await }
         }
     };
-    router.fallback(none).with_state(app)
+    let router = router.fallback(none).with_state(app);
+    let ordinary = router.clone();
+    router.fallback(move |mut request: Request| {
+        prefix::take(&mut request);
+        let mut ordinary = ordinary.clone();
+        async move {
+            let Ok(response) = ordinary.call(request).await;
+            response
+        }
+    })
 }
 
 fn no_such_path(request: &Request) -> Problem {

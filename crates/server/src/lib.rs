@@ -22,6 +22,7 @@ pub mod logs;
 mod metrics;
 pub mod native;
 mod origin;
+mod prefix;
 pub mod problem;
 mod request_id;
 pub mod route;

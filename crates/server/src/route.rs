@@ -37,6 +37,8 @@ pub enum Surface {
 pub struct Rules {
     /// HTTP Basic with the token as password, for clients that can send nothing else. Never asked for.
     pub basic: bool,
+    /// `/~TOKEN` before the path, for clients that can send no header at all; and `//` at its start.
+    pub in_path: bool,
     /// Callers on this machine need no token. Only together with a namespace.
     pub anonymous: bool,
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
@@ -46,9 +48,10 @@ pub struct Rules {
 impl Surface {
     pub fn rules(self) -> Rules {
         match self {
-            Surface::Native => Rules { basic: false, anonymous: false, namespace: None },
-            // Its clients can send nothing but what an address holds: http://worker:TOKEN@host:3000.
-            Surface::WorkflowGraph => Rules { basic: true, anonymous: true, namespace: Some("wfg") },
+            Surface::Native => Rules { basic: false, in_path: false, anonymous: false, namespace: None },
+            // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
+            // TypeScript client http://host:3000/~TOKEN.
+            Surface::WorkflowGraph => Rules { basic: true, in_path: true, anonymous: true, namespace: Some("wfg") },
         }
     }
 }

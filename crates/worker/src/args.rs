@@ -22,7 +22,13 @@ pub(crate) struct Cli {
 #[derive(clap::Args, Clone)]
 pub struct Args {
     /// The server's address.
-    #[arg(long, env = "WINDLASS_SERVER", default_value = "http://127.0.0.1:3000", value_name = "URL")]
+    #[arg(
+        long,
+        env = "WINDLASS_SERVER",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:3000",
+        value_name = "URL"
+    )]
     pub server: String,
     /// A worker token. Other users of this machine may see it: rather use --token-file or the variable.
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
@@ -41,6 +47,10 @@ pub struct Args {
     /// Something this worker offers; may be repeated.
     #[arg(long = "tag", env = "WINDLASS_TAGS", value_delimiter = ',', value_name = "TAG")]
     pub tags: Vec<String>,
+    /// Which protocol to speak. With workflow-graph, to Windlass or to the original server, every job is a shell command:
+    /// whoever may create workflows there may run programs here, as this user. Tags are its labels.
+    #[arg(long, value_enum, default_value_t = Dialect::Native)]
+    pub dialect: Dialect,
     /// Jobs at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: u32,
@@ -86,6 +96,13 @@ pub struct Args {
     /// Kill the process groups named on standard input when it closes. For the worker's own use.
     #[arg(long, hide = true)]
     pub(crate) guard: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    #[default]
+    Native,
+    WorkflowGraph,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -135,7 +152,8 @@ impl Config {
 impl Args {
     pub fn config(&self) -> Result<Config> {
         let config = self.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-        if !self.allow_commands && self.exec.is_empty() && config.definitions.is_empty() {
+        let commands = self.allow_commands || self.dialect == Dialect::WorkflowGraph;
+        if !commands && self.exec.is_empty() && config.definitions.is_empty() {
             bail!(
                 "nothing to run jobs with: give --exec CMD, or a --config file, or --allow-commands to run what the jobs \
                  themselves say"
@@ -240,6 +258,7 @@ mod tests {
         let error = parse(&[]).config().unwrap_err().to_string();
         assert!(error.contains("--exec") && error.contains("--allow-commands"), "{error}");
         parse(&["--allow-commands"]).config().unwrap();
+        parse(&["--dialect", "workflow-graph"]).config().unwrap();
     }
 
     #[test]
