@@ -6,7 +6,7 @@ use crate::{
     metrics::{Meter, Metrics},
     origin,
     problem::Problem,
-    route::Route,
+    route::{Form, Route},
     trace::Traces,
 };
 use axum::{
@@ -38,6 +38,7 @@ pub struct Options {
     pub body_max: usize,
     /// Where spans go.
     pub traces: Traces,
+    pub silo: crate::dialects::silo::Settings,
 }
 
 impl Default for Options {
@@ -51,6 +52,7 @@ impl Default for Options {
             allow_open: false,
             body_max: crate::route::BODY_MAX,
             traces: Traces::default(),
+            silo: Default::default(),
         }
     }
 }
@@ -64,6 +66,7 @@ pub struct Inner {
     pub auth: Auth,
     pub options: Options,
     pub native: crate::native::Shared,
+    pub silo: crate::dialects::silo::Shared,
     pub metrics: Arc<Metrics>,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
@@ -85,6 +88,7 @@ impl App {
             engine,
             options,
             native: Default::default(),
+            silo: Default::default(),
             metrics: Arc::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
@@ -94,7 +98,7 @@ impl App {
 
 /// Every route of every surface.
 pub fn routes() -> Vec<Route> {
-    let dialects = crate::dialects::workflow_graph::routes();
+    let dialects = [crate::dialects::workflow_graph::routes(), crate::dialects::silo::routes()].concat();
     [crate::native::routes(), health::routes(), metrics::routes(), dialects].concat()
 }
 
@@ -121,10 +125,22 @@ pub fn router(app: App) -> Router {
         let app = app.clone();
         move |request: Request| {
             let (app, meter) = (app.clone(), meter.clone());
-            async move { guard::outside(&app, &meter, request, |request| no_such_path(request).into_response()).await }
+            async move {
+                guard::outside(&app, &meter, form_of(request.uri().path()), request, |request| {
+                    no_such_path(request).into_response()
+                })
+                .await
+            }
         }
     };
     router.fallback(none).with_state(app)
+}
+
+/// One answer for all that is not there, in the words of whoever owns the place.
+fn form_of(path: &str) -> Form {
+    let native = path == "/api/v1" || path.starts_with("/api/v1/");
+    let silo = path.starts_with("/api/") && !native;
+    if silo { Form::Silo } else { Form::Problem }
 }
 
 fn no_such_path(request: &Request) -> Problem {
@@ -145,7 +161,8 @@ impl OtherMethod {
     }
 
     async fn answer(&self, request: Request) -> Response {
-        guard::outside(&self.app, &self.meter, request, |request| match *request.method() {
+        let form = form_of(self.path);
+        guard::outside(&self.app, &self.meter, form, request, |request| match *request.method() {
             Method::OPTIONS => origin::preflight(&self.app.options, &self.allow, request),
             ref other => {
                 let problem = Problem::new("method-not-allowed", format!("{} has no {other}", self.path));

@@ -192,6 +192,18 @@ pub fn watch(
     folder: PathBuf,
     tell: impl Fn(&Report) + Send + Sync + 'static,
 ) -> notify::Result<Watch> {
+    let tell = Arc::new(tell);
+    notice(&folder.clone(), move || {
+        let (app, namespace, folder, tell) = (app.clone(), namespace.clone(), folder.clone(), tell.clone());
+        async move { tell(&load(&app, &namespace, &folder).await) }
+    })
+}
+
+/// Acts whenever something in a folder has changed and settled, until the watch is dropped.
+pub fn notice<F: Future<Output = ()> + Send>(
+    folder: &Path,
+    act: impl Fn() -> F + Send + 'static,
+) -> notify::Result<Watch> {
     let (changed, mut changes) = mpsc::channel::<()>(1);
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
@@ -199,12 +211,11 @@ pub fn watch(
             let _ = changed.try_send(());
         }
     })?;
-    watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+    watcher.watch(folder, RecursiveMode::NonRecursive)?;
     let task = tokio::spawn(async move {
         while changes.recv().await.is_some() {
             while let Ok(Some(())) = tokio::time::timeout(SETTLED, changes.recv()).await {}
-            let report = load(&app, &namespace, &folder).await;
-            tell(&report);
+            act().await;
         }
     });
     Ok(Watch { _watcher: watcher, task })

@@ -4,7 +4,7 @@
 use crate::{
     app::App,
     definitions::{self, Report, Watch},
-    dialects::workflow_graph,
+    dialects::{silo, workflow_graph},
     native::artifacts,
     scheduler,
 };
@@ -17,7 +17,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 /// Ends them when it goes.
 pub struct Duties {
     tasks: Vec<JoinHandle<()>>,
-    _watch: Option<Watch>,
+    _watches: Vec<Watch>,
 }
 
 impl Drop for Duties {
@@ -45,8 +45,9 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
         }
         None => None,
     };
-    let tasks = vec![tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))];
-    Duties { tasks, _watch: watch }
+    let (mut tasks, silo) = silo::duties::start(app).await;
+    tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
+    Duties { tasks, _watches: watch.into_iter().chain(silo).collect() }
 }
 
 fn tell(report: &Report) {
