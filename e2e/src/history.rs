@@ -74,7 +74,7 @@ impl History {
             }
         }
         let mut ends: BTreeMap<Uuid, usize> = BTreeMap::new();
-        for event in told(client).await {
+        for event in events_so_far(client).await {
             if event.kind == "completed" {
                 *ends.entry(event.job.expect("it is about a job")).or_default() += 1;
             }
@@ -86,7 +86,7 @@ impl History {
 }
 
 /// All events so far, read from the start to a marker submitted for the purpose.
-async fn told(client: &Client) -> Vec<windlass_sdk::api::event::Event> {
+pub async fn events_so_far(client: &Client) -> Vec<windlass_sdk::api::event::Event> {
     let marker = client.submit(&SubmitJob { tags: Some(vec!["nobody".into()]), ..SubmitJob::default() }).await.unwrap();
     let from_the_start = ListenEvents { after: Some(0), ..ListenEvents::default() };
     let mut events = client.events(&from_the_start).await.unwrap();

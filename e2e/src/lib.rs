@@ -1,8 +1,11 @@
 //! Starts the real programs and looks at them from outside, as a user would.
 #![forbid(unsafe_code)]
 
+pub mod crowd;
+mod graph;
 mod history;
 mod program;
 
-pub use history::{History, submit_until};
-pub use program::{Server, Worker, knob, program};
+pub use graph::{Graph, GraphWorker, job};
+pub use history::{History, events_so_far, submit_until};
+pub use program::{ADMIN, Server, Worker, knob, program};

@@ -22,11 +22,11 @@ pub fn knob(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// A program of this workspace, built beside the tests.
+/// A program of this workspace, built beside the tests; or those of another build, to measure them.
 pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.parent().and_then(Path::parent).expect("tests lie in a folder below the programs");
-    let path = folder.join(name);
+    let path = std::env::var_os("WINDLASS_PROGRAMS").map_or(folder.to_owned(), PathBuf::from).join(name);
     assert!(path.exists(), "{} is not there; build it first: cargo build --workspace --bins", path.display());
     path
 }
@@ -61,6 +61,8 @@ impl Server {
         if let Some(database) = &self.database {
             command.args(["--database", database]);
         }
+        // As deploy/ has it.
+        command.env("MALLOC_ARENA_MAX", "2");
         command.env("WINDLASS_ADMIN_TOKEN", ADMIN).stdout(Stdio::null());
         self.child = Some(command.spawn().expect("the server starts"));
         while !self.is_ready().await {
@@ -88,6 +90,14 @@ impl Server {
         }
     }
 
+    pub fn address(&self) -> &str {
+        &self.listen
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.signal(Signal::SIGKILL);
@@ -100,6 +110,11 @@ impl Server {
 
     pub fn admin(&self) -> Client {
         Client::builder(&self.url).token(ADMIN).build().unwrap()
+    }
+
+    /// In a namespace of its own.
+    pub fn admin_of(&self, namespace: &str) -> Client {
+        Client::builder(&self.url).token(ADMIN).namespace(namespace).build().unwrap()
     }
 
     /// A fresh worker's token.

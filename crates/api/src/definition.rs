@@ -1,6 +1,6 @@
 //! Definitions: named, versioned recipes for jobs.
 
-use crate::{is_default, job::Concurrency, job::Retry};
+use crate::{is_default, job::Concurrency, job::Retry, object};
 use serde::{Deserialize, Serialize};
 
 /// What every job made from a definition has, unless it says otherwise. A version never changes; a new body is a new version.
@@ -25,6 +25,7 @@ pub struct DefinitionBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "object::maybe")]
     pub retry: Option<Retry>,
     #[serde(skip_serializing_if = "is_default")]
     pub timeout_ms: Option<u64>,
@@ -33,6 +34,7 @@ pub struct DefinitionBody {
     #[serde(skip_serializing_if = "is_default")]
     pub lease_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "object::maybe")]
     pub concurrency: Option<Concurrency>,
     #[serde(skip_serializing_if = "is_default")]
     pub retention_ms: Option<u64>,

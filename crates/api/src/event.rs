@@ -39,6 +39,9 @@ pub struct ListenEvents {
     /// About this job only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Uuid>,
+    /// About this run and its jobs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<Uuid>,
     /// Those after this number; from now on where absent. The header `Last-Event-ID` wins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,

@@ -1,6 +1,6 @@
 //! Jobs: submit, read, list, cancel, retry.
 
-use crate::{Json, Problem, is_default};
+use crate::{Json, Problem, is_default, object};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -82,6 +82,7 @@ pub struct SubmitJob {
     pub facets: BTreeMap<String, String>,
     /// At most so many jobs with this key at a time; the others wait.
     #[serde(skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "object::maybe")]
     pub concurrency: Option<Concurrency>,
     /// Submitting again with the same key and the same body answers with the first job. Also as header `Idempotency-Key`.
     #[serde(skip_serializing_if = "is_default")]
@@ -90,6 +91,7 @@ pub struct SubmitJob {
     #[serde(skip_serializing_if = "is_default")]
     pub idempotency_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "object::maybe")]
     pub retry: Option<Retry>,
     /// Ends an attempt so long after its claim, whatever the worker says.
     #[serde(skip_serializing_if = "is_default")]
@@ -182,6 +184,7 @@ pub struct Submitted {
 #[serde(deny_unknown_fields)]
 pub struct SubmitMany {
     /// Up to 1000.
+    #[serde(deserialize_with = "object::each")]
     pub jobs: Vec<SubmitJob>,
     /// All or none. Otherwise each is accepted or refused by itself.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -299,7 +302,8 @@ pub struct Progress {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobError {
     /// Stable, for machines: `reported`, `lease_expired`, `worker_lost`, `worker_removed`, `deadline_passed`,
-    /// `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `cancelled`, `released`.
+    /// `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `not_needed`, `plan_failed`,
+    /// `cancelled`, `released`.
     pub reason: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

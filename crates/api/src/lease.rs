@@ -5,6 +5,7 @@
 use crate::{
     Json, Problem, is_default,
     job::{Answer, Progress, State},
+    object,
 };
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -135,6 +136,7 @@ pub struct Complete {
     pub result: Option<Json>,
     /// Claim the next in the same round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object::maybe")]
     pub next: Option<Claim>,
 }
 
@@ -150,6 +152,7 @@ pub struct Fail {
     pub permanent: bool,
     /// Claim the next in the same round trip.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object::maybe")]
     pub next: Option<Claim>,
 }
 
@@ -212,8 +215,10 @@ pub struct Operation {
 #[serde(deny_unknown_fields)]
 pub struct Batch {
     /// Up to 1000, done in order.
+    #[serde(deserialize_with = "object::each")]
     pub operations: Vec<Operation>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object::maybe")]
     pub claim: Option<Claim>,
 }
 
@@ -248,6 +253,7 @@ pub struct OperationDone {
 pub struct Sync {
     pub worker: String,
     #[serde(default)]
+    #[serde(deserialize_with = "object::each")]
     pub leases: Vec<SyncLease>,
 }
 
@@ -257,6 +263,7 @@ pub struct Sync {
 pub struct SyncLease {
     pub lease: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "object::maybe")]
     pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,

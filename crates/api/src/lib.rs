@@ -10,6 +10,7 @@ pub mod event;
 pub mod job;
 pub mod lease;
 pub mod log;
+pub mod object;
 pub mod page;
 pub mod problem;
 pub mod schedule;
@@ -17,6 +18,7 @@ pub mod stats;
 pub mod token;
 pub mod why;
 pub mod worker;
+pub mod workflow;
 
 pub use problem::Problem;
 pub use serde_json::value::RawValue;

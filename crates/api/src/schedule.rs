@@ -1,6 +1,6 @@
 //! Schedules: a job made again and again.
 
-use crate::{is_default, job::SubmitJob};
+use crate::{is_default, job::SubmitJob, object};
 use serde::{Deserialize, Serialize};
 
 /// When, and what. Exactly one of `cron` and `every_ms`.
@@ -24,6 +24,7 @@ pub struct PutSchedule {
     #[serde(skip_serializing_if = "is_default")]
     pub paused: bool,
     /// The job to make each time.
+    #[serde(deserialize_with = "object::one")]
     pub job: SubmitJob,
 }
 

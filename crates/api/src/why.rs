@@ -18,7 +18,8 @@ pub struct Why {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
-    /// Stable, for machines: `ended`, `running`, `waits_for_jobs`, `concurrency_full`, `scheduled`, `no_worker_offers`,
+    /// Stable, for machines: `ended`, `running`, `waits_for_jobs`, `waits_for_event`, `waits_for_approval`,
+    /// `waits_for_time`, `waits_for_plan`, `concurrency_full`, `scheduled`, `no_worker_offers`,
     /// `workers_offline`, `jobs_ahead`, `ready`.
     pub code: String,
     /// For people.

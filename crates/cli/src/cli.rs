@@ -5,7 +5,7 @@ use crate::{
     commands::{
         Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events, jobs::Jobs,
         logs::Logs, schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand,
-        workers::WorkersCommand,
+        workers::WorkersCommand, workflow::WorkflowCommand,
     },
     config_show,
     fail::code,
@@ -100,6 +100,9 @@ enum Command {
         #[command(subcommand)]
         verb: Option<SchedulesCommand>,
     },
+    /// Workflows: run, list, show, watch, cancel, retry, approve, reject, signal, graph, apply, stored.
+    #[command(subcommand, alias = "workflows")]
+    Workflow(WorkflowCommand),
     Events(Events),
     /// Files that jobs read or leave: put, get, list, delete.
     #[command(subcommand, alias = "artifacts")]
@@ -168,6 +171,7 @@ impl Command {
             Command::Workers { verb } => verb.unwrap_or(WorkersCommand::List).run(context).await,
             Command::Definitions { verb } => verb.unwrap_or(DefinitionsCommand::List).run(context).await,
             Command::Schedules { verb } => verb.unwrap_or(SchedulesCommand::List).run(context).await,
+            Command::Workflow(command) => command.run(context).await,
             Command::Events(events) => events.run(context).await,
             Command::Artifact(command) => command.run(context).await,
             Command::Token(command) => command.run(context).await,

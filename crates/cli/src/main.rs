@@ -8,6 +8,7 @@ mod config_show;
 mod fail;
 mod ids;
 mod output;
+mod parent;
 mod profile;
 mod remote;
 mod serve;

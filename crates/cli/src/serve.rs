@@ -1,6 +1,10 @@
 //! `windlass serve`: the one place where a store, an engine and the HTTP server meet.
 
-use crate::settings::Settings;
+use crate::{
+    parent,
+    settings::Settings,
+    store::{Place, unfinished},
+};
 use anyhow::Context;
 use clap::Args;
 use std::{fs, path::Path, process::ExitCode, sync::Arc, time::Duration};
@@ -65,6 +69,7 @@ impl Serve {
         let refused = |error: windlass_server::config::ConfigError| Failure(BAD_CONFIGURATION, error.into());
         let config = Config::new(&self.settings.effective().map_err(refused)?).map_err(refused)?;
         logs::init(&config.log, config.log_format);
+        parent::watch();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let ended = runtime.block_on(serve(config));
         // Lets go of the store, which then notes that it was closed cleanly.
@@ -77,6 +82,9 @@ async fn serve(config: Config) -> Result<(), Failure> {
     // Before anything is opened, so that a signal during the start is not lost.
     let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (store, mut settings) = open(&config).await.map_err(|error| Failure(NO_STORE, error))?;
+    let place =
+        Place { data: Some(config.data.clone()), database: config.database.as_ref().map(|url| url.reveal().into()) };
+    unfinished::check(&*store, &place).await.map_err(|error| Failure(NO_STORE, error))?;
     settings.limits = config.limits;
     settings.events_kept = config.events_kept;
     let engine = Engine::start(store, settings).await.map_err(|error| Failure(NO_STORE, error.into()))?;
@@ -155,7 +163,7 @@ fn options(config: &Config) -> Result<Options, Failure> {
         silo: config.silo.clone(),
         traces,
         artifacts: Some(artifacts),
-        ..Options::default()
+        artifact_bytes_max: config.artifact_max,
     })
 }
 

@@ -1,13 +1,14 @@
 //! `windlass up`: a server and a worker on this machine, ready to be tried.
 //!
 //! Both are this same program, started as children in process groups of their own: Ctrl-C reaches only this one, which then lets
-//! the worker finish and report before it stops the server.
+//! the worker finish and report before it stops the server. Should this one be killed, they end by themselves ([`parent`]).
 
 use crate::{
     commands::{Done, show, wait},
     fail::code,
     ids,
     output::say,
+    parent,
     profile::write_private,
     remote::{DATA, read_token},
     times,
@@ -147,7 +148,7 @@ impl Up {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("WINDLASS_")) {
             command.env_remove(name);
         }
-        command.stdin(Stdio::null()).stderr(opened).process_group(0);
+        command.stderr(opened).process_group(0);
         Ok(command)
     }
 
@@ -155,7 +156,7 @@ impl Up {
         let mut command = self.child("server")?;
         command.args(["serve", "--listen", &self.listen]).arg("--data").arg(&self.data);
         command.arg("--definitions").arg(&self.definitions).stdout(Stdio::piped());
-        Ok(command.spawn()?)
+        Ok(parent::spawn(&mut command)?)
     }
 
     /// From a server that is starting to a first screen that shows something finished.
@@ -174,7 +175,7 @@ impl Up {
         command.args(["worker", "--server", &url, "--allow-commands", "--name", "local"]);
         command.args(["--slots", &self.slots.to_string()]).arg("--token-file").arg(&worker_token);
         command.arg("--work-dir").arg(std::path::absolute(self.data.join("work"))?).stdout(Stdio::null());
-        let mut worker = command.spawn()?;
+        let mut worker = parent::spawn(&mut command)?;
         let first = self.first_job(&client).await;
         match first {
             Ok(first) => {

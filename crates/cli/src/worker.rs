@@ -18,6 +18,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 
 impl Worker {
     pub fn run(self) -> ExitCode {
+        crate::parent::watch();
         let args = std::iter::once("windlass worker".into()).chain(self.args);
         windlass_worker::main_as("windlass worker", &["worker"], args)
     }

@@ -151,6 +151,40 @@ async fn a_store_that_holds_something_takes_no_import() {
     ran.says(&["holds data already"]);
 }
 
+/// The mark that an import makes before its first row stands for one that was killed on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_an_import_is_neither_served_nor_exported_nor_filled_up() {
+    let home = home();
+    walked(&home.path().join("a")).await;
+    alone(home.path(), &["export", "a.jsonl", "--data", "a"]).ok();
+    alone(home.path(), &["import", "a.jsonl", "--data", "b"]).ok();
+    let whole = alone(home.path(), &["export", "b.jsonl", "--data", "b"]);
+    assert_eq!(whole.code, 0, "an import that ended well leaves no mark: {}", whole.err);
+    let record = windlass_core::Record {
+        key: windlass_core::RecordKey {
+            namespace: windlass_core::Namespace::new("system").unwrap(),
+            kind: "import".into(),
+            key: "unfinished".into(),
+        },
+        version: 1,
+        parent: None,
+        value: "{}".into(),
+        facets: Vec::new(),
+        due: None,
+    };
+    let rows = windlass_engine::bulk::Rows { records: vec![record], ..Default::default() };
+    open(&home.path().join("b")).insert(rows).await.unwrap();
+    for command in [
+        &["export", "c.jsonl", "--data", "b"][..],
+        &["import", "a.jsonl", "--data", "b"],
+        &["serve", "--data", "b", "--listen", "127.0.0.1:0"],
+    ] {
+        let ran = alone(home.path(), command);
+        assert_eq!(ran.code, if command[0] == "serve" { 3 } else { 1 }, "{command:?}");
+        ran.says(&["is not complete", "remove b/windlass.*", "import again"]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_is_made_while_the_store_is_in_use() {
     let home = home();

@@ -57,6 +57,41 @@ impl Up {
     }
 }
 
+/// Everything below a process, itself not counted.
+fn below(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = text.split_whitespace().filter_map(|child| child.parse().ok());
+    children.flat_map(|child| std::iter::once(child).chain(below(child))).collect()
+}
+
+#[test]
+fn killed_it_leaves_nobody_behind() {
+    let up = Up::start();
+    up.windlass(&["submit", "--shell", "sleep 300"]).ok();
+    let begun = Instant::now();
+    while below(up.child.id()).len() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the job does not run");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let left = below(up.child.id());
+    kill(Pid::from_raw(up.child.id() as i32), Signal::SIGKILL).unwrap();
+    let killed = Instant::now();
+    let runs = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    };
+    while left.iter().any(runs) {
+        assert!(
+            killed.elapsed() < Duration::from_secs(40),
+            "{:?} are still there",
+            left.iter().filter(|pid| runs(pid)).collect::<Vec<_>>()
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    println!("{} processes ended within {:?}", left.len(), killed.elapsed());
+}
+
 impl Drop for Up {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -178,4 +213,52 @@ fn a_taken_port_is_explained() {
     let ran = support::alone(home.path(), &["up", "--listen", &taken.local_addr().unwrap().to_string()]);
     assert_eq!(ran.code, 1);
     ran.says(&["did not start", "--listen 127.0.0.1:0"]);
+}
+
+/// The blocks of commands in a page.
+fn blocks(page: &str) -> Vec<String> {
+    let mut parts = page.split("```sh\n").skip(1);
+    let mut found = Vec::new();
+    for part in parts.by_ref() {
+        found.push(part.split("```").next().unwrap().to_owned());
+    }
+    found
+}
+
+/// Every command of the quickstart, as it stands, one after the other in one shell. Only the first, which builds and starts the
+/// server, is done by the test.
+#[test]
+fn the_quickstart_is_true() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/quickstart.md")).unwrap();
+    let blocks = blocks(&page);
+    assert!(blocks.len() >= 4 && blocks[0].contains("windlass -- up"), "{blocks:?}");
+    let up = Up::start();
+    let program = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    // What a comment promises to fail, fails with the code it names; everything else works.
+    let mut script = "set -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
+    for line in blocks[1..].iter().flat_map(|block| block.lines()).filter(|line| !line.trim().is_empty()) {
+        let expected = match line {
+            line if line.contains("exit code 3") || line.contains("its own deadline") => 3,
+            _ => 0,
+        };
+        let name = line.replace('\'', " ");
+        script += &format!("{line}\n[ $? = {expected} ] || {{ echo 'NOT SO: {name}'; exit 1; }}\n");
+    }
+    let mut command = windlass(up.home.path());
+    let base: Vec<_> =
+        command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+    command = Command::new("bash");
+    for (name, value) in base {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(up.home.path()).arg("-c").arg(&script).env("PATH", path).env("WINDLASS_SERVER", &up.url);
+    let ran = run(command, "");
+    assert_eq!(ran.code, 0, "{}\n{}\n{script}", ran.out, ran.err);
+    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "nightly"] {
+        assert!(ran.out.contains(word), "{word}\n{}\n{}", ran.out, ran.err);
+    }
 }

@@ -91,6 +91,11 @@ pub enum What {
     RunStarted {
         run: RunId,
     },
+    /// Jobs were added to it. Told before they are.
+    RunGrew {
+        run: RunId,
+        jobs: u32,
+    },
     RunFinished {
         run: RunId,
         state: RunState,
@@ -147,6 +152,7 @@ impl What {
             | What::WorkerDraining { .. }
             | What::WorkerDeleted { .. }
             | What::RunStarted { .. }
+            | What::RunGrew { .. }
             | What::RunFinished { .. }
             | What::DefinitionPut { .. }
             | What::DefinitionDeleted { .. }
@@ -184,6 +190,7 @@ impl What {
             What::WorkerDraining { .. } => "worker_draining",
             What::WorkerDeleted { .. } => "worker_deleted",
             What::RunStarted { .. } => "run_started",
+            What::RunGrew { .. } => "run_grew",
             What::RunFinished { .. } => "run_finished",
             What::DefinitionPut { .. } => "definition_put",
             What::DefinitionDeleted { .. } => "definition_deleted",

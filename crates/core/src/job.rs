@@ -16,6 +16,7 @@ use crate::{
     name::{Facet, Lane, Tags, WorkerId},
     policy::{JobPolicy, LeaseEnd},
     refusal::Refusal,
+    stage::{self, Hold, Stage},
     time::{Millis, Timestamp},
 };
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,8 @@ pub struct Spec {
     pub unique: Option<UniqueKey>,
     #[serde(skip_serializing_if = "is_default")]
     pub retry_of: Option<JobId>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub stage: Stage,
     /// What only a dialect understands. Never looked into.
     #[serde(skip_serializing_if = "is_default")]
     pub extra: Option<Arc<str>>,
@@ -190,9 +193,19 @@ pub struct Live {
     pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
     pub finished_at: Option<Timestamp>,
-    /// Parents that are not done yet.
+    /// Parents that are not done yet; what holds the job back beside them counts as one.
     #[serde(skip_serializing_if = "is_default")]
     pub waiting: u32,
+    #[serde(skip_serializing_if = "is_default")]
+    pub hold: Option<Hold>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub hold_until: Option<Timestamp>,
+    /// One of its parents ended badly, and it asked to know.
+    #[serde(skip_serializing_if = "is_default")]
+    pub parent_failed: bool,
+    /// One of its parents was not needed, so it is not either; unless another one fails.
+    #[serde(skip_serializing_if = "is_default")]
+    pub needless: bool,
     /// Some job waits, or waited, for this one.
     #[serde(skip_serializing_if = "is_default")]
     pub dependents: bool,
@@ -300,6 +313,10 @@ pub enum Reason {
     /// It took too many workers with it.
     TooManyLosses,
     ParentNotCompleted,
+    /// Its condition said no, or nothing failed that it is there for.
+    NotNeeded,
+    /// The planner could not work it out, or what was made for it did not complete.
+    PlanFailed,
     Cancelled,
     Released,
 }
@@ -374,7 +391,7 @@ impl Job {
     /// The time [`Job::due`] would have if it were exact. `retention` applies where the job does not say itself.
     pub fn due_exactly(&self, retention: Millis) -> Option<Timestamp> {
         match self.state {
-            State::Blocked => None,
+            State::Blocked => stage::due(self),
             State::Scheduled => self.live.run_at,
             State::Pending => self.pending_until(),
             State::Claimed | State::Running => {

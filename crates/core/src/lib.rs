@@ -37,6 +37,7 @@ pub mod reply;
 pub mod run;
 pub mod schedule;
 pub mod select;
+pub mod stage;
 pub mod time;
 pub mod unique;
 pub mod worker;

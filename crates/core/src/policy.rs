@@ -173,6 +173,8 @@ pub enum ParentPolicy {
     #[default]
     Skip,
     RunAnyway,
+    /// Runs only if one of them did not complete; otherwise it is skipped.
+    OnFailure,
     /// Cancels every unfinished job of the run (outside a run: this job).
     CancelRun,
 }

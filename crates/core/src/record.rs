@@ -38,6 +38,9 @@ pub trait Kind: Serialize + DeserializeOwned {
     fn parent(&self) -> Option<Arc<str>> {
         None
     }
+    fn facets(&self) -> Vec<Facet> {
+        Vec::new()
+    }
 }
 
 pub(crate) fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
@@ -82,7 +85,7 @@ impl Desk {
             version: old.map_or(1, |old| old.version + 1),
             parent: value.parent(),
             value: encode(value),
-            facets: Vec::new(),
+            facets: value.facets(),
             due,
         });
         Ok(())

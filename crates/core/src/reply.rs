@@ -46,6 +46,11 @@ pub enum Reply {
         run: Box<Run>,
     },
     Definition(Box<Definition>),
+    /// Steps that went on by an event; or it is kept for the first that waits for it.
+    Signalled {
+        steps: u32,
+        kept: bool,
+    },
     Principal(Box<Principal>),
     Record(Box<Record>),
     All(Vec<Reply>),

@@ -11,6 +11,7 @@ use crate::{
     name::Namespace,
     policy::CancelPolicy,
     record::Kind,
+    stage,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,15 @@ pub struct Run {
     /// When the sweep removes it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub purge_at: Option<Timestamp>,
+    /// Some of its steps can be undone: if it fails, the planner says what is.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub compensates: bool,
+    /// The planner has said it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub undone: bool,
+    /// The run whose results it kept.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry_of: Option<RunId>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub extra: Option<Arc<str>>,
 }
@@ -63,7 +73,7 @@ impl Kind for Run {
 
 impl Run {
     pub fn state(&self) -> RunState {
-        if self.open > 0 {
+        if self.finished_at.is_none() {
             RunState::Running
         } else if self.failed > 0 {
             RunState::Failed
@@ -88,12 +98,19 @@ pub(crate) fn job_ended(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
         State::Skipped => run.skipped += 1,
         State::Blocked | State::Scheduled | State::Pending | State::Claimed | State::Running => {}
     }
-    if run.open == 0 {
-        run.finished_at = Some(desk.now());
-        run.purge_at = Some(desk.now() + desk.limits().retention);
-        desk.tell(&namespace, What::RunFinished { run: id, state: run.state() });
+    if run.open == 0 && run.compensates && !run.undone && run.failed > 0 && run.cancel.is_none() {
+        stage::call(desk, &namespace, id, None)?;
+    } else if run.open == 0 {
+        finish(desk, &namespace, id, &mut run);
     }
     desk.put(&namespace, &id.to_string(), &run)
+}
+
+/// Ends the run; the caller writes it.
+pub(crate) fn finish(desk: &mut Desk, namespace: &Namespace, id: RunId, run: &mut Run) {
+    run.finished_at = Some(desk.now());
+    run.purge_at = Some(desk.now() + desk.limits().retention);
+    desk.tell(namespace, What::RunFinished { run: id, state: run.state() });
 }
 
 /// Cancels every unfinished job of the run `member` belongs to. Gives back the jobs that ended by it.

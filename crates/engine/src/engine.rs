@@ -31,6 +31,7 @@ use windlass_core::{
         principals::UseToken,
     },
     record::Kind,
+    stage,
     worker::Worker,
 };
 
@@ -327,6 +328,11 @@ impl Engine {
     /// Events after number `after`, or from now on.
     pub async fn subscribe(&self, after: Option<u64>) -> Result<Subscription, Error> {
         Ok(Subscription::new(self.inner.feed.clone(), self.inner.store.clone(), after).await?)
+    }
+
+    /// A place among those who decide for runs. Taken before looking, so that no turn that comes later goes unheard.
+    pub fn planner(&self) -> Waiter {
+        self.inner.waiters.register(HeadQuery { namespace: stage::home(), offered: Tags::default() })
     }
 
     /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.

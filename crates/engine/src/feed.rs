@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use windlass_core::Event;
 
 const RING: usize = 8_192;
-const PAGE: usize = 512;
+/// Held for each reader that does not read, so not more than the reading itself is worth.
+const PAGE: usize = 128;
 
 pub struct Feed {
     ring: Mutex<VecDeque<(u64, Arc<Event>)>>,

@@ -29,3 +29,4 @@ pub use engine::{Counts, Engine, Error};
 pub use feed::{FeedItem, Subscription};
 pub use settings::Settings;
 pub use store::{Store, StoreError};
+pub use waiters::Waiter;

@@ -12,7 +12,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use windlass_core::{HeadQuery, Namespace, Wake};
+use windlass_core::{HeadQuery, Namespace, Wake, stage};
 
 #[derive(Default)]
 pub struct Waiters {
@@ -77,8 +77,11 @@ impl Waiters {
         groups.lines.iter().filter(|(query, _)| query.namespace == *namespace).map(|(_, line)| line.len()).sum()
     }
 
+    /// Claimers; planners are none.
     pub fn total(&self) -> usize {
-        self.lock().lines.values().map(BTreeMap::len).sum()
+        let planners = stage::home();
+        let groups = self.lock();
+        groups.lines.iter().filter(|(query, _)| query.namespace != planners).map(|(_, line)| line.len()).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {

@@ -1,6 +1,6 @@
 //! One method per call of the native API.
 
-use crate::Error;
+use crate::{Error, address::Address};
 use reqwest::{Method, RequestBuilder, Response, header};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -23,7 +23,7 @@ use windlass_api::{
 };
 
 /// Waits are added to this.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Cheap to clone; clones share their connections.
@@ -36,6 +36,8 @@ struct Inner {
     http: reqwest::Client,
     base: String,
     token: Option<String>,
+    /// Name and password out of the address, for servers behind something that asks for them.
+    basic: Option<(String, String)>,
     namespace: String,
 }
 
@@ -75,12 +77,9 @@ impl ClientBuilder {
         if let Some(pem) = &self.root_pem {
             http = http.add_root_certificate(reqwest::Certificate::from_pem(pem).map_err(setup)?);
         }
-        let base = self.base.trim_end_matches('/').to_owned();
-        if !base.starts_with("http://") && !base.starts_with("https://") {
-            return Err(Error::Setup(format!("{base:?} is no server address; write it like http://127.0.0.1:3000")));
-        }
+        let Address { base, basic, token } = Address::parse(&self.base)?;
         let namespace = self.namespace.unwrap_or_else(|| "default".into());
-        let inner = Inner { http: http.build().map_err(setup)?, base, token: self.token, namespace };
+        let inner = Inner { http: http.build().map_err(setup)?, base, token: self.token.or(token), basic, namespace };
         Ok(Client { inner: Arc::new(inner) })
     }
 }
@@ -101,11 +100,16 @@ impl Client {
 
     /// A request to one of the API's paths, with token and namespace. For calls this client has no method for.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.plain_request(method, path).query(&[("namespace", &self.inner.namespace)])
+    }
+
+    /// For protocols without namespaces.
+    pub(crate) fn plain_request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.inner.http.request(method, format!("{}{path}", self.inner.base));
-        let request = request.query(&[("namespace", &self.inner.namespace)]);
-        match &self.inner.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
+        match (&self.inner.token, &self.inner.basic) {
+            (Some(token), _) => request.bearer_auth(token),
+            (None, Some((name, password))) => request.basic_auth(name, Some(password)),
+            (None, None) => request,
         }
     }
 
@@ -128,7 +132,7 @@ impl Client {
         }
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Error {
+    pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Error {
         // The innermost cause says what happened; the outer layers repeat the address.
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
@@ -137,7 +141,7 @@ impl Client {
         Error::Unreachable { url: self.inner.base.clone(), why: cause.to_string() }
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
+    pub(crate) async fn json<T: DeserializeOwned>(&self, request: RequestBuilder, wait: Duration) -> Result<T, Error> {
         self.read_json(request.timeout(TIMEOUT + wait)).await
     }
 
@@ -156,7 +160,7 @@ impl Client {
         self.json(self.request(Method::GET, path).query(query), Duration::ZERO).await
     }
 
-    async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Error> {
         self.json(self.request(Method::POST, path).json(body), Duration::ZERO).await
     }
 
@@ -317,7 +321,7 @@ fn retry_after(headers: &header::HeaderMap) -> Option<Duration> {
 }
 
 /// A name as one segment of a path.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
 }

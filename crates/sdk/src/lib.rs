@@ -4,11 +4,13 @@
 //! server said no, and [`Error::Unreachable`] where nobody knows whether it heard.
 #![forbid(unsafe_code)]
 
+mod address;
 mod artifacts;
 mod client;
 mod error;
 mod events;
 pub mod worker;
+mod workflows;
 
 pub use artifacts::Download;
 pub use client::{Client, ClientBuilder};

@@ -4,7 +4,7 @@ use crate::{
     auth::Auth,
     guard, health, metrics,
     metrics::{Meter, Metrics},
-    origin,
+    origin, prefix,
     problem::Problem,
     route::{Form, Route},
     trace::Traces,
@@ -18,6 +18,7 @@ use axum::{
 use http::{HeaderValue, Method, header};
 use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tower::Service;
 use windlass_engine::Engine;
 
 /// What an operator chose about the server, as far as handlers care.
@@ -133,7 +134,16 @@ pub fn router(app: App) -> Router {
             }
         }
     };
-    router.fallback(none).with_state(app)
+    let router = router.fallback(none).with_state(app);
+    let ordinary = router.clone();
+    router.fallback(move |mut request: Request| {
+        prefix::take(&mut request);
+        let mut ordinary = ordinary.clone();
+        async move {
+            let Ok(response) = ordinary.call(request).await;
+            response
+        }
+    })
 }
 
 /// One answer for all that is not there, in the words of whoever owns the place.

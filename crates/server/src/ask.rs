@@ -16,6 +16,7 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde::{Serialize, de::DeserializeOwned};
+use windlass_api::object::Object;
 use windlass_core::Namespace;
 
 /// JSON nested deeper than this is refused before it is parsed.
@@ -78,7 +79,7 @@ pub async fn read(body: Body) -> Result<Bytes, Problem> {
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_depth(bytes)?;
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    serde_json::from_slice(bytes).map_err(|error| {
+    serde_json::from_slice(bytes).map(|Object(body)| body).map_err(|error| {
         let problem = Problem::new("bad-request", format!("the body is not what this call takes: {error}"));
         problem.at(format!("body, line {} column {}", error.line(), error.column()))
     })

@@ -2,6 +2,9 @@
 //!
 //! Tokens are looked up by their SHA-256, so nothing secret is stored and nothing is compared byte by byte. What a lookup
 //! found is remembered for a second: a revoked token works at most that much longer on other servers, and not at all on this one.
+//!
+//! A wrong token costs one read of the store, a few at a time, and nothing while it is remembered to be wrong; only a token
+//! that is there goes through the engine, which notes its use. So guessing takes nothing from those who work.
 
 use crate::{problem::Problem, route::Access};
 use sha2::{Digest, Sha256};
@@ -10,10 +13,11 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
+use tokio::sync::Semaphore;
 use windlass_core::{
     Namespace, Refusal, Reply,
     commands::principals::UseToken,
-    principal::{Principal, Role},
+    principal::{Principal, Role, Token},
 };
 use windlass_engine::{Engine, Error};
 
@@ -24,6 +28,8 @@ pub fn home() -> Namespace {
 
 const REMEMBERED: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 10_000;
+/// Tokens looked for in the store at a time. Others wait for their turn, which is short: none is refused for a crowd.
+const LOOKS: usize = 4;
 
 /// The principal behind a request.
 #[derive(Clone, Debug)]
@@ -67,28 +73,36 @@ impl From<&Principal> for Caller {
 pub struct Auth {
     engine: Engine,
     known: Mutex<Known>,
+    looks: Semaphore,
 }
 
 #[derive(Default)]
 struct Known {
     callers: HashMap<[u8; 32], (Instant, Caller)>,
+    /// Tokens that were not there.
+    wrong: HashMap<[u8; 32], Instant>,
     /// Counts how often everything was forgotten: what was looked up before that may not be remembered after it.
     forgotten: u64,
 }
 
 impl Auth {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, known: Mutex::default() }
+        Self { engine, known: Mutex::default(), looks: Semaphore::new(LOOKS) }
     }
 
     /// Who a token stands for. Unknown, expired and revoked get the same answer.
     pub async fn caller(&self, token: &str) -> Result<Caller, Problem> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         let forgotten = match self.remembered(&hash) {
-            Ok(caller) => return Ok(caller),
+            Ok(known) => return known.ok_or_else(not_valid),
             Err(forgotten) => forgotten,
         };
-        let lookup = UseToken { namespace: home(), hash: hex(&hash).into() };
+        let text = hex(&hash);
+        if !self.is_there(&text).await? {
+            self.remember_wrong(hash, forgotten);
+            return Err(not_valid());
+        }
+        let lookup = UseToken { namespace: home(), hash: text.into() };
         match self.engine.run(lookup).await {
             Ok(Reply::Principal(principal)) => {
                 let caller = Caller::from(&*principal);
@@ -101,11 +115,34 @@ impl Auth {
         }
     }
 
-    /// Or else how often everything was forgotten so far.
-    fn remembered(&self, hash: &[u8; 32]) -> Result<Caller, u64> {
+    async fn is_there(&self, hash: &str) -> Result<bool, Problem> {
+        let _turn = self.looks.acquire().await.map_err(|_| not_valid())?;
+        Ok(self.engine.read_record::<Token>(&home(), hash).await?.is_some())
+    }
+
+    /// Whom it stands for, nobody where it is known to be wrong; or else how often everything was forgotten so far.
+    fn remembered(&self, hash: &[u8; 32]) -> Result<Option<Caller>, u64> {
         let known = self.lock();
-        let found = known.callers.get(hash).filter(|(at, _)| at.elapsed() < REMEMBERED);
-        found.map(|(_, caller)| caller.clone()).ok_or(known.forgotten)
+        if let Some((_, caller)) = known.callers.get(hash).filter(|(at, _)| at.elapsed() < REMEMBERED) {
+            return Ok(Some(caller.clone()));
+        }
+        match known.wrong.get(hash) {
+            Some(at) if at.elapsed() < REMEMBERED => Ok(None),
+            _ => Err(known.forgotten),
+        }
+    }
+
+    fn remember_wrong(&self, hash: [u8; 32], forgotten: u64) {
+        let mut known = self.lock();
+        if known.forgotten != forgotten {
+            return;
+        }
+        if known.wrong.len() >= REMEMBERED_MAX {
+            known.wrong.retain(|_, at| at.elapsed() < REMEMBERED);
+        }
+        if known.wrong.len() < REMEMBERED_MAX {
+            known.wrong.insert(hash, Instant::now());
+        }
     }
 
     fn remember(&self, hash: [u8; 32], caller: &Caller, forgotten: u64) {
@@ -121,10 +158,11 @@ impl Auth {
         }
     }
 
-    /// After a token was revoked or a principal disabled.
+    /// After a token was made or revoked, or a principal disabled: neither a yes nor a no from before holds.
     pub fn forget(&self) {
         let mut known = self.lock();
         known.callers.clear();
+        known.wrong.clear();
         known.forgotten += 1;
     }
 

@@ -4,7 +4,7 @@
 //! its line and column and leaves the version in force as it is; so does a file that is removed: definitions are deleted
 //! by the API only. A file that did not change makes no new version.
 
-use crate::{app::App, native::definitions as native, problem::Problem};
+use crate::{app::App, flows::folder, native::definitions as native, problem::Problem};
 use notify::{RecursiveMode, Watcher};
 use serde::{
     Deserialize, Deserializer,
@@ -75,7 +75,7 @@ pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
     report
 }
 
-fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let wanted = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
         matches!(ending, Some("yaml" | "yml" | "json")) && path.is_file()
@@ -91,6 +91,9 @@ fn fault(file: &Path, why: impl Into<String>) -> Fault {
 }
 
 async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(String, bool), Fault> {
+    if let Some(workflow) = folder::load_file(app, namespace, file).await {
+        return workflow;
+    }
     let (name, body) = read(file)?;
     let refused = |problem: Problem| fault(file, problem.0.to_string());
     native::check(&name, &body, &app.engine.settings().limits).map_err(refused)?;
@@ -192,10 +195,27 @@ pub fn watch(
     folder: PathBuf,
     tell: impl Fn(&Report) + Send + Sync + 'static,
 ) -> notify::Result<Watch> {
-    let tell = Arc::new(tell);
-    notice(&folder.clone(), move || {
-        let (app, namespace, folder, tell) = (app.clone(), namespace.clone(), folder.clone(), tell.clone());
-        async move { tell(&load(&app, &namespace, &folder).await) }
+    let place = folder.clone();
+    on_change(
+        &place,
+        move || {
+            let (app, namespace, folder) = (app.clone(), namespace.clone(), folder.clone());
+            async move { load(&app, &namespace, &folder).await }
+        },
+        tell,
+    )
+}
+
+/// Loads something again whenever its folder changes, and tells the report.
+pub fn on_change<L: Future<Output = Report> + Send>(
+    folder: &Path,
+    load: impl Fn() -> L + Send + Sync + 'static,
+    tell: impl Fn(&Report) + Send + Sync + 'static,
+) -> notify::Result<Watch> {
+    let (load, tell) = (Arc::new(load), Arc::new(tell));
+    notice(folder, move || {
+        let (load, tell) = (load.clone(), tell.clone());
+        async move { tell(&load().await) }
     })
 }
 

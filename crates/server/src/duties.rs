@@ -1,10 +1,11 @@
-//! What a server does by itself beside answering: fires calendar schedules, keeps a folder of definitions loaded, and
-//! removes artifacts whose jobs are gone. The engine's own sweep is not among it.
+//! What a server does by itself beside answering: fires calendar schedules, decides steps of runs, keeps
+//! folders of definitions loaded, and removes artifacts whose jobs are gone. The engine's own sweep is not among it.
 
 use crate::{
     app::App,
     definitions::{self, Report, Watch},
     dialects::{silo, workflow_graph},
+    flows,
     native::artifacts,
     scheduler,
 };
@@ -36,18 +37,36 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
             }
         }
     }
-    let watch = match folder {
-        Some(folder) => {
-            let namespace = Namespace::default();
-            tell(&definitions::load(app, &namespace, folder).await);
-            let watch = definitions::watch(app.clone(), namespace, folder.to_owned(), tell);
-            watch.map_err(|error| tracing::warn!(%error, "the folder of definitions is not watched")).ok()
-        }
-        None => None,
+    let mut watches = Vec::new();
+    let mut watched = |watch: notify::Result<Watch>| match watch {
+        Ok(watch) => watches.push(watch),
+        Err(error) => tracing::warn!(%error, "a folder is not watched"),
     };
-    let (mut tasks, silo) = silo::duties::start(app).await;
-    tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
-    Duties { tasks, _watches: watch.into_iter().chain(silo).collect() }
+    if let Some(workflows) = workflows {
+        tell(&flows::folder::load(app, &Namespace::default(), workflows).await);
+        watched(watch_workflows(app, workflows));
+    }
+    if let Some(folder) = folder {
+        tell(&definitions::load(app, &Namespace::default(), folder).await);
+        watched(definitions::watch(app.clone(), Namespace::default(), folder.to_owned(), tell));
+    }
+    let (mut tasks, of_silo) = silo::duties::start(app).await;
+    watches.extend(of_silo);
+    tasks.extend([
+        tokio::spawn(scheduler::run(app.clone())),
+        tokio::spawn(flows::planner::run(app.clone())),
+        tokio::spawn(sweep(app.clone())),
+    ]);
+    Duties { tasks, _watches: watches }
+}
+
+fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {
+    let (app, at) = (app.clone(), folder.to_owned());
+    let load = move || {
+        let (app, folder) = (app.clone(), at.clone());
+        async move { flows::folder::load(&app, &Namespace::default(), &folder).await }
+    };
+    definitions::on_change(folder, load, tell)
 }
 
 fn tell(report: &Report) {

@@ -8,6 +8,7 @@ use crate::{
     listener::Peer,
     metrics::Meter,
     origin,
+    prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
     route::{Access, BODY_MAX, Form, Route, Rules},
@@ -150,7 +151,8 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
     if post.changes {
         origin::check_origin(&post.app.options, request)?;
     }
-    let caller = match token(request.headers(), post.rules.basic) {
+    let in_path = path_token(post, request)?;
+    let caller = match token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed)) {
         // Where anybody may call, nobody is turned away for a token that has run out.
         Some(token) if post.access != Access::Open => Some(post.app.auth.caller(&token).await?),
         _ => None,
@@ -196,6 +198,14 @@ pub fn is_local(request: &Request) -> bool {
         name == "forwarded" || name == "via" || name.starts_with("x-forwarded-")
     });
     from_here && !passed_on && origin::host_of(request).is_some_and(|host| origin::is_loopback(origin::name_of(host)))
+}
+
+/// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
+fn path_token(post: &Post, request: &Request) -> Result<Option<Arc<str>>, Problem> {
+    match request.extensions().get::<Prefixed>() {
+        Some(_) if !post.rules.in_path => Err(Problem::new("not-found", "there is nothing at this path")),
+        prefixed => Ok(prefixed.and_then(|prefixed| prefixed.0.clone())),
+    }
 }
 
 /// `Authorization: Bearer TOKEN`; Basic with the token as password only where a surface's clients can do nothing else.

@@ -3,9 +3,9 @@
 //! Everything that must hold for every route (roles, limits, the API's description, the tests that walk over all of them)
 //! is read from this one table, so that a route cannot be forgotten anywhere.
 
-use crate::app::App;
+use crate::{app::App, problem::Problem};
 use axum::{handler::Handler, routing::MethodRouter};
-use http::Method;
+use http::{HeaderMap, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use windlass_core::principal::Role;
 
@@ -50,6 +50,8 @@ pub enum Form {
 pub struct Rules {
     /// HTTP Basic with the token as password, for clients that can send nothing else. Never asked for.
     pub basic: bool,
+    /// `/~TOKEN` before the path, for clients that can send no header at all; and `//` at its start.
+    pub in_path: bool,
     /// Callers on this machine need no token. Only together with a namespace.
     pub anonymous: bool,
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
@@ -74,16 +76,32 @@ impl Rules {
 impl Surface {
     pub fn rules(self) -> Rules {
         match self {
-            Surface::Native => {
-                Rules { basic: false, anonymous: false, namespace: None, kinds_apart: false, form: Form::Problem }
-            }
-            // Its clients can send nothing but what an address holds: http://worker:TOKEN@host:3000.
-            Surface::WorkflowGraph => {
-                Rules { basic: true, anonymous: true, namespace: Some("wfg"), kinds_apart: false, form: Form::Problem }
-            }
-            Surface::Silo => {
-                Rules { basic: false, anonymous: false, namespace: Some("silo"), kinds_apart: true, form: Form::Silo }
-            }
+            Surface::Native => Rules {
+                basic: false,
+                in_path: false,
+                anonymous: false,
+                namespace: None,
+                kinds_apart: false,
+                form: Form::Problem,
+            },
+            // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
+            // TypeScript client http://host:3000/~TOKEN.
+            Surface::WorkflowGraph => Rules {
+                basic: true,
+                in_path: true,
+                anonymous: true,
+                namespace: Some("wfg"),
+                kinds_apart: false,
+                form: Form::Problem,
+            },
+            Surface::Silo => Rules {
+                basic: false,
+                in_path: false,
+                anonymous: false,
+                namespace: Some("silo"),
+                kinds_apart: true,
+                form: Form::Silo,
+            },
         }
     }
 }
@@ -97,11 +115,37 @@ pub struct Reply {
     pub schema: Option<MakeSchema>,
 }
 
+/// A header that a handler reads. Read by the same value that describes it, so that none is read in secret.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    pub name: &'static str,
+    pub says: &'static str,
+    /// `string` or `integer`.
+    pub kind: &'static str,
+}
+
+impl Header {
+    pub const fn text(name: &'static str, says: &'static str) -> Self {
+        Self { name, says, kind: "string" }
+    }
+    pub const fn number(name: &'static str, says: &'static str) -> Self {
+        Self { name, says, kind: "integer" }
+    }
+
+    /// Its value, where it was sent. Something that is no text is refused, not overlooked.
+    pub fn of<'a>(&self, headers: &'a HeaderMap) -> Result<Option<&'a str>, Problem> {
+        let text =
+            |value: &'a HeaderValue| value.to_str().map_err(|_| Problem::invalid(self.name, "must be printable ASCII"));
+        headers.get(self.name).map(text).transpose()
+    }
+}
+
 /// What the API's description says about a route.
 #[derive(Clone, Default)]
 pub struct Doc {
     pub summary: &'static str,
     pub query: Option<MakeSchema>,
+    pub headers: Vec<Header>,
     pub body: Option<(&'static str, Option<MakeSchema>)>,
     pub replies: Vec<Reply>,
     /// Codes of the problems it answers with, beside those that every route may.
@@ -161,6 +205,11 @@ impl Route {
     }
     pub fn query<T: JsonSchema>(mut self) -> Self {
         self.doc.query = Some(|generator| generator.subschema_for::<T>());
+        self
+    }
+    /// Says that the handler reads a header.
+    pub fn reads(mut self, header: Header) -> Self {
+        self.doc.headers.push(header);
         self
     }
     pub fn takes<T: JsonSchema>(mut self) -> Self {

@@ -52,6 +52,12 @@ fn compile(field: &'static str, schema: &serde_json::Value) -> Result<jsonschema
     })
 }
 
+/// Whether a schema can be used, and whether a value meets it.
+pub fn check_value(field: &'static str, schema: &serde_json::Value, value: Option<&Payload>) -> Result<(), Problem> {
+    let compiled = compile(field, schema)?;
+    value.map_or(Ok(()), |value| check(&compiled, value))
+}
+
 /// The first thing wrong, with the pointer to it.
 fn check(schema: &jsonschema::Validator, json: &Payload) -> Result<(), Problem> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };

@@ -3,14 +3,14 @@
 //! A stream's reader may be slow or gone without saying so. What waits for it is bounded, and a reader that takes nothing
 //! for a while is let go: it comes back with `Last-Event-ID` and misses nothing.
 
-use crate::{app::App, auth::Caller, problem::Problem};
+use crate::{app::App, auth::Caller, problem::Problem, route::Header};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use std::{
     collections::HashMap,
     convert::Infallible,
@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// Bytes that may wait for a reader.
-const BUFFER: usize = 256 << 10;
+const BUFFER: usize = 128 << 10;
 /// A reader that makes no room for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
 pub const BEAT: Duration = Duration::from_secs(15);
@@ -32,6 +32,18 @@ pub const BEAT: Duration = Duration::from_secs(15);
 const LIFE: Duration = Duration::from_secs(15 * 60);
 /// Open at a time for one principal.
 pub const STREAMS_MAX: usize = 16;
+
+pub const LAST_EVENT_ID: Header =
+    Header::number("Last-Event-ID", "Goes on after this one, as browsers do by themselves; wins over `after`.");
+
+/// The number a reader came as far as, if it says.
+pub fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let number = |id: &str| {
+        let refused = || Problem::invalid(LAST_EVENT_ID.name, "must be the number of an event of this stream");
+        id.trim().parse().map_err(|_| refused())
+    };
+    LAST_EVENT_ID.of(headers)?.map(number).transpose()
+}
 
 /// Who has how many streams open.
 pub struct Streams {

@@ -3,7 +3,10 @@
 //! A caller's `traceparent` (W3C Trace Context) is kept on the job and handed to the worker that claims it, whether or not
 //! this server sends spans anywhere. With an endpoint it draws one where a caller has none, and sends spans of its own.
 
-use crate::trace_export::{Exporter, Finished};
+use crate::{
+    route::Header,
+    trace_export::{Exporter, Finished},
+};
 use http::HeaderMap;
 use serde::Deserialize;
 use std::{fmt, sync::Arc, time::Instant};
@@ -19,6 +22,9 @@ pub struct TraceParent {
 }
 
 const SAMPLED: u8 = 1;
+
+pub const TRACEPARENT: Header =
+    Header::text("traceparent", "The trace the jobs belong to (W3C Trace Context); handed to their workers.");
 
 impl TraceParent {
     /// `00-TRACE-SPAN-FLAGS`; versions to come may add more behind that.
@@ -56,7 +62,8 @@ impl fmt::Display for TraceParent {
 }
 
 pub fn parent(headers: &HeaderMap) -> Option<TraceParent> {
-    TraceParent::parse(headers.get("traceparent")?.to_str().ok()?)
+    // As its specification wants it, a broken one is as good as none.
+    TraceParent::parse(TRACEPARENT.of(headers).ok()??)
 }
 
 /// The trace a job belongs to, from what it carries along.

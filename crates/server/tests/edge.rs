@@ -299,9 +299,35 @@ async fn who_needs_no_token_and_who_may_send_it_as_a_password() {
         ("/api/workflows", "via: 1.1 proxy\r\n", "401"),
         ("/api/workflows", "authorization: Bearer nonsense\r\n", "401"),
         ("/api/workflows", password, "200"),
+        ("/~test-viewer/api/workflows", "x-forwarded-for: 10.0.0.9\r\n", "200"),
+        ("/~test-viewer//api/workflows", "x-forwarded-for: 10.0.0.9\r\n", "200"),
+        ("/~nonsense/api/workflows", "", "401"),
+        ("/~/api/workflows", "", "401"),
+        ("/~test-viewer/api/v1/jobs", "", "404"),
+        ("/~test-viewer/metrics", "", "404"),
+        ("//api/workflows", "", "200"),
+        ("//api/v1/jobs", "", "404"),
+        ("//api/workflows", "via: 1.1 proxy\r\n", "401"),
         ("/api/v1/jobs", "", "401"),
         ("/api/v1/jobs", password, "401"),
     ] {
         assert_eq!(get(path, more).await, expected, "{path} with {more:?}");
     }
+}
+
+#[tokio::test]
+async fn a_heartbeat_needs_no_length_and_no_type_and_nothing_is_compressed() {
+    let server = listen(quick()).await;
+    // As workflow-graph's own worker sends it: no Content-Length, no Transfer-Encoding, no Content-Type.
+    let beat =
+        "POST /api/jobs/no-lease/heartbeat HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\nconnection: close\r\n\r\n";
+    let answer = server.exchange(beat.as_bytes()).await;
+    assert_eq!(status(&answer), "409", "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "without a body: {answer}");
+    let list =
+        "GET /api/workflows HTTP/1.1\r\nhost: localhost\r\naccept-encoding: gzip, br\r\nconnection: close\r\n\r\n";
+    let answer = server.exchange(list.as_bytes()).await.to_ascii_lowercase();
+    assert!(answer.contains("content-type: application/json") && !answer.contains("content-encoding"), "{answer}");
+    let limits = windlass_server::listener::Limits::default();
+    assert!(limits.idle >= std::time::Duration::from_secs(120), "its pool keeps connections for 90 s");
 }

@@ -6,6 +6,7 @@ use http::{Method, header};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use support::Server;
+use windlass_core::principal::Role;
 use windlass_server::{
     app,
     native::openapi::DOCUMENT,
@@ -68,6 +69,49 @@ fn codes_in_the_table_are_kinds_of_problems() {
             assert!(KINDS.iter().any(|kind| kind.code == *code), "{code} of {} {}", route.method, route.path);
         }
         assert!(!route.doc.replies.is_empty(), "{} {} has no answer", route.method, route.path);
+    }
+}
+
+fn header_names(operation: &Value) -> Vec<&str> {
+    let parameters = operation["parameters"].as_array().unwrap().iter();
+    let headers = parameters.filter(|parameter| parameter["in"] == "header");
+    headers.map(|parameter| parameter["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn headers_that_handlers_read_are_told() {
+    let at = |path: &str, method: &str| header_names(&DOCUMENT["paths"][path][method]);
+    assert_eq!(at("/api/v1/jobs", "post"), ["Idempotency-Key", "traceparent"]);
+    assert_eq!(at("/api/v1/jobs/batch", "post"), ["traceparent"]);
+    assert_eq!(at("/api/v1/events", "get"), ["Last-Event-ID"]);
+    assert_eq!(at("/api/v1/jobs/{id}/logs/stream", "get"), ["Last-Event-ID"]);
+    assert_eq!(at("/api/v1/artifacts", "post"), ["Windlass-Lease"]);
+    assert!(at("/api/v1/jobs/{id}", "get").is_empty());
+    // One that is read by its name alone would be missing above.
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/native")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("headers.get(\"") && !text.contains("headers().get(\""), "{}", path.display());
+    }
+}
+
+/// The support's `call` fails where an answer's status is not described.
+#[tokio::test]
+async fn what_calls_answer_to_nonsense_is_described() {
+    let server = Server::start().await;
+    for route in native().iter().filter(|route| route.access != Access::Open && !route.path.ends_with("events")) {
+        let role = if route.access == Access::Worker { Role::Worker } else { Role::Admin };
+        for (name, query) in
+            [("0", "?namespace="), ("%00", ""), ("0", "?limit=x&wait_ms=-1"), ("..%2f", "?namespace=%ff")]
+        {
+            let parts = route.path.split('/').map(|part| if part.starts_with('{') { name } else { part });
+            let path = parts.collect::<Vec<_>>().join("/") + query;
+            for body in ["", "{", "[]", "null", r#"{"worker": "", "lease": "x", "name": 7, "job": {}}"#] {
+                let request = Server::request(role, route.method.clone(), &path);
+                let answer = server.call(request.body(body.into()).unwrap()).await;
+                assert!(answer.status.as_u16() < 500, "{} {path} {body}: {}", route.method, answer.status);
+            }
+        }
     }
 }
 

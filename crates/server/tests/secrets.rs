@@ -74,7 +74,29 @@ async fn secrets_are_in_no_log_and_in_no_error() {
     call("/api/v1/leases/renew", &token(Role::Viewer), &json!({"lease": leases[2]})).await;
     call(&format!("/api/v1/jobs?token={}", "wl_admin_in-the-query"), &admin, &json!({"bad": 1})).await;
     call(&format!("/nothing/{}", leases[2]), &admin, &json!({})).await;
+    // In the path, for clients that can send no header: right, wrong, where it leads nowhere, and where there is nothing.
+    let in_path = token(Role::Viewer);
+    for (path, expected) in [
+        (format!("/~{in_path}/api/workflows"), "200"),
+        (format!("/~{in_path}/api/workflows/none/status"), "404"),
+        (format!("/~{in_path}/api/workflows?limit=x"), "400"),
+        (format!("/~{in_path}/api/v1/jobs"), "404"),
+        (format!("/~{in_path}/nothing/here"), "404"),
+        (format!("/~{in_path}"), "404"),
+        ("/~wl_view_nobody-issued-this/api/workflows".to_owned(), "401"),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        let answer = server.exchange(request.as_bytes()).await;
+        assert_eq!(answer.split(' ').nth(1), Some(expected), "{path}");
+        assert!(!answer.contains(&in_path) && !answer.contains("wl_view_nobody"), "{path} is answered with {answer}");
+    }
+    let request = format!(
+        "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {in_path}\r\n\r\n"
+    );
+    let metrics = server.exchange(request.as_bytes()).await;
+    assert!(metrics.contains("route=\"/api/workflows\"") && !metrics.contains(&in_path), "{metrics}");
     secrets.extend(leases);
+    secrets.extend([in_path, "wl_view_nobody-issued-this".to_owned()]);
     secrets.extend(["wl_work_a-token-nobody-issued", "wl_admin_in-the-query"].map(str::to_owned));
 
     let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();

@@ -164,7 +164,7 @@ async fn a_reader_that_takes_nothing_holds_a_bounded_amount() {
     while let Some(Some(Ok(frame))) = body.frame().now_or_never() {
         read += frame.into_data().unwrap().len();
     }
-    assert!(read <= 2 * (256 << 10), "{read} bytes waited");
+    assert!(read <= 2 * (128 << 10), "{read} bytes waited");
 }
 
 #[tokio::test]

@@ -45,6 +45,30 @@ async fn a_token_is_shown_once_works_at_once_and_ends_at_once() {
 }
 
 #[tokio::test]
+async fn guessing_tokens_costs_the_engine_nothing() {
+    let server = Server::start().await;
+    let before = server.engine.counts().commands;
+    for guess in 0..300 {
+        let token = format!("wl_admin_{}", guess % 150);
+        as_token(&server, &token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
+    }
+    assert_eq!(server.engine.counts().commands, before);
+    // A token that was guessed before it was made works from then on.
+    let token = "a-token-somebody-chose-beforehand";
+    as_token(&server, token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
+    let issue = windlass_core::commands::principals::IssueToken {
+        namespace: windlass_server::auth::home(),
+        principal: support::token(Role::Viewer).into(),
+        hash: windlass_server::auth::hash(token).into(),
+        shown: "a-token".into(),
+        expires_at: None,
+    };
+    server.engine.run(issue).await.unwrap();
+    server.post("/api/v1/tokens", json!({"principal": "ci", "role": "worker"})).await.expect(201);
+    as_token(&server, token, Method::GET, "/api/v1/me", json!({})).await.expect(200);
+}
+
+#[tokio::test]
 async fn tokens_are_listed_page_by_page() {
     let server = Server::start().await;
     for _ in 0..5 {

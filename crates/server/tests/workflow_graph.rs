@@ -127,6 +127,33 @@ async fn a_cancelled_job_ends_cancelled_and_a_new_run_starts_clean() {
 }
 
 #[tokio::test]
+async fn a_job_given_back_is_charged_to_nobody() {
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let first = claim(&server, &[]).await;
+    assert_eq!(report(&server, &first, "release", json!({})).await, 200);
+    assert_eq!(statuses(&server, &id).await, ["queued"]);
+    assert_eq!(report(&server, &first, "complete", json!({})).await, 409);
+    let second = claim(&server, &[]).await;
+    assert_eq!(second["job"]["job_id"], "a", "it has no retries, and needed none");
+    assert_eq!(report(&server, &second, "complete", json!({})).await, 200);
+    assert_eq!(report(&server, &second, "release", json!({})).await, 409);
+}
+
+#[tokio::test]
+async fn a_claim_is_held_open_no_longer_than_its_caller_wants() {
+    let server = Server::start().await;
+    let begun = std::time::Instant::now();
+    let request = Server::request(Role::Worker, Method::POST, "/api/jobs/claim")
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("prefer", "wait=0");
+    let body = json!({"worker_id": "w", "labels": []}).to_string();
+    let answer = server.call(request.body(body.into()).unwrap()).await;
+    assert_eq!((answer.status.as_u16(), answer.body.as_slice()), (200, b"null".as_slice()));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn logs_belong_to_the_lease_that_sent_them() {
     let server = Server::start().await;
     let id = start(&server, vec![job("a", &[])]).await;
@@ -205,4 +232,78 @@ async fn workers_are_idle_busy_and_idle_again() {
     assert_eq!(report(&server, &held, "heartbeat", json!({})).await, 200);
     assert_eq!(report(&server, &held, "complete", json!({})).await, 200);
     assert_eq!(status().await.0, "idle");
+}
+
+#[tokio::test]
+async fn jobs_are_handed_out_in_the_order_they_came_and_retries_wait_behind_the_others() {
+    let server = Server::start().await;
+    let mut flaky = job("a", &[]);
+    flaky["max_retries"] = json!(1);
+    start(&server, vec![flaky, job("b", &[])]).await;
+    start(&server, vec![job("c", &[])]).await;
+    let first = claim(&server, &[]).await;
+    assert_eq!(first["job"]["job_id"], "a");
+    assert_eq!(report(&server, &first, "fail", json!({"error": "x", "retryable": true})).await, 200);
+    for (expected, attempt) in [("b", 0), ("c", 0), ("a", 1)] {
+        let next = claim(&server, &[]).await;
+        assert_eq!((&next["job"]["job_id"], &next["job"]["attempt"]), (&json!(expected), &json!(attempt)));
+        assert_ne!(next["lease"]["lease_id"], first["lease"]["lease_id"], "every claim has a lease of its own");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_that_runs_out_costs_a_retry_and_without_one_the_job() {
+    let server = Server::start().await;
+    let mut once = job("a", &[]);
+    once["max_retries"] = json!(1);
+    let id = start(&server, vec![once, job("after", &["a"])]).await;
+    let short = async || {
+        let body = json!({"worker_id": "w1", "labels": [], "lease_ttl_secs": 1});
+        post(&server, "/api/jobs/claim", body).await.expect(200)
+    };
+    let first = short().await;
+    assert_eq!(first["lease"]["ttl_secs"], 1);
+    // The next claim is held open until the first lease has run out.
+    let second = short().await;
+    assert_eq!((&second["job"]["job_id"], &second["job"]["attempt"]), (&json!("a"), &json!(1)));
+    for verb in ["heartbeat", "complete", "fail", "logs"] {
+        let body = json!({"outputs": {}, "error": "late", "retryable": true, "chunks": []});
+        let status = report(&server, &first, verb, body).await;
+        assert!(status == 409 || verb == "logs" && status == 200, "{verb} of a dead lease: {status}");
+    }
+    let begun = std::time::Instant::now();
+    while statuses(&server, &id).await != ["failure", "skipped"] {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", statuses(&server, &id).await);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let shown = call(&server, Method::GET, &format!("/api/workflows/{id}/status"), None).await.expect(200);
+    assert_eq!(shown["jobs"][0]["output"], "lease expired");
+}
+
+#[tokio::test]
+async fn logs_may_be_large_and_can_be_followed_from_the_beginning() {
+    use http_body_util::BodyExt;
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |data: &str| json!({"workflow_id": id, "job_id": "a", "sequence": 0, "data": data, "timestamp_ms": 1, "stream": "stdout"});
+    let line = format!("{}\n", "x".repeat(99));
+    let many: Vec<Value> = (0..15_000).map(|_| chunk(&line)).collect();
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("first\n")]})).await, 200);
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": many})).await, 200, "more than two megabytes");
+    let request = Server::request(Role::Viewer, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs/stream"));
+    let answer = server.open(request.body(axum::body::Body::empty()).unwrap()).await;
+    assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
+    let mut body = answer.into_body();
+    let mut text = String::new();
+    while text.matches("\n\n").count() < 15_001 {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        text += std::str::from_utf8(&frame).unwrap();
+    }
+    assert!(text.starts_with("event: log\ndata: {\"workflow_id\""), "{}", &text[..200]);
+    assert!(text.lines().all(|line| line.is_empty() || line == "event: log" || line.starts_with("data: {")));
+    // What comes later comes as well.
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("last\n")]})).await, 200);
+    let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(std::str::from_utf8(&frame).unwrap().contains("last\\n"));
 }

@@ -16,6 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod pooler;
+
+pub use pooler::Pooler;
+
 /// Settings suited to tests: durable like production, but small.
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
@@ -115,6 +119,24 @@ impl Cluster {
             sleep(Duration::from_millis(250));
         }
         panic!("PostgreSQL did not start again:\n{}", self.log());
+    }
+
+    /// Switches encryption on, with this certificate and key (PEM).
+    pub fn encrypt(&self, certificate: &str, key: &str) {
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let file = self.data().join(name);
+            fs::write(&file, text).expect("the cluster's folder can be written to");
+            let mut permissions = fs::metadata(&file).expect("it was just written").permissions();
+            std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o600);
+            fs::set_permissions(&file, permissions).expect("it was just written");
+            if let Some(user) = self.user {
+                let status = Command::new("chown").arg(user).arg(&file).status().expect("chown can be started");
+                assert!(status.success(), "{name} could not be given to {user}");
+            }
+        }
+        self.sql("postgres", "ALTER SYSTEM SET ssl = on");
+        self.sql("postgres", "SELECT pg_reload_conf()");
+        wait_until("encryption", || self.sql("postgres", "SHOW ssl") == "on");
     }
 
     /// What the server wrote to its log.

@@ -31,7 +31,9 @@ async fn on_disk() -> Fresh {
 async fn in_postgres() -> Fresh {
     let clock = clock();
     let url = Cluster::shared().fresh_database();
-    let options = postgres::Options { clock: Some(clock.clone()), notify: false, ..postgres::Options::new(url) };
+    // Marks move all the time, so that every rule meets them.
+    let options =
+        postgres::Options { clock: Some(clock.clone()), notify: false, mark_every: 3, ..postgres::Options::new(url) };
     let store = Postgres::connect(options).await.expect("connects");
     Fresh { store: Arc::new(store), clock, keep: None }
 }

@@ -22,7 +22,13 @@ pub(crate) struct Cli {
 #[derive(clap::Args, Clone)]
 pub struct Args {
     /// The server's address.
-    #[arg(long, env = "WINDLASS_SERVER", default_value = "http://127.0.0.1:3000", value_name = "URL")]
+    #[arg(
+        long,
+        env = "WINDLASS_SERVER",
+        hide_env_values = true,
+        default_value = "http://127.0.0.1:3000",
+        value_name = "URL"
+    )]
     pub server: String,
     /// A worker token. Other users of this machine may see it: rather use --token-file or the variable.
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
@@ -41,6 +47,10 @@ pub struct Args {
     /// Something this worker offers; may be repeated.
     #[arg(long = "tag", env = "WINDLASS_TAGS", value_delimiter = ',', value_name = "TAG")]
     pub tags: Vec<String>,
+    /// Which protocol to speak. With workflow-graph, to Windlass or to the original server, every job is a shell command:
+    /// whoever may create workflows there may run programs here, as this user. Tags are its labels.
+    #[arg(long, value_enum, default_value_t = Dialect::Native)]
+    pub dialect: Dialect,
     /// Jobs at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: u32,
@@ -86,6 +96,13 @@ pub struct Args {
     /// Kill the process groups named on standard input when it closes. For the worker's own use.
     #[arg(long, hide = true)]
     pub(crate) guard: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Dialect {
+    #[default]
+    Native,
+    WorkflowGraph,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -135,7 +152,8 @@ impl Config {
 impl Args {
     pub fn config(&self) -> Result<Config> {
         let config = self.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-        if !self.allow_commands && self.exec.is_empty() && config.definitions.is_empty() {
+        let commands = self.allow_commands || self.dialect == Dialect::WorkflowGraph;
+        if !commands && self.exec.is_empty() && config.definitions.is_empty() {
             bail!(
                 "nothing to run jobs with: give --exec CMD, or a --config file, or --allow-commands to run what the jobs \
                  themselves say"
@@ -191,6 +209,18 @@ pub(crate) fn host() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "host".into())
 }
 
+impl Args {
+    /// What `--exec` names. A path is meant from here, while each job runs in a folder of its own.
+    pub fn program(&self) -> anyhow::Result<Vec<String>> {
+        let mut exec = self.exec.clone();
+        if let Some(program) = exec.first_mut().filter(|program| program.contains('/')) {
+            let path = std::path::absolute(&*program)?;
+            *program = path.to_str().context("--exec: the path of the program is not UTF-8")?.to_owned();
+        }
+        Ok(exec)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +236,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_to_a_program_is_meant_from_here() {
+        let program = |text: &str| parse(&["--exec", text, "./a"]).program().unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(program("./x.sh"), [here.join("x.sh").to_str().unwrap(), "./a"]);
+        assert_eq!(
+            (program("sort"), program("/bin/sort")),
+            (vec!["sort".into(), "./a".into()], vec!["/bin/sort".into(), "./a".into()])
+        );
+    }
+
+    #[test]
     fn exec_takes_the_rest_of_the_line() {
         let args = parse(&["--slots", "3", "--tag", "a,b", "--tag", "c", "--exec", "sort", "-n", "--once"]);
         assert_eq!((args.slots, args.tags), (3, vec!["a".to_owned(), "b".into(), "c".into()]));
@@ -217,6 +258,7 @@ mod tests {
         let error = parse(&[]).config().unwrap_err().to_string();
         assert!(error.contains("--exec") && error.contains("--allow-commands"), "{error}");
         parse(&["--allow-commands"]).config().unwrap();
+        parse(&["--dialect", "workflow-graph"]).config().unwrap();
     }
 
     #[test]

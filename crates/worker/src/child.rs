@@ -1,8 +1,9 @@
 //! Runs one attempt: starts its command, passes on what it prints, ends it when it has to end, says what came of it.
 
 use crate::{
+    args::Dialect,
     folder::Folder,
-    group,
+    graph, group,
     guard::Guard,
     output::{Output, Piece},
     plan::{Plan, Rules},
@@ -59,9 +60,10 @@ pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
             return fail(format!("the working folder in {} cannot be made: {error}", setup.work_dir.display()));
         }
     };
-    tracing::info!(job = %job.id(), attempt = job.attempt(), program = plan.argv[0], "started");
+    let node = job.leased().node.as_deref().unwrap_or_default();
+    tracing::info!(job = %job.id(), node, attempt = job.attempt(), program = plan.argv[0], "started");
     let outcome = match attempt(&setup, &job, plan, &folder).await {
-        Ok((status, output)) => outcome(&job, status, &output, &folder),
+        Ok((status, output)) => outcome(&setup, &job, status, &output, &folder),
         Err(failure) => Outcome::Fail(failure),
     };
     let failed = matches!(outcome, Outcome::Fail(_));
@@ -95,7 +97,11 @@ async fn attempt(
     }
     feed(&mut child, plan.stdin);
     let over = CancellationToken::new();
-    let mut printed = tokio::spawn(pass_on(job.clone(), reader, over.clone()));
+    let output = match setup.rules.dialect {
+        Dialect::Native => Output::default(),
+        Dialect::WorkflowGraph => Output::with_outputs(),
+    };
+    let mut printed = tokio::spawn(pass_on(job.clone(), reader, over.clone(), output));
     let status = follow(setup, job, &mut child, group).await;
     let lease = lease.clone();
     drop(tokio::task::spawn_blocking(move || group::kill_rest(group, &lease)).await);
@@ -128,6 +134,9 @@ fn start(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io::R
         .envs(setup.env.iter().map(|(name, value)| (name, value)))
         .envs(&plan.env)
         .envs(about(job, folder));
+    if setup.rules.dialect == Dialect::WorkflowGraph {
+        command.envs(graph::about(job.payload(), folder)?);
+    }
     let child = command.spawn()?;
     // The command holds the other ends of the pipe; they must close with it.
     drop(command);
@@ -177,8 +186,8 @@ async fn follow(setup: &Setup, job: &JobContext, child: &mut Child, group: Pid) 
 }
 
 /// Reads until nobody can write any more. A task of its own: what was read is also said, however long the server takes.
-async fn pass_on(job: JobContext, mut reader: pipe::Receiver, over: CancellationToken) -> Output {
-    let (mut output, mut buffer) = (Output::default(), vec![0; READ_BYTES]);
+async fn pass_on(job: JobContext, mut reader: pipe::Receiver, over: CancellationToken, mut output: Output) -> Output {
+    let mut buffer = vec![0; READ_BYTES];
     loop {
         let count = tokio::select! {
             biased;
@@ -215,7 +224,7 @@ async fn say(job: &JobContext, piece: Piece) {
     }
 }
 
-fn outcome(job: &JobContext, status: ExitStatus, output: &Output, folder: &Folder) -> Outcome {
+fn outcome(setup: &Setup, job: &JobContext, status: ExitStatus, output: &Output, folder: &Folder) -> Outcome {
     if let Some(why) = job.stop_reason() {
         return match why {
             StopReason::Stopped => Outcome::Release,
@@ -225,7 +234,11 @@ fn outcome(job: &JobContext, status: ExitStatus, output: &Output, folder: &Folde
         };
     }
     if status.success() {
-        return result(output, folder).map_or_else(Outcome::Fail, Outcome::Complete);
+        let result = match setup.rules.dialect {
+            Dialect::Native => result(output, folder),
+            Dialect::WorkflowGraph => graph::outputs(output, folder).map(Some),
+        };
+        return result.map_or_else(Outcome::Fail, Outcome::Complete);
     }
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -46,21 +46,38 @@ impl Folder {
         self.path.join("result.json")
     }
 
+    /// What the jobs before this one handed on; only where there is such a thing.
+    pub fn upstream(&self) -> PathBuf {
+        self.path.join("upstream.json")
+    }
+    /// Where the command may write what it hands on, a line each.
+    pub fn outputs(&self) -> PathBuf {
+        self.path.join("outputs")
+    }
+
     /// What the command wrote as its result; none where it wrote nothing.
     pub fn read_result(&self) -> io::Result<Option<String>> {
-        match fs::symlink_metadata(self.result()) {
-            Ok(meta) if !meta.is_file() => Err(io::Error::other("it is no ordinary file")),
-            Ok(meta) if meta.len() > RESULT_BYTES_MAX => {
-                Err(io::Error::other(format!("{} bytes are too many", meta.len())))
-            }
-            Ok(_) => fs::read_to_string(self.result()).map(|text| Some(text).filter(|text| !text.trim().is_empty())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_written(&self.result())
+    }
+
+    pub fn read_outputs(&self) -> io::Result<Option<String>> {
+        read_written(&self.outputs())
     }
 
     pub fn keep(&mut self) {
         self.keep = true;
+    }
+}
+
+fn read_written(path: &Path) -> io::Result<Option<String>> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if !meta.is_file() => Err(io::Error::other("it is no ordinary file")),
+        Ok(meta) if meta.len() > RESULT_BYTES_MAX => {
+            Err(io::Error::other(format!("{} bytes are too many", meta.len())))
+        }
+        Ok(_) => fs::read_to_string(path).map(|text| Some(text).filter(|text| !text.trim().is_empty())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

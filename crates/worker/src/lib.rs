@@ -1,12 +1,14 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
 //! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints,
+//! `graph` is what jobs of workflow-graph have beyond ours,
 //! `group` ends everything it started, `guard` does so when the worker itself is killed. The worker loop is the SDK's.
 #![forbid(unsafe_code)]
 
 pub mod args;
 mod child;
 mod folder;
+mod graph;
 mod group;
 mod guard;
 mod output;

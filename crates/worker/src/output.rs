@@ -2,12 +2,14 @@
 //!
 //! Standard output and standard error share one pipe, because two would have to be put back in order by guessing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A line that begins so says how far the job is: `::progress 42 message`.
 const PROGRESS: &str = "::progress ";
 /// A longer line is no result.
 const LINE_BYTES_MAX: usize = 1 << 20;
+const SET_OUTPUT: &str = "::set-output ";
+const OUTPUTS_MAX: usize = 1_000;
 const TAIL_LINES: usize = 10;
 const TAIL_LINE_BYTES: usize = 400;
 
@@ -28,9 +30,20 @@ pub struct Output {
     too_long: bool,
     last: Option<String>,
     tail: VecDeque<String>,
+    /// What lines handed on by name; none where lines mean nothing.
+    outputs: Option<BTreeMap<String, String>>,
 }
 
 impl Output {
+    /// For jobs of workflow-graph, whose pages say that a line `::set-output name=value` hands something on.
+    pub fn with_outputs() -> Self {
+        Self { outputs: Some(BTreeMap::new()), ..Self::default() }
+    }
+
+    pub fn outputs(&self) -> BTreeMap<String, String> {
+        self.outputs.clone().unwrap_or_default()
+    }
+
     /// Takes what was read and gives what to pass on, at once but for the beginnings of progress lines.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
         self.carry.extend_from_slice(bytes);
@@ -129,6 +142,11 @@ impl Output {
         if self.too_long {
             self.last = None;
         } else if !line.is_empty() {
+            if let (Some(outputs), Some((name, value))) = (&mut self.outputs, set_output(line))
+                && outputs.len() < OUTPUTS_MAX
+            {
+                outputs.insert(name.to_owned(), value.to_owned());
+            }
             self.last = Some(line.to_owned());
             if self.tail.len() == TAIL_LINES {
                 self.tail.pop_front();
@@ -153,6 +171,12 @@ fn progress(line: &str) -> Option<Piece> {
     let (percent, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let percent: f64 = percent.trim_end_matches('%').parse().ok()?;
     (0.0..=100.0).contains(&percent).then(|| Piece::Progress(percent, message.trim().to_owned()))
+}
+
+/// `::set-output name=value`.
+fn set_output(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.strip_prefix(SET_OUTPUT)?.split_once('=')?;
+    Some((name.trim(), value)).filter(|(name, _)| !name.is_empty())
 }
 
 #[cfg(test)]
@@ -218,6 +242,18 @@ mod tests {
             output.finish();
             assert_eq!(output.last_document(), *expected, "{printed:?}");
         }
+    }
+
+    #[test]
+    fn lines_hand_things_on_only_where_they_are_asked_to() {
+        let text = b"a\n::set-output url=s3://b?c=d\n::set-output  v = 1\n::set-output none\n::set-output =x\n";
+        let mut output = Output::with_outputs();
+        assert_eq!(output.feed(text).len(), 1, "they are in the log all the same");
+        let expected = [("url", "s3://b?c=d"), ("v", " 1")].map(|(name, value)| (name.into(), value.into()));
+        assert_eq!(output.outputs(), BTreeMap::from(expected));
+        let mut ordinary = Output::default();
+        ordinary.feed(text);
+        assert!(ordinary.outputs().is_empty());
     }
 
     #[test]

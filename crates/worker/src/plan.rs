@@ -1,6 +1,9 @@
 //! Which command a job is. Pure: what the operator set up and what the job says, in; a command, or why there is none, out.
 
-use crate::args::{Config, Entry};
+use crate::{
+    args::{Config, Dialect, Entry},
+    graph,
+};
 use serde::Deserialize;
 use std::{
     collections::BTreeMap,
@@ -17,6 +20,7 @@ pub struct Rules {
     pub config: Config,
     pub exec: Vec<String>,
     pub allow_commands: bool,
+    pub dialect: Dialect,
 }
 
 /// A command to run for one attempt.
@@ -52,6 +56,10 @@ impl Rules {
         }
         if !self.exec.is_empty() {
             return Ok(own(self.exec.clone(), BTreeMap::new(), payload));
+        }
+        if self.dialect == Dialect::WorkflowGraph {
+            let job = graph::Job::parse(payload)?;
+            return Ok(Plan { stdin: Vec::new(), ..own(argv(None, Some(job.command))?, BTreeMap::new(), "") });
         }
         if !self.allow_commands {
             let what = leased.definition.as_ref().map_or("this job".into(), |name| format!("jobs of {name}"));
@@ -154,10 +162,21 @@ mod tests {
     }
 
     #[test]
+    fn a_job_of_a_workflow_graph_is_its_command() {
+        let rules = Rules { dialect: Dialect::WorkflowGraph, ..Rules::default() };
+        let payload = r#"{"command":"ls | wc","job_id":"a","upstream_outputs":{},"workflow_id":"w"}"#;
+        let plan = rules.plan(&leased(payload, None)).unwrap();
+        assert_eq!((plan.argv, plan.stdin), (vec!["/bin/sh".into(), "-c".into(), "ls | wc".into()], Vec::new()));
+        let exec = Rules { exec: vec!["deploy".into()], ..rules };
+        let plan = exec.plan(&leased(payload, None)).unwrap();
+        assert_eq!((plan.argv, plan.stdin), (vec!["deploy".to_owned()], payload.as_bytes().to_vec()));
+    }
+
+    #[test]
     fn what_the_operator_set_up_comes_first() {
         let entry = |program: &str| Entry { command: Some(vec![program.into()]), ..Entry::default() };
         let definitions = BTreeMap::from([("d".into(), entry("any")), ("d@2".into(), entry("second"))]);
-        let rules = Rules { config: Config { definitions }, exec: vec!["exec".into()], allow_commands: true };
+        let rules = Rules { config: Config { definitions }, exec: vec!["exec".into()], ..open() };
         let payload = r#"{"command":["payload"]}"#;
         for (definition, program) in
             [(Some("d@1"), "any"), (Some("d@2"), "second"), (Some("e@1"), "exec"), (None, "exec")]

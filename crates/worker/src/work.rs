@@ -1,7 +1,7 @@
 //! From arguments to a worker at work, and back to an exit code.
 
 use crate::{
-    args::{Args, host},
+    args::{Args, Dialect, host},
     child::{self, Setup},
     guard::Guard,
     plan::Rules,
@@ -86,8 +86,11 @@ pub async fn work(
     shutdown: CancellationToken,
     hard_stop: CancellationToken,
 ) -> Result<Summary> {
-    let rules = Rules { config: args.config()?, exec: args.exec.clone(), allow_commands: args.allow_commands };
+    let (exec, allow_commands, dialect) = (args.program()?, args.allow_commands, args.dialect);
+    let rules = Rules { config: args.config()?, exec, allow_commands, dialect };
     let (client, token) = args.client()?;
+    // The address as it was given may hold a secret.
+    let server = client.base().to_owned();
     let work_dir = args.work_dir();
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(&work_dir).and_then(|()| std::path::absolute(&work_dir));
@@ -107,7 +110,10 @@ pub async fn work(
     if let Some(lease_ms) = args.lease_ms {
         worker = worker.lease_ms(lease_ms);
     }
-    tracing::info!(server = args.server, worker = args.worker_name(), slots = args.slots, "claiming");
+    if dialect == Dialect::WorkflowGraph {
+        worker = worker.workflow_graph();
+    }
+    tracing::info!(server, worker = args.worker_name(), slots = args.slots, "claiming");
     Ok(worker.run(move |job: JobContext| child::run(setup.clone(), job), shutdown).await?)
 }
 

@@ -1,5 +1,6 @@
 //! `windlass bench`: figures people can repeat.
 
+mod dialect;
 mod engine;
 mod http;
 mod idle;
@@ -25,6 +26,11 @@ pub enum Bench {
     /// Prints jobs per second for submits and for full cycles, how long a job lies there while a worker waits for it, and
     /// beside it what a bare handler allows over the same connections in the same run.
     Http(http::HttpBench),
+    /// Claim and complete jobs over another system's protocol, beside the original in the same run.
+    ///
+    /// Creates workflows, runs them, claims and completes their jobs over connections that stay open, and says how many jobs
+    /// whose completion was acknowledged did not succeed.
+    Dialect(dialect::DialectBench),
     /// Do nothing for a while and count what that costs: writes, and how often a thread woke up.
     Idle(idle::IdleBench),
 }
@@ -37,6 +43,7 @@ impl Bench {
             match self {
                 Bench::Engine(bench) => bench.run().await,
                 Bench::Http(bench) => bench.run().await,
+                Bench::Dialect(bench) => bench.run().await,
                 Bench::Idle(bench) => bench.run().await,
             }
         })

@@ -84,8 +84,7 @@ impl Target {
     /// Lets the database finish with what was filled in, so that its housekeeping is not measured as ours.
     pub async fn settle(&self) -> anyhow::Result<()> {
         let Some(url) = &self.url else { return Ok(()) };
-        let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-        tokio::spawn(connection);
+        let client = postgres::session(url).await?;
         client.execute("VACUUM (ANALYZE)", &[]).await?;
         client.execute("CHECKPOINT", &[]).await?;
         Ok(())
@@ -127,8 +126,7 @@ fn own_writes() -> anyhow::Result<Written> {
 }
 
 async fn wal_of(url: &str) -> anyhow::Result<Written> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-    tokio::spawn(connection);
+    let client = postgres::session(url).await?;
     let sql = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint, (SELECT wal_sync FROM pg_stat_wal)::bigint";
     let row = client.query_one(sql, &[]).await?;
     Ok(Written { bytes: row.get::<_, i64>(0) as u64, syncs: row.get::<_, i64>(1) as u64 })

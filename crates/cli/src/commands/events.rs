@@ -49,7 +49,7 @@ impl Events {
             None => None,
         };
         let after = self.after.or((!self.follow).then_some(0));
-        let mut query = ListenEvents { namespace: None, kind: self.kind.clone(), job, after };
+        let mut query = ListenEvents { namespace: None, kind: self.kind.clone(), job, run: None, after };
         let (mut left, mut failures) = (self.limit.unwrap_or(u64::MAX), 0);
         while left > 0 {
             let mut stream = match client.events(&query).await {

@@ -14,6 +14,7 @@ pub mod submit;
 pub mod tokens;
 pub mod wait;
 pub mod workers;
+pub mod workflow;
 
 use crate::{output::Format, remote::Remote};
 use windlass_sdk::Client;

@@ -19,10 +19,15 @@ use std::{
     path::Path,
 };
 use windlass_engine::Store;
-use windlass_stores::embedded::{Embedded, OpenError, Options, SCHEMA_VERSION};
+use windlass_stores::{
+    embedded::{Embedded, OpenError, Options, SCHEMA_VERSION},
+    postgres,
+};
 
 const FREE_MIN: u64 = 1 << 30;
 const FILES_MIN: u64 = 4_096;
+const OLD_TRANSACTION_S: i64 = 300;
+const DEAD_MAX: i64 = 200_000;
 const CLOCK_OFF_MS: i64 = 5_000;
 
 /// Look whether everything is as it should be, and say what to do where it is not.
@@ -211,15 +216,12 @@ fn permissions(folder: &Path, findings: &mut Findings) {
 }
 
 async fn settings(url: &str, name: &str, findings: &mut Findings) -> anyhow::Result<()> {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-        .await
-        .map_err(|error| anyhow::anyhow!("{}", cause(&error)))?;
-    tokio::spawn(connection);
+    let client = postgres::session(url).await?;
     let text = "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), \
                 current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'), \
                 current_setting('server_encoding'), pg_is_in_recovery(), \
                 floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('max_connections')";
-    let row = client.query_one(text, &[]).await?;
+    let row = client.query_typed_one(text, &[]).await?;
     let (version, shown): (i32, String) = (row.get(0), row.get(1));
     if version >= 150_000 {
         findings.fine("database", format!("{name} runs PostgreSQL {shown}"));
@@ -255,15 +257,27 @@ async fn settings(url: &str, name: &str, findings: &mut Findings) -> anyhow::Res
     } else {
         findings.fine("clock", "agrees with the database's");
     }
-    Ok(())
+    dead_rows(&client, findings).await
 }
 
-/// What lies behind an error of the database client, which says little itself.
-pub fn cause(error: &tokio_postgres::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
+/// Old transactions keep what is dead, and tables and indexes swell with it.
+async fn dead_rows(client: &tokio_postgres::Client, findings: &mut Findings) -> anyhow::Result<()> {
+    let text = "SELECT COALESCE((SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity \
+                                 WHERE datname = current_database() AND pid <> pg_backend_pid()), 0)::bigint, \
+                       COALESCE((SELECT sum(n_live_tup) FROM pg_stat_user_tables WHERE relname = 'jobs'), 0)::bigint, \
+                       COALESCE((SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE relname = 'jobs'), 0)::bigint";
+    let row = client.query_typed_one(text, &[]).await?;
+    let (oldest, live, dead): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    if oldest > OLD_TRANSACTION_S {
+        let text = format!("one has been open for {}", times::short(oldest.unsigned_abs() * 1_000));
+        findings.warn("transactions", text, "It keeps dead rows; find it in pg_stat_activity by its xact_start.");
     }
+    let text = format!("{live} unfinished jobs, {dead} dead rows beside them");
+    match dead > DEAD_MAX.max(live * 5) {
+        true => findings.warn("dead rows", text, "Is autovacuum on, and does an old transaction hold it back?"),
+        false => findings.fine("dead rows", text),
+    }
+    Ok(())
 }
 
 fn machine(place: &Place, findings: &mut Findings) {

@@ -3,6 +3,7 @@
 use super::{
     Place,
     line::{Begin, End, FORMAT, JobLine, Line},
+    unfinished,
 };
 use crate::{
     commands::{Context, Done, artifacts::hex},
@@ -54,6 +55,7 @@ impl Export {
         self.place.must_exist()?;
         ensure!(!self.file.exists(), "{} is there already; name another file", self.file.display());
         let store = self.place.open(false).await?;
+        unfinished::check(&*store, &self.place).await?;
         let begin = Begin {
             windlass_export: FORMAT,
             program: env!("CARGO_PKG_VERSION").into(),
@@ -141,7 +143,8 @@ async fn records<W: Write>(store: &dyn Bulk, writer: &mut Writer<W>, end: &mut E
         let page = store.all_records(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.key.clone());
-        for record in page {
+        // An import reads back before it takes its mark away.
+        for record in page.into_iter().filter(|record| record.key != unfinished::key()) {
             writer.write(&Line::Record(record.into()))?;
             end.records += 1;
         }

@@ -4,6 +4,7 @@ use super::{
     Place,
     export::{Writer, everything, summary},
     line::{Begin, End, FORMAT, Line},
+    unfinished,
 };
 use crate::{
     commands::{Context, Done, artifacts::hex},
@@ -44,38 +45,29 @@ impl Import {
     pub async fn run(self, context: &Context) -> Done {
         let wanted = verify(&self.file)?;
         let store = self.place.open(true).await?;
+        unfinished::check(&*store, &self.place).await?;
         ensure!(
             store.is_empty().await?,
             "{} holds data already; import goes into an empty store only",
             self.place.name()
         );
-        let written = write(&*store, &self.file, &wanted).await;
-        let found = match written {
-            Ok(()) => {
-                let mut writer = Writer::new(std::io::sink(), "checking");
-                let end = everything(&*store, &mut writer).await?;
-                writer.finish(end)?
-            }
-            Err(error) => return Err(error.context(self.unfinished())),
-        };
-        if found != wanted {
-            bail!(
-                "what was read back is not what the file holds ({found:?} instead of {wanted:?}); {}",
-                self.unfinished()
-            );
-        }
+        let found = self.fill(&*store, &wanted).await.with_context(|| unfinished::advice(&self.place))?;
+        unfinished::clear(&*store).await.with_context(|| unfinished::advice(&self.place))?;
         context
             .format
             .one(&found, || summary(&found, &format!("are now in {}, read back and compared", self.place.name())))?;
         Ok(code::OK)
     }
 
-    fn unfinished(&self) -> String {
-        let what = match &self.place.database {
-            Some(_) => "drop its schema (DROP SCHEMA windlass CASCADE)".to_owned(),
-            None => format!("remove {}", self.place.folder().join("windlass.*").display()),
-        };
-        format!("the import into {} is not complete; do not use it: {what} and import again", self.place.name())
+    /// Writes everything and reads it back. The mark stays where this fails, however it fails.
+    async fn fill(&self, store: &dyn Bulk, wanted: &End) -> anyhow::Result<End> {
+        unfinished::mark(store).await?;
+        write(store, &self.file, wanted).await?;
+        let mut writer = Writer::new(std::io::sink(), "checking");
+        let end = everything(store, &mut writer).await?;
+        let found = writer.finish(end)?;
+        ensure!(found == *wanted, "what was read back is not what the file holds ({found:?} instead of {wanted:?})");
+        Ok(found)
     }
 }
 

@@ -47,17 +47,13 @@ impl Place {
     pub async fn version(&self) -> anyhow::Result<Option<i64>> {
         match &self.database {
             Some(url) => {
-                let (client, connection) =
-                    tokio_postgres::connect(url, tokio_postgres::NoTls).await.map_err(|error| {
-                        anyhow::anyhow!("{} cannot be reached: {}", self.name(), super::doctor::cause(&error))
-                    })?;
-                tokio::spawn(connection);
+                let client = windlass_stores::postgres::session(url).await?;
                 let there = "SELECT to_regclass('windlass.meta') IS NOT NULL";
-                if !client.query_one(there, &[]).await?.get::<_, bool>(0) {
+                if !client.query_typed_one(there, &[]).await?.get::<_, bool>(0) {
                     return Ok(None);
                 }
                 let version = "SELECT value FROM windlass.meta WHERE name = 'schema_version'";
-                Ok(client.query_opt(version, &[]).await?.map(|row| row.get(0)))
+                Ok(client.query_typed_opt(version, &[]).await?.map(|row| row.get(0)))
             }
             None => Ok(Some(read_only(&self.folder())?.pragma_query_value(None, "user_version", |row| row.get(0))?)),
         }

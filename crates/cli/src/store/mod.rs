@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod line;
 mod migrate;
+pub mod unfinished;
 
 use crate::{
     commands::{Context, Done},

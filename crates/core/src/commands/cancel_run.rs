@@ -31,7 +31,7 @@ impl CancelRun {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         let key = self.run.to_string();
         let mut run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
-        if run.open > 0 && run.cancel.is_none() {
+        if run.finished_at.is_none() && run.cancel.is_none() {
             run.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
             desk.put(&self.namespace, &key, &run)?;
             // Jobs outside the run may wait for them too.

@@ -11,7 +11,9 @@ use crate::{
     life,
     record::{Kind, Record},
     reply::Reply,
+    run::Run,
     schedule::Schedule,
+    stage,
     time::Millis,
     worker::{self, Worker},
 };
@@ -93,6 +95,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
                 desk.put_job(job);
             }
         }
+        State::Blocked if stage::due(&job).is_some_and(|due| due <= now) => stage::wait_over(desk, job)?,
         state if state.is_final() => {
             if job.live.unsettled {
                 life::settle(desk, vec![job])?;
@@ -112,6 +115,7 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
     match &*record.key.kind {
         Worker::KIND => worker::age(desk, namespace, key),
         Schedule::KIND => fire::fire_due(desk, namespace, key),
+        Run::KIND => stage::remove_run(desk, namespace, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),
     }

@@ -10,6 +10,7 @@ use crate::{
     reply::Reply,
 };
 
+pub mod advance;
 pub mod all;
 pub mod append_log;
 pub mod audited;
@@ -29,6 +30,7 @@ pub mod records;
 pub mod release;
 pub mod renew;
 pub mod retry;
+pub mod signal;
 pub mod start;
 pub mod submit;
 pub mod submit_run;
@@ -79,6 +81,9 @@ commands! {
     Release(release::Release),
     Cancel(cancel::Cancel),
     CancelRun(cancel_run::CancelRun),
+    Advance(advance::Advance),
+    Signal(signal::Signal),
+    Judge(signal::Judge),
     Retry(retry::Retry),
     Due(due::Due),
     Grace(grace::Grace),
@@ -110,7 +115,12 @@ impl Command {
         const BASE: usize = 256;
         BASE + match self {
             Command::Submit(submit) => submit.job.weight(),
-            Command::SubmitRun(run) => run.nodes.iter().map(|node| BASE + node.weight()).sum(),
+            Command::SubmitRun(run) => {
+                let plan: usize = run.plan.parts.iter().map(|part| part.len()).sum();
+                plan + run.nodes.iter().map(|node| BASE + node.weight()).sum::<usize>()
+            }
+            Command::Advance(advance) => advance.weight(),
+            Command::Signal(signal) => signal.payload.len(),
             Command::Claim(claim) => claim.secrets.len() * BASE,
             Command::Complete(complete) => complete.result.len(),
             Command::AppendLog(append) => append.data.len(),

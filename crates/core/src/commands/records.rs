@@ -14,6 +14,7 @@ use crate::{
     reply::Reply,
     run::Run,
     schedule::Schedule,
+    stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
     time::Timestamp,
     unique::Taken,
     worker::Worker,
@@ -21,7 +22,7 @@ use crate::{
 use std::sync::Arc;
 
 /// Kinds that have commands of their own, which nobody may go around.
-const RESERVED: [&str; 10] = [
+const RESERVED: [&str; 15] = [
     Worker::KIND,
     Run::KIND,
     DefinitionHead::KIND,
@@ -32,6 +33,11 @@ const RESERVED: [&str; 10] = [
     Principal::KIND,
     Token::KIND,
     Schedule::KIND,
+    Turn::KIND,
+    Waiting::KIND,
+    Kept::KIND,
+    PlanPart::KIND,
+    RunIndex::KIND,
 ];
 
 /// What must be there before the write.

@@ -11,6 +11,7 @@ use crate::{
     name::Namespace,
     refusal::Refusal,
     reply::Reply,
+    stage::Stage,
 };
 
 #[derive(Clone, Debug)]
@@ -36,6 +37,9 @@ impl Retry {
             let why = format!("the job is {}; only a finished job can be run again", old.state.name());
             return Err(Refusal::invalid("job", why).into());
         }
+        if old.spec.stage.wait.is_some() {
+            return Err(Refusal::invalid("job", "it is no work but a wait; retry its run instead".into()).into());
+        }
         let key = JobKey::new(&self.namespace, self.id);
         if desk.job(&key)?.is_some() {
             return Err(Refusal::Exists { what: "job", name: self.id.to_string() }.into());
@@ -47,6 +51,7 @@ impl Retry {
             node: None,
             parents: Vec::new(),
             unique: None,
+            stage: Stage::default(),
             ..(*old.spec).clone()
         };
         let mut job = Job::queued(key.clone(), old.priority, desk.next_seq(), spec);

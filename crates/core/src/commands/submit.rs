@@ -16,6 +16,7 @@ use crate::{
     record,
     refusal::Refusal,
     reply::Reply,
+    stage::Stage,
     time::{Millis, Timestamp},
     unique,
 };
@@ -48,6 +49,11 @@ pub struct NewJob {
     pub unique: Option<UniqueKey>,
     pub owner: Option<Arc<str>>,
     pub extra: Option<Arc<str>>,
+    /// What has to be decided first. Only in a run.
+    pub stage: Stage,
+    /// The job was done in an earlier run, and this is its result. Only in a run.
+    pub kept: Option<Payload>,
+    pub retry_of: Option<JobId>,
 }
 
 impl NewJob {
@@ -67,11 +73,17 @@ impl NewJob {
             unique: None,
             owner: None,
             extra: None,
+            stage: Stage::default(),
+            kept: None,
+            retry_of: None,
         }
     }
 
     pub(crate) fn weight(&self) -> usize {
-        self.payload.len() + self.extra.as_ref().map_or(0, |extra| extra.len()) + self.parents.len() * 64
+        self.payload.len()
+            + self.kept.as_ref().map_or(0, |kept| kept.len())
+            + self.extra.as_ref().map_or(0, |extra| extra.len())
+            + self.parents.len() * 64
     }
 
     pub(crate) fn keys(&self, namespace: &Namespace, keys: &mut Keys) {
@@ -141,7 +153,8 @@ impl NewJob {
             policy: self.policy.clone(),
             concurrency: self.concurrency.clone(),
             unique: self.unique.clone(),
-            retry_of: None,
+            retry_of: self.retry_of,
+            stage: self.stage.clone(),
             extra: self.extra.clone(),
         };
         let mut job = Job::queued(JobKey::new(namespace, self.id), self.priority, desk.next_seq(), spec);
@@ -169,8 +182,16 @@ impl Submit {
         self.job.keys(&self.namespace, keys);
     }
 
+    fn check_alone(&self) -> Result<(), Refusal> {
+        if self.job.stage != Stage::default() || self.job.kept.is_some() {
+            return Err(Refusal::invalid("stage", "only a step of a run is decided later, or was before".into()));
+        }
+        Ok(())
+    }
+
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         self.job.check(&desk.limits())?;
+        self.check_alone()?;
         let (namespace, new) = (&self.namespace, &self.job);
         if let Some(unique) = &new.unique
             && let Some(existing) = unique::take(desk, namespace, new.owner.as_deref(), unique, new.id)?
@@ -239,6 +260,10 @@ pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop>
         } else if parent.state != State::Completed {
             fate = match job.spec.policy.parents {
                 ParentPolicy::RunAnyway => continue,
+                ParentPolicy::OnFailure => {
+                    job.live.parent_failed |= life::is_failure(&parent);
+                    continue;
+                }
                 ParentPolicy::Skip => Fate::End(State::Skipped, Box::new(parent)),
                 ParentPolicy::CancelRun => Fate::End(State::Cancelled, Box::new(parent)),
             };
@@ -263,6 +288,10 @@ fn latest(desk: &mut Desk, key: &JobKey) -> Result<Job, Stop> {
 fn admit(desk: &mut Desk, mut job: Job, fate: Fate) -> Result<Job, Stop> {
     match fate {
         Fate::Wait => {
+            if life::is_needless(&job) {
+                let outcome = life::needless(&job);
+                return life::end(desk, job, State::Skipped, Some(outcome));
+            }
             life::queue(desk, &mut job)?;
             desk.put_job(job.clone());
             Ok(job)

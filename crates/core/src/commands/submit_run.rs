@@ -5,19 +5,21 @@ use super::{
     submit::{NewJob, check_new, check_size},
 };
 use crate::{
-    desk::Desk,
+    desk::{Desk, Stop},
     event::What,
     graph,
     id::{JobId, RunId},
-    job::{DefinitionRef, Node},
-    keys::Keys,
+    job::{DefinitionRef, Job, Node, State},
+    keys::{JobKey, Keys},
     life,
+    limits::Limits,
     name::{Namespace, check_name},
     policy::RetryForm,
     record,
     refusal::Refusal,
     reply::Reply,
     run::Run,
+    stage::{self, Hold, PlanPart, RunIndex, Stage},
 };
 use std::{collections::HashMap, sync::Arc};
 
@@ -29,6 +31,17 @@ pub struct SubmitRun {
     pub definition: Option<DefinitionRef>,
     pub nodes: Vec<RunNode>,
     pub extra: Option<Arc<str>>,
+    pub plan: RunPlan,
+}
+
+/// What a run has beside its jobs, if some of it is decided while it goes on.
+#[derive(Clone, Debug, Default)]
+pub struct RunPlan {
+    /// What its planner works from, in pieces that fit a record.
+    pub parts: Vec<Arc<str>>,
+    /// Some of its steps can be undone.
+    pub compensates: bool,
+    pub retry_of: Option<RunId>,
 }
 
 /// One job of the graph. Its `parents` are filled in from `needs`.
@@ -48,6 +61,10 @@ impl RunNode {
 impl SubmitRun {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.id.to_string()), true);
+        keys.want_record(record::key_of::<RunIndex>(&self.namespace, &stage::index_key(self.id)), true);
+        for part in 0..self.plan.parts.len() {
+            keys.want_record(record::key_of::<PlanPart>(&self.namespace, &stage::part_key(self.id, part)), true);
+        }
         for node in &self.nodes {
             node.job.keys(&self.namespace, keys);
         }
@@ -60,69 +77,79 @@ impl SubmitRun {
             return Err(Refusal::Exists { what: "run", name: key }.into());
         }
         let total = self.nodes.len() as u32;
+        let kept = self.nodes.iter().filter(|node| node.job.kept.is_some()).count() as u32;
         let run = Run {
             created_at: desk.now(),
             owner: self.owner.clone(),
             definition: self.definition.clone(),
             finished_at: None,
             total,
-            open: total,
-            completed: 0,
+            open: total - kept,
+            completed: kept,
             failed: 0,
             cancelled: 0,
             skipped: 0,
             cancel: None,
             purge_at: None,
+            compensates: self.plan.compensates,
+            undone: false,
+            retry_of: self.plan.retry_of,
             extra: self.extra.clone(),
         };
         desk.put(&self.namespace, &key, &run)?;
+        self.put_beside(desk)?;
         desk.tell(&self.namespace, What::RunStarted { run: self.id });
-        self.make_jobs(desk, &plan)?;
+        plan.make_jobs(desk, &self.namespace, self.id, None)?;
         Ok(Ok(Reply::Run { id: self.id, run: Box::new(run) }))
     }
 
-    /// In the order given, which is also the order in which equal ones queue.
-    fn make_jobs(&self, desk: &mut Desk, plan: &Plan) -> Result<(), crate::desk::Stop> {
-        let mut has_children = vec![false; self.nodes.len()];
-        plan.parents.iter().flatten().for_each(|&parent| has_children[parent] = true);
-        let mut jobs = Vec::with_capacity(self.nodes.len());
-        for (at, node) in self.nodes.iter().enumerate() {
-            check_new(desk, &self.namespace, &node.job)?;
-            let mut new = node.job.clone();
-            new.parents = plan.parents[at].iter().map(|&parent| self.nodes[parent].job.id).collect();
-            let place = Node { run: self.id, name: node.name.clone() };
-            let mut job = new.make(desk, &self.namespace, Some(place));
-            job.live.waiting = job.spec.parents.len() as u32;
-            job.live.dependents = has_children[at];
-            jobs.push(job);
-        }
-        for (mut job, node) in jobs.into_iter().zip(&self.nodes) {
-            for &parent in &job.spec.parents {
-                desk.put_edge(&crate::keys::JobKey::new(&self.namespace, parent), &job.key);
-            }
-            desk.tell(&self.namespace, What::Submitted { job: job.key.id });
-            desk.put_payload(&job.key, node.job.payload.clone());
-            life::queue(desk, &mut job)?;
-            desk.put_job(job);
+    fn put_beside(&self, desk: &mut Desk) -> Result<(), Stop> {
+        let workflow = self.definition.as_ref().map(|definition| definition.name.clone());
+        desk.put(&self.namespace, &stage::index_key(self.id), &RunIndex { run: self.id, workflow })?;
+        for (at, text) in self.plan.parts.iter().enumerate() {
+            let part = PlanPart { run: self.id, text: text.clone() };
+            desk.put(&self.namespace, &stage::part_key(self.id, at), &part)?;
         }
         Ok(())
     }
 
-    /// Checks the graph in time linear to its size.
-    fn plan(&self, desk: &Desk) -> Result<Plan, Refusal> {
+    fn plan(&self, desk: &Desk) -> Result<Graph<'_>, Refusal> {
         let limits = desk.limits();
         if self.nodes.is_empty() {
             return Err(Refusal::invalid("nodes", "a run needs at least one job".into()));
         }
-        check_size("nodes", self.nodes.len(), limits.nodes_max)?;
+        if self.nodes.iter().all(|node| node.job.kept.is_some()) {
+            return Err(Refusal::invalid("nodes", "a run needs at least one job that is not done".into()));
+        }
         check_size("extra", self.extra.as_ref().map_or(0, |extra| extra.len()), limits.extra_bytes_max)?;
+        for part in &self.plan.parts {
+            check_size("plan", part.len(), limits.record_bytes_max)?;
+        }
+        check_size("plan", self.plan.parts.len(), limits.nodes_max)?;
         self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, &limits))?;
-        let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(self.nodes.len());
-        let mut ids: HashMap<JobId, &str> = HashMap::with_capacity(self.nodes.len());
-        for (at, node) in self.nodes.iter().enumerate() {
-            check_name("nodes.name", &node.name, &limits)?;
-            node.job.check(&limits)?;
-            self.check_node(node)?;
+        Graph::check(&self.nodes, &limits)
+    }
+}
+
+/// Nodes that can run to their end.
+pub(crate) struct Graph<'a> {
+    nodes: &'a [RunNode],
+    /// By position, without repetitions.
+    parents: Vec<Vec<usize>>,
+    /// Items and steps of a staged node that are there from the start, since they were in the run that is retried.
+    members: Vec<Vec<usize>>,
+}
+
+impl<'a> Graph<'a> {
+    /// Checks the graph in time linear to its size.
+    pub fn check(nodes: &'a [RunNode], limits: &Limits) -> Result<Self, Refusal> {
+        check_size("nodes", nodes.len(), limits.nodes_max)?;
+        let mut by_name: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
+        let mut ids: HashMap<JobId, &str> = HashMap::with_capacity(nodes.len());
+        for (at, node) in nodes.iter().enumerate() {
+            check_name("nodes.name", &node.name, limits)?;
+            node.job.check(limits)?;
+            check_node(node)?;
             if by_name.insert(&node.name, at).is_some() {
                 return Err(Refusal::invalid("nodes.name", format!("{:?} is used twice", node.name)));
             }
@@ -133,8 +160,9 @@ impl SubmitRun {
                 ));
             }
         }
-        let mut parents = Vec::with_capacity(self.nodes.len());
-        for node in &self.nodes {
+        let mut parents = Vec::with_capacity(nodes.len());
+        let mut members = vec![Vec::new(); nodes.len()];
+        for (at, node) in nodes.iter().enumerate() {
             check_size("nodes.needs", node.needs.len(), limits.parents_max)?;
             let mut needs = Vec::with_capacity(node.needs.len());
             for need in &node.needs {
@@ -145,35 +173,114 @@ impl SubmitRun {
             needs.sort_unstable();
             needs.dedup();
             parents.push(needs);
+            let owner = stage::owner(&node.name).and_then(|owner| by_name.get(owner));
+            if let Some(&owner) = owner.filter(|&&owner| nodes[owner].job.stage.plan) {
+                members[owner].push(at);
+            }
         }
-        self.check_cycles(&parents)?;
-        Ok(Plan { parents })
+        // A payload is written once; that of a step with members is there already.
+        let early = |at: &usize| members[*at].is_empty() && nodes[*at].job.kept.is_none();
+        let early = |at: &usize| early(at) && nodes[*at].job.stage.plan && !nodes[*at].job.payload.is_empty();
+        if let Some(at) = (0..nodes.len()).find(early) {
+            let why = format!("{:?}: the planner brings the payload", nodes[at].name);
+            return Err(Refusal::invalid("nodes.job.payload", why));
+        }
+        if let Some(cycle) = graph::cycle(&parents) {
+            return Err(Refusal::Cycle { path: cycle.into_iter().map(|at| nodes[at].name.to_string()).collect() });
+        }
+        Ok(Self { nodes, parents, members })
     }
 
-    fn check_node(&self, node: &RunNode) -> Result<(), Refusal> {
-        if !node.job.parents.is_empty() {
-            return Err(Refusal::invalid("nodes.job.parents", format!("{:?}: use needs inside a run", node.name)));
-        }
-        if node.job.unique.is_some() {
-            let why = format!("{:?}: a job of a run is unique by its node", node.name);
-            return Err(Refusal::invalid("nodes.job.unique", why));
-        }
-        if node.job.policy.retry.form == RetryForm::NewJob {
-            let why = format!("{:?}: a job of a run is retried as itself, since its node is unique", node.name);
-            return Err(Refusal::invalid("nodes.job.policy.retry.form", why));
-        }
-        Ok(())
+    fn is_kept(&self, at: usize) -> bool {
+        self.nodes[at].job.kept.is_some()
     }
 
-    fn check_cycles(&self, parents: &[Vec<usize>]) -> Result<(), Refusal> {
-        let Some(cycle) = graph::cycle(parents) else { return Ok(()) };
-        Err(Refusal::Cycle { path: cycle.into_iter().map(|at| self.nodes[at].name.to_string()).collect() })
+    /// In the order given, which is also the order in which equal ones queue. `behind`: waits for all of them.
+    pub fn make_jobs(
+        &self,
+        desk: &mut Desk,
+        namespace: &Namespace,
+        run: RunId,
+        behind: Option<&JobKey>,
+    ) -> Result<(), Stop> {
+        let mut waited_for = vec![behind.is_some(); self.nodes.len()];
+        self.parents.iter().chain(&self.members).flatten().for_each(|&at| waited_for[at] = true);
+        let mut jobs = Vec::with_capacity(self.nodes.len());
+        for (at, node) in self.nodes.iter().enumerate() {
+            check_new(desk, namespace, &node.job)?;
+            let mut new = node.job.clone();
+            new.parents = self.parents[at].iter().map(|&parent| self.nodes[parent].job.id).collect();
+            let mut job = new.make(desk, namespace, Some(Node { run, name: node.name.clone() }));
+            job.live.dependents = waited_for[at];
+            self.hold(at, &mut job);
+            jobs.push(job);
+        }
+        let mut ended = Vec::new();
+        for (at, job) in jobs.into_iter().enumerate() {
+            let waits = self.parents[at].iter().chain(&self.members[at]).filter(|&&parent| !self.is_kept(parent));
+            for &parent in waits.filter(|_| !self.is_kept(at)) {
+                desk.put_edge(&JobKey::new(namespace, self.nodes[parent].job.id), &job.key);
+            }
+            if let Some(behind) = behind {
+                desk.put_edge(&job.key, behind);
+            }
+            ended.extend(self.enter(desk, at, job)?);
+        }
+        life::settle(desk, ended)
+    }
+
+    /// How much the job waits for.
+    fn hold(&self, at: usize, job: &mut Job) {
+        let open = |of: &[usize]| of.iter().filter(|&&parent| !self.is_kept(parent)).count() as u32;
+        job.live.hold = match &job.spec.stage {
+            Stage { plan: true, .. } if !self.members[at].is_empty() => Some(Hold::Members),
+            Stage { plan: true, .. } => Some(Hold::Plan),
+            Stage { wait: Some(_), .. } => Some(Hold::Event),
+            _ => None,
+        };
+        job.live.waiting = open(&self.parents[at]) + open(&self.members[at]) + u32::from(job.live.hold.is_some());
+    }
+
+    fn enter(&self, desk: &mut Desk, at: usize, mut job: Job) -> Result<Option<Job>, Stop> {
+        let new = &self.nodes[at].job;
+        desk.tell(&job.key.namespace, What::Submitted { job: job.key.id });
+        // The planner brings the others.
+        if !new.stage.plan || !new.payload.is_empty() {
+            desk.put_payload(&job.key, new.payload.clone());
+        }
+        if let Some(result) = &new.kept {
+            (job.live.hold, job.live.waiting, job.live.run_at) = (None, 0, None);
+            (job.state, job.live.finished_at) = (State::Completed, Some(desk.now()));
+            if !result.is_empty() {
+                desk.put_result(&job.key, result.clone());
+                job.live.has_result = true;
+            }
+            desk.tell(&job.key.namespace, What::Completed { job: job.key.id });
+            desk.put_job(job);
+            return Ok(None);
+        }
+        if job.live.hold.is_some() && job.live.waiting == 1 {
+            return stage::turn(desk, job);
+        }
+        life::queue(desk, &mut job)?;
+        desk.put_job(job);
+        Ok(None)
     }
 }
 
-/// Parents of each node, by position.
-struct Plan {
-    parents: Vec<Vec<usize>>,
+fn check_node(node: &RunNode) -> Result<(), Refusal> {
+    if !node.job.parents.is_empty() {
+        return Err(Refusal::invalid("nodes.job.parents", format!("{:?}: use needs inside a run", node.name)));
+    }
+    if node.job.unique.is_some() {
+        let why = format!("{:?}: a job of a run is unique by its node", node.name);
+        return Err(Refusal::invalid("nodes.job.unique", why));
+    }
+    if node.job.policy.retry.form == RetryForm::NewJob {
+        let why = format!("{:?}: a job of a run is retried as itself, since its node is unique", node.name);
+        return Err(Refusal::invalid("nodes.job.policy.retry.form", why));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

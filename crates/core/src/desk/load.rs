@@ -5,7 +5,9 @@ use crate::{
     change::{Decision, JobChange, RecordChange, Wake},
     job::{Job, State},
     keys::{Keys, RecordKey, Rows},
-    record::Record,
+    name::{Lane, Tags},
+    record::{Kind, Record},
+    stage::{self, Turn},
     time::Timestamp,
 };
 
@@ -97,6 +99,7 @@ impl Desk {
 
     pub(crate) fn finish(mut self) -> Decision {
         let mut out = std::mem::take(&mut self.out);
+        let mut planners = false;
         for key in std::mem::take(&mut self.changed_jobs) {
             let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
             let old = slot.original.expect("a changed job has an original");
@@ -119,9 +122,14 @@ impl Desk {
             let slot = self.records.remove(&key).expect("changed records are on the desk");
             let old_version = slot.original.expect("a changed record has an original");
             out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|record| record.due));
+            planners |= *key.kind == *Turn::KIND && slot.current.is_some();
             if old_version.is_some() || slot.current.is_some() {
                 out.records.push(RecordChange { key, old_version, new: slot.current });
             }
+        }
+        if planners {
+            let (namespace, tags) = (stage::home(), Tags::default());
+            out.wakes.push(Wake { lane: Lane::of(&namespace, &tags), namespace, tags });
         }
         out
     }

@@ -6,16 +6,21 @@ use std::{fmt::Debug, sync::Arc};
 use windlass_core::{Event, Job, JobKey, LogAppend, Namespace, Record};
 
 /// Kinds of records the rules themselves keep.
-pub const KINDS: [&str; 10] = [
+pub const KINDS: [&str; 15] = [
     "claim_request",
     "concurrency",
     "definition",
     "definition_version",
+    "event",
+    "plan",
     "principal",
     "run",
+    "run_index",
     "schedule",
     "token",
+    "turn",
     "unique",
+    "waiting",
     "worker",
 ];
 

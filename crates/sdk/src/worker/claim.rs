@@ -88,22 +88,22 @@ where
                 biased;
                 () = shared.shutdown.cancelled() => None,
                 () = shared.hard_stop.cancelled() => None,
-                answer = shared.client.claim(&claim) => Some(answer),
+                answer = shared.protocol.claim(&claim) => Some(answer),
             };
             let error = match answer {
                 Some(Ok(claimed)) => return Ok(Some(claimed.leases)),
                 Some(Err(error)) => error,
                 None => {
-                    shared.undo_claim(&claim).await;
-                    return Ok(None);
+                    let got = shared.protocol.undo_claim(&claim).await;
+                    return Ok(Some(got).filter(|got| !got.is_empty()));
                 }
             };
             if !self.survives(&claim, &error).await? {
                 return Ok(Some(Vec::new()));
             }
             if !shared.pause(&mut backoff, &error, "claiming failed").await {
-                shared.undo_claim(&claim).await;
-                return Ok(None);
+                let got = shared.protocol.undo_claim(&claim).await;
+                return Ok(Some(got).filter(|got| !got.is_empty()));
             }
         }
     }
@@ -169,7 +169,10 @@ where
     let run = handler(JobContext { held: held.clone(), shared: shared.clone() });
     let outcome = watch(shared, &held, tokio::spawn(async move { run.await.into() })).await;
     let settings = &shared.settings;
-    let more = settings.claim_with_report && settings.jobs_max.is_none() && !shared.ends();
+    let more = settings.claim_with_report
+        && shared.protocol.claims_with_report()
+        && settings.jobs_max.is_none()
+        && !shared.ends();
     let claim = (more && !*shared.draining.borrow()).then(|| shared.claim(1, Duration::ZERO));
     let leases = report(shared, &held, outcome, claim).await;
     shared.let_go(key);

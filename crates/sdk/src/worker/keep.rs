@@ -71,8 +71,10 @@ impl Keeper {
     }
 
     fn next_renewal(&self) -> Instant {
-        let idle = self.last + self.shared.settings.offline_after / 3;
-        self.shared.all_held().iter().map(|held| held.renew_at()).min().map_or(idle, |renewal| renewal.min(idle))
+        let held = self.shared.all_held();
+        let asks_every = self.shared.protocol.asks_every().filter(|_| !held.is_empty());
+        let idle = self.last + asks_every.unwrap_or(self.shared.settings.offline_after / 3);
+        held.iter().map(|held| held.renew_at()).min().map_or(idle, |renewal| renewal.min(idle))
     }
 
     async fn sync(&mut self) {
@@ -85,7 +87,7 @@ impl Keeper {
         self.last = started;
         let patience = said.iter().map(|said| said.held.length / 3).min().unwrap_or(Duration::from_secs(10));
         let patience = patience.clamp(Duration::from_secs(1), Duration::from_secs(30));
-        let answer = match timeout(patience, self.shared.client.sync(&body)).await {
+        let answer = match timeout(patience, self.shared.protocol.sync(&body)).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Unreachable {
                 url: self.shared.client.base().to_owned(),
@@ -101,7 +103,7 @@ impl Keeper {
     /// All leases when one of them has to be renewed, otherwise only those that have news.
     fn compose(&self, now: Instant) -> (Sync, Vec<Said>) {
         let all = self.shared.all_held();
-        let renewal = all.iter().any(|held| held.renew_at() <= now);
+        let renewal = self.shared.protocol.asks_every().is_some() || all.iter().any(|held| held.renew_at() <= now);
         let (mut room, mut leases, mut said) = (LOG_BYTES_MAX, Vec::new(), Vec::new());
         for held in all.into_iter().filter(|held| !held.is_lost() && (renewal || held.has_news())).take(LEASES_MAX) {
             let log = if held.is_reporting() { None } else { held.log.take(room) };

@@ -25,9 +25,12 @@ mod backoff;
 mod buffer;
 mod claim;
 mod context;
+mod graph;
+mod graph_wire;
 mod held;
 mod keep;
 mod outcome;
+mod protocol;
 mod report;
 mod shared;
 
@@ -60,6 +63,7 @@ pub(crate) struct Settings {
     jobs_max: Option<u64>,
     claim_with_report: bool,
     abandon_unrenewed: bool,
+    workflow_graph: bool,
     hard_stop: CancellationToken,
 }
 
@@ -84,6 +88,7 @@ impl Worker {
             jobs_max: None,
             claim_with_report: true,
             abandon_unrenewed: false,
+            workflow_graph: false,
             hard_stop: CancellationToken::new(),
         };
         Self { client, settings }
@@ -154,6 +159,12 @@ impl Worker {
         self.settings.abandon_unrenewed = abandon;
         self
     }
+    /// Speak workflow-graph's worker protocol, to Windlass or to the original server. A job's payload is then what the server
+    /// says about it (`command`, `workflow_id`, `job_id`, `upstream_outputs`, …), its result a map of strings.
+    pub fn workflow_graph(mut self) -> Self {
+        self.settings.workflow_graph = true;
+        self
+    }
     /// When this is cancelled the worker stops at once: handlers are told to, and their jobs are given back.
     pub fn hard_stop(mut self, token: CancellationToken) -> Self {
         self.settings.hard_stop = token;
@@ -201,7 +212,7 @@ async fn introduce(shared: &Shared) -> Result<(), Error> {
 /// The jobs are done; what is left is to be polite. A server that cannot be reached notices by itself.
 async fn leave(shared: &Shared) {
     let name = WorkerName { worker: shared.settings.name.clone() };
-    match tokio::time::timeout(Duration::from_secs(5), shared.client.unregister(&name)).await {
+    match tokio::time::timeout(Duration::from_secs(5), shared.protocol.unregister(&name)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "the worker could not unregister"),
         Err(_) => tracing::debug!("the server did not hear the worker leave"),

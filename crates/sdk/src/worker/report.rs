@@ -102,7 +102,7 @@ impl Reporter<'_> {
         }
         self.asked = self.claim.is_some();
         let batch = Batch { operations: operations.to_vec(), claim: self.claim.clone() };
-        let done = self.shared.client.batch(&batch).await?;
+        let done = self.shared.protocol.batch(&batch).await?;
         self.asked = false;
         self.claim = None;
         self.leases.extend(done.leases);
@@ -117,7 +117,7 @@ impl Reporter<'_> {
 
     async fn drop_claim(&mut self) {
         if let Some(claim) = self.claim.take().filter(|_| self.asked) {
-            self.shared.undo_claim(&claim).await;
+            self.shared.protocol.undo_claim(&claim).await;
         }
     }
 

@@ -4,7 +4,9 @@ use super::{
     Settings,
     backoff::{Backoff, worth_repeating},
     buffer::PIECE_BYTES_MAX,
+    graph::Graph,
     held::Held,
+    protocol::Protocol,
 };
 use crate::{Client, Error};
 use std::{
@@ -18,16 +20,11 @@ use std::{
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use windlass_api::{
-    lease::{Claim, LeaseOnly},
-    worker::RegisterWorker,
-};
-
-/// A server that cannot be reached must not hold up a worker that wants to end.
-const UNDO_PATIENCE: Duration = Duration::from_secs(3);
+use windlass_api::{lease::Claim, worker::RegisterWorker};
 
 pub(crate) struct Shared {
     pub client: Client,
+    pub protocol: Protocol,
     pub settings: Settings,
     /// Claim no more; finish what is held.
     pub shutdown: CancellationToken,
@@ -85,8 +82,13 @@ impl Counts {
 
 impl Shared {
     pub fn new(client: Client, settings: Settings, shutdown: CancellationToken) -> Self {
+        let protocol = match settings.workflow_graph {
+            false => Protocol::Native(client.clone()),
+            true => Protocol::WorkflowGraph(Box::new(Graph::new(client.clone()))),
+        };
         Self {
             client,
+            protocol,
             hard_stop: settings.hard_stop.clone(),
             settings,
             shutdown,
@@ -153,24 +155,9 @@ impl Shared {
             delete_after_ms: None,
             info: settings.info.clone(),
         };
-        self.client.register(&registration).await.map(|worker| {
-            self.draining.send_replace(worker.draining);
+        self.protocol.register(&registration).await.map(|draining| {
+            self.draining.send_replace(draining);
         })
-    }
-
-    /// What a claim may have got that nobody heard the answer of goes back, rather than to wait for its lease to run out.
-    /// The claim's id makes the server tell; where it had got nothing, it may get one job now, which goes back as well.
-    pub async fn undo_claim(&self, claim: &Claim) {
-        let again = Claim { max: Some(1), wait_ms: None, ..claim.clone() };
-        let Ok(Ok(claimed)) = tokio::time::timeout(UNDO_PATIENCE, self.client.claim(&again)).await else {
-            tracing::debug!("an unheard claim could not be looked up; what it got will lapse");
-            return;
-        };
-        for leased in claimed.leases {
-            if let Err(error) = self.client.release(&LeaseOnly { lease: leased.lease }).await {
-                tracing::debug!(%error, job = %leased.job, "a job could not be given back; its lease will lapse");
-            }
-        }
     }
 
     pub fn backoff(&self) -> Backoff {

@@ -144,6 +144,7 @@ pub struct Config {
     pub workflows: Option<PathBuf>,
     pub silo: crate::dialects::silo::Settings,
     pub artifacts: Option<String>,
+    pub artifact_max: u64,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
 }
@@ -201,6 +202,7 @@ impl Config {
                 lock_timeout: read.millis("silo_lock_timeout"),
             },
             artifacts: read.some("artifacts").map(str::to_owned),
+            artifact_max: read.bytes("artifact_max") as u64,
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
         })

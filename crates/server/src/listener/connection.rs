@@ -3,10 +3,12 @@
 use super::{
     Peer, Shared,
     bodies::{Arriving, Leaving},
+    head::{self, NoHead},
     watched::{Phase, Watched},
 };
 use crate::problem::Problem;
 use axum::response::IntoResponse;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -35,8 +37,8 @@ pub async fn serve(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>)
     let peer = Peer { address, local, tls: shared.tls.is_some() };
     // Boxed, so that those who never say anything do not pay for those who do.
     match &shared.tls {
-        None => Box::pin(speak(stream, peer, shared)).await,
-        Some(tls) => Box::pin(speak_tls(stream, tls, peer, shared)).await,
+        None => listen(stream, peer, shared).await,
+        Some(tls) => Box::pin(listen_tls(stream, tls, peer, shared)).await,
     }
 }
 
@@ -50,20 +52,42 @@ async fn says_something(stream: &TcpStream, shared: &Shared) -> bool {
     }
 }
 
-async fn speak_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, shared: &Arc<Shared>) {
+async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, shared: &Arc<Shared>) {
     match timeout(shared.limits.handshake, tls.accept(stream)).await {
-        Ok(Ok(stream)) => speak(stream, peer, shared).await,
+        Ok(Ok(stream)) => listen(stream, peer, shared).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, peer: Peer, shared: &Arc<Shared>) {
+async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut stream: S, peer: Peer, shared: &Arc<Shared>) {
+    let first = tokio::select! {
+        first = head::first(&mut stream, &shared.heads, &shared.limits, HEAD_BYTES_MAX) => first,
+        () = shared.app.drain.cancelled() => return,
+    };
+    match first {
+        Ok(first) => Box::pin(speak(stream, first, peer, shared)).await,
+        Err(NoHead::Crowded) => shared.app.metrics.refused_connection("heads"),
+        Err(why @ (NoHead::Ended | NoHead::Late)) => tracing::debug!(?why, "a connection ended before its first head"),
+    }
+}
+
+/// Answers the head that is there already and everything that follows.
+async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    first: Bytes,
+    peer: Peer,
+    shared: &Arc<Shared>,
+) {
     let phase = Phase::default();
-    let stream = TokioIo::new(Watched::new(stream, phase.clone(), shared.limits));
+    let stream = TokioIo::new(Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone()));
     let service = {
         let (phase, shared) = (phase.clone(), shared.clone());
-        service_fn(move |request| answer(request, peer, phase.clone(), shared.clone()))
+        service_fn(move |request| {
+            // At once: the library looks for more to read before it begins to answer.
+            phase.busy();
+            answer(request, peer, phase.clone(), shared.clone())
+        })
     };
     let mut builder = http1::Builder::new();
     builder.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).header_read_timeout(None);
@@ -93,7 +117,6 @@ async fn answer(
     phase: Phase,
     shared: Arc<Shared>,
 ) -> Result<Response<Leaving>, Infallible> {
-    phase.busy();
     let response = if is_ambiguous(request.headers()) {
         refuse_framing()
     } else {

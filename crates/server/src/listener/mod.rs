@@ -6,12 +6,14 @@
 //! | what | limit |
 //! |---|---|
 //! | a request's head | so long from its first byte ([`Limits::head`]) |
+//! | all heads that are not finished | so much memory together ([`head`]) |
 //! | a connection without a request | so long ([`Limits::idle`]) |
 //! | a pause within a body, or of a client that does not read its answer | so long ([`Limits::body`], [`Limits::write`]) |
 //! | connections in all, and from one address | so many ([`Limits::connections`], [`Limits::per_address`]) |
 
 mod bodies;
 mod connection;
+mod head;
 mod places;
 mod tls;
 mod watched;
@@ -84,12 +86,14 @@ struct Shared {
     limits: Limits,
     places: Arc<Places>,
     farewells: Semaphore,
+    heads: head::Allowance,
 }
 
 /// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, router: Router, limits: Limits) {
     let places = Arc::new(Places::new(limits.connections, limits.per_address));
-    let shared = Arc::new(Shared { app, router, tls, limits, places, farewells: Semaphore::new(FAREWELLS) });
+    let (farewells, heads) = (Semaphore::new(FAREWELLS), head::Allowance::default());
+    let shared = Arc::new(Shared { app, router, tls, limits, places, farewells, heads });
     let tasks = TaskTracker::new();
     let drain = shared.app.drain.clone();
     tokio::select! {

@@ -2,12 +2,16 @@
 //!
 //! Timers are only set when there is something to wait for, so a request that arrives whole costs none.
 
-use super::Limits;
+use super::{
+    Limits,
+    head::{Allowance, Share},
+};
+use bytes::{Buf, Bytes};
 use std::{
     io,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU8, Ordering},
     },
     task::{Context, Poll, ready},
@@ -19,7 +23,14 @@ use tokio::{
 
 /// What a connection is doing: nothing, receiving a head, or a request.
 #[derive(Clone, Default)]
-pub struct Phase(Arc<AtomicU8>);
+pub struct Phase(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    now: AtomicU8,
+    /// Of the memory for heads that do not come in one go; given back when the head is there.
+    share: Mutex<Option<Share>>,
+}
 
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
@@ -28,24 +39,34 @@ const BUSY: u8 = 2;
 impl Phase {
     /// A head has arrived whole.
     pub fn busy(&self) {
-        self.0.store(BUSY, Ordering::Release);
+        self.set(BUSY);
+        drop(self.share().take());
     }
     /// The answer is complete.
     pub fn idle(&self) {
-        self.0.store(IDLE, Ordering::Release);
+        self.set(IDLE);
     }
     pub fn is_busy(&self) -> bool {
         self.get() == BUSY
     }
     fn get(&self) -> u8 {
-        self.0.load(Ordering::Acquire)
+        self.0.now.load(Ordering::Acquire)
+    }
+    fn set(&self, phase: u8) {
+        self.0.now.store(phase, Ordering::Release);
+    }
+    fn share(&self) -> MutexGuard<'_, Option<Share>> {
+        self.0.share.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 pub struct Watched<S> {
     stream: S,
+    /// Read before the library was asked to.
+    early: Bytes,
     phase: Phase,
     limits: Limits,
+    heads: Allowance,
     /// When the first byte of the present head came.
     head_began: Instant,
     /// What the timer is set for, if for anything.
@@ -56,32 +77,46 @@ pub struct Watched<S> {
 }
 
 impl<S> Watched<S> {
-    pub fn new(stream: S, phase: Phase, limits: Limits) -> Self {
+    pub fn new(stream: S, early: Bytes, phase: Phase, limits: Limits, heads: Allowance) -> Self {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now + limits.idle));
-        Self { stream, phase, limits, head_began: now, armed: None, timer, stall: None }
+        Self { stream, early, phase, limits, heads, head_began: now, armed: None, timer, stall: None }
     }
 
-    /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error.
+    /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error. While
+    /// a request is answered, somebody has to look now and then whether the connection has become idle since: the library does
+    /// not look again by itself.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let phase = self.phase.get();
-        if phase == BUSY {
+        loop {
+            let phase = self.phase.get();
+            if self.armed != Some(phase) {
+                let until = match phase {
+                    HEAD => self.head_began + self.limits.head,
+                    _ => Instant::now() + self.limits.idle,
+                };
+                self.timer.as_mut().reset(until);
+                self.armed = Some(phase);
+                if phase == HEAD && !self.takes_share() {
+                    return Poll::Ready(Err(timed_out("too many heads are not finished")));
+                }
+            }
+            ready!(self.timer.as_mut().poll(cx));
             self.armed = None;
-            return Poll::Pending;
+            match phase {
+                HEAD => return Poll::Ready(Err(timed_out("the head did not arrive in time"))),
+                BUSY => {}
+                _ => return Poll::Ready(Ok(())),
+            }
         }
-        if self.armed != Some(phase) {
-            let until = match phase {
-                HEAD => self.head_began + self.limits.head,
-                _ => Instant::now() + self.limits.idle,
-            };
-            self.timer.as_mut().reset(until);
-            self.armed = Some(phase);
+    }
+
+    /// A head that did not come in one go needs its part of the memory for such.
+    fn takes_share(&self) -> bool {
+        let mut share = self.phase.share();
+        if share.is_none() {
+            *share = self.heads.for_library();
         }
-        ready!(self.timer.as_mut().poll(cx));
-        match phase {
-            HEAD => Poll::Ready(Err(timed_out("the head did not arrive in time"))),
-            _ => Poll::Ready(Ok(())),
-        }
+        share.is_some()
     }
 
     fn stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
@@ -110,13 +145,23 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        let polled = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        let polled = if this.early.has_remaining() {
+            let count = this.early.len().min(buffer.remaining());
+            buffer.put_slice(&this.early.split_to(count));
+            if this.early.is_empty() {
+                // Or its memory would be kept for as long as the connection.
+                this.early = Bytes::new();
+            }
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(&mut this.stream).poll_read(cx, buffer)
+        };
         if polled.is_pending() {
             return this.wait(cx);
         }
         this.armed = None;
         if buffer.filled().len() > before && this.phase.get() == IDLE {
-            this.phase.0.store(HEAD, Ordering::Release);
+            this.phase.set(HEAD);
             this.head_began = Instant::now();
         }
         polled

@@ -10,7 +10,7 @@ use crate::{
     ask::{Answer, Ask, Path, Query, ok},
     auth::{Caller, hex, home},
     problem::Problem,
-    route::{Access, Route},
+    route::{Access, Header, Route},
     wire_time::text,
 };
 use axum::{
@@ -47,11 +47,14 @@ const SWEEP_PAGE: usize = 500;
 /// Content younger than this may be of an upload under way.
 const ORPHAN_AGE: Duration = Duration::from_secs(86_400);
 
+const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/artifacts", Access::Any, upload)
             .says("Upload a file; a worker names the lease of the job it is for in the header `Windlass-Lease`")
             .query::<UploadArtifact>()
+            .reads(LEASE)
             .takes_bytes("application/octet-stream")
             .answers::<Artifact>(201)
             .refuses(&["invalid", "too-large", "not-found", "lease-lost", "not-held", "not-holder", "unavailable"])
@@ -99,8 +102,27 @@ fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
 }
 
 fn broken(error: object_store::Error) -> Problem {
+    if is_full(&error) {
+        tracing::error!(%error, "there is no room for artifacts");
+        return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
+            .retry_after(1_000);
+    }
     tracing::error!(%error, "the store of artifacts failed");
     Problem::new("unavailable", "the store of artifacts failed; the server's log says why").retry_after(1_000)
+}
+
+/// Whether somewhere among the reasons is a disk without room.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut reason = Some(error);
+    while let Some(error) = reason {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| matches!(io.kind(), StorageFull | QuotaExceeded)) {
+            return true;
+        }
+        reason = error.source();
+    }
+    false
 }
 
 /// Spread over folders, because some file systems dislike many files in one.
@@ -133,8 +155,8 @@ async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid
     match ask.caller.role {
         Role::Worker => {
             let row = row.ok_or_else(|| Problem::invalid("job", "a worker uploads to a job it holds"))?;
-            let lease = headers.get("windlass-lease").and_then(|value| value.to_str().ok());
-            let lease = lease.ok_or_else(|| Problem::invalid("Windlass-Lease", "send the lease the claim gave"))?;
+            let lease = LEASE.of(headers)?;
+            let lease = lease.ok_or_else(|| Problem::invalid(LEASE.name, "send the lease the claim gave"))?;
             check_lease(&row, super::convert::lease(lease)?, &ask.caller, app.engine.now().await?)
         }
         role if role.includes(Role::Editor) => Ok(()),
@@ -144,7 +166,7 @@ async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid
 
 fn check_lease(job: &Job, lease: LeaseId, caller: &Caller, now: Timestamp) -> Result<(), Problem> {
     if lease.job != job.key.id {
-        return Err(Problem::invalid("Windlass-Lease", "this is the lease of another job"));
+        return Err(Problem::invalid(LEASE.name, "this is the lease of another job"));
     }
     let held = job.held_by(lease.secret)?;
     if held.principal.as_ref().is_some_and(|principal| *principal != caller.name) {

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     ask::{Answer, Query, ok},
     auth::{Caller, home},
-    guard,
+    flows, guard,
     problem::Problem,
     route::{Access, Route},
     sse::{self, Closed, Sink},
@@ -15,12 +15,13 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, request::Parts};
+use std::collections::HashSet;
 use tokio::time::{Instant, sleep_until};
 use windlass_api::{
     event::{Event, ListenEvents},
     page::{Page, Paging},
 };
-use windlass_core::{Event as Row, JobId, Namespace, What};
+use windlass_core::{Event as Row, JobId, Namespace, RunId, What};
 use windlass_engine::{FeedItem, Subscription};
 
 /// Events looked at for one page of the audit trail.
@@ -32,6 +33,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/api/v1/events", Access::Viewer, listen)
             .says("Follow what happens, as server-sent events; `namespace=*` for all the token may see")
             .query::<ListenEvents>()
+            .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
             .refuses(&["invalid", "too-many"]),
         Route::get("/api/v1/audit", Access::Admin, audit)
@@ -60,6 +62,34 @@ struct Filter {
     /// Empty: all.
     kinds: Vec<String>,
     job: Option<JobId>,
+    run: Option<OfRun>,
+}
+
+/// Events name their jobs, not the runs of these; so the jobs of the run are known here.
+struct OfRun {
+    run: RunId,
+    jobs: HashSet<JobId>,
+}
+
+impl OfRun {
+    async fn new(app: &App, namespace: &Namespace, run: RunId) -> Result<Self, Problem> {
+        let jobs = flows::jobs(app, namespace, run).await?;
+        Ok(Self { run, jobs: jobs.into_iter().map(|job| job.key.id).collect() })
+    }
+
+    fn wants(&self, what: &What) -> bool {
+        match what.job() {
+            Some(job) => self.jobs.contains(&job),
+            None => run_of(what) == Some(self.run),
+        }
+    }
+}
+
+fn run_of(what: &What) -> Option<RunId> {
+    match what {
+        What::RunStarted { run } | What::RunGrew { run, .. } | What::RunFinished { run, .. } => Some(*run),
+        _ => None,
+    }
 }
 
 impl Filter {
@@ -73,7 +103,7 @@ impl Filter {
             caller.check_namespace(namespace)?;
         }
         let kinds = query.kind.iter().flat_map(|kinds| kinds.split(',')).map(|kind| kind.trim().to_owned()).collect();
-        Ok(Self { caller, namespace, kinds, job: query.job.map(JobId) })
+        Ok(Self { caller, namespace, kinds, job: query.job.map(JobId), run: None })
     }
 
     fn wants(&self, event: &Row) -> bool {
@@ -83,6 +113,21 @@ impl Filter {
         };
         here && (self.kinds.is_empty() || self.kinds.iter().any(|kind| kind == event.what.name()))
             && (self.job.is_none() || event.what.job() == self.job)
+            && self.run.as_ref().is_none_or(|run| run.wants(&event.what))
+    }
+
+    /// Jobs are added to a run while it goes on; it is told before they are.
+    async fn learn(&mut self, app: &App, event: &Row) {
+        let grew = self.run.as_ref().is_some_and(|known| match event.what {
+            What::RunStarted { run } | What::RunGrew { run, .. } => run == known.run,
+            _ => false,
+        });
+        if let Some(run) = self.run.as_ref().filter(|_| grew).map(|known| known.run) {
+            match OfRun::new(app, &event.namespace, run).await {
+                Ok(known) => self.run = Some(known),
+                Err(problem) => tracing::warn!(problem = %problem.0, "the jobs of a run cannot be read"),
+            }
+        }
     }
 }
 
@@ -92,22 +137,22 @@ async fn listen(
     headers: HeaderMap,
     Query(query): Query<ListenEvents>,
 ) -> Result<Response, Problem> {
-    let after = match headers.get("last-event-id") {
-        Some(id) => {
-            let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-            Some(id.ok_or_else(|| Problem::invalid("Last-Event-ID", "must be an event's number"))?)
-        }
-        None => query.after,
-    };
-    let filter = Filter::new(caller.clone(), &query)?;
+    let after = sse::last_event(&headers)?.or(query.after);
+    let mut filter = Filter::new(caller.clone(), &query)?;
     let subscription = app.engine.subscribe(after).await?;
+    if let Some(run) = query.run {
+        let namespace = filter.namespace.clone();
+        let namespace = namespace.ok_or_else(|| Problem::invalid("run", "name the namespace the run is in"))?;
+        filter.run = Some(OfRun::new(&app, &namespace, RunId(run)).await?);
+    }
+    let listened = app.clone();
     sse::open(&app, &caller, |sink| async move {
         // However it ends, the reader comes back where it was.
-        drop(pump(sink, subscription, filter).await);
+        drop(pump(listened, sink, subscription, filter).await);
     })
 }
 
-async fn pump(mut sink: Sink, mut events: Subscription, filter: Filter) -> Result<(), Closed> {
+async fn pump(app: App, mut sink: Sink, mut events: Subscription, mut filter: Filter) -> Result<(), Closed> {
     let mut seen = None;
     let mut next_beat = Instant::now() + sse::BEAT;
     // Tells proxies and readers that the stream is open.
@@ -130,6 +175,7 @@ async fn pump(mut sink: Sink, mut events: Subscription, filter: Filter) -> Resul
             }
             Some(FeedItem::Event(number, event)) => {
                 seen = Some(number);
+                filter.learn(&app, &event).await;
                 if !filter.wants(&event) {
                     continue;
                 }

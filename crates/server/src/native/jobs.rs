@@ -6,7 +6,8 @@ use crate::{
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
     problem::Problem,
-    route::{Access, Route},
+    route::{Access, Header, Route},
+    trace::TRACEPARENT,
 };
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -43,16 +44,24 @@ const MANY_BODY_MAX: usize = 16 << 20;
 const REFUSED: [&str; 8] =
     ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
 
+const IDEMPOTENCY_KEY: Header = Header::text(
+    "Idempotency-Key",
+    "Repeating a submit with its key makes no second job; `idempotency_key` in the body wins.",
+);
+
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/jobs", Access::Editor, submit)
             .says("Submit a job")
+            .reads(IDEMPOTENCY_KEY)
+            .reads(TRACEPARENT)
             .takes::<SubmitJob>()
             .answers::<Submitted>(201)
             .answers::<Submitted>(200)
             .refuses(&REFUSED),
         Route::post("/api/v1/jobs/batch", Access::Editor, submit_many)
             .says("Submit many jobs in one transaction")
+            .reads(TRACEPARENT)
             .takes::<SubmitMany>()
             .answers::<SubmittedMany>(200)
             .refuses(&REFUSED)
@@ -88,8 +97,7 @@ async fn submit(
     headers: HeaderMap,
     Sent(mut body): Sent<SubmitJob>,
 ) -> Result<Answer<Submitted>, Problem> {
-    if let Some(key) = headers.get("idempotency-key") {
-        let key = key.to_str().map_err(|_| Problem::invalid("Idempotency-Key", "must be printable ASCII"))?;
+    if let Some(key) = IDEMPOTENCY_KEY.of(&headers)? {
         body.idempotency_key.get_or_insert_with(|| key.to_owned());
     }
     let mut command = command(&app, &ask, &body).await?;

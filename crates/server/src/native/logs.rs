@@ -38,6 +38,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/api/v1/jobs/{id}/logs/stream", Access::Viewer, follow)
             .says("Follow a job's log as server-sent events `log`, until `end`")
             .query::<FollowLog>()
+            .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
             .refuses(&["not-found", "invalid", "too-many"]),
     ]
@@ -128,8 +129,7 @@ async fn follow(
 ) -> Result<Response, Problem> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     job(&app, &key).await?;
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.trim().parse().ok());
-    let after = last.or(query.after).unwrap_or(0);
+    let after = sse::last_event(&headers)?.or(query.after).unwrap_or(0);
     let inner = app.clone();
     sse::open(&app, &ask.caller, |sink| async move {
         // However it ends, the reader comes back where it was.

@@ -9,11 +9,13 @@ pub mod jobs;
 pub mod leases;
 pub mod logs;
 pub mod openapi;
+pub mod runs;
 pub mod schedules;
 pub mod stats;
 pub mod tokens;
 pub mod why;
 pub mod workers;
+pub mod workflows;
 
 use crate::{app::App, problem::Problem, route::Route, schema::Schemas, sse::Streams};
 use windlass_api::page::Paging;
@@ -25,6 +27,7 @@ use windlass_engine::store::RecordQuery;
 pub struct Shared {
     pub schemas: Schemas,
     pub streams: Streams,
+    pub plans: crate::flows::planner::Plans,
     /// Rung when a schedule was written here.
     pub scheduler: tokio::sync::Notify,
 }
@@ -39,6 +42,8 @@ pub fn routes() -> Vec<Route> {
         workers::routes(),
         definitions::routes(),
         schedules::routes(),
+        workflows::routes(),
+        runs::routes(),
         artifacts::routes(),
         events::routes(),
         tokens::routes(),

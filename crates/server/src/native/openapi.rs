@@ -2,7 +2,7 @@
 
 use crate::{
     problem::KINDS,
-    route::{Access, Reply, Route, Surface},
+    route::{Access, Header, Reply, Route, Surface},
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,8 @@ const COMMON: [&str; 9] = [
 ];
 const GUARDED: [&str; 3] = ["unauthorized", "forbidden", "foreign-origin"];
 /// Resources that lie in a namespace, which every call on them may name.
-const IN_NAMESPACE: [&str; 7] = ["jobs", "leases", "workers", "definitions", "schedules", "artifacts", "stats"];
+const IN_NAMESPACE: [&str; 9] =
+    ["jobs", "leases", "workers", "definitions", "schedules", "workflows", "runs", "artifacts", "stats"];
 
 /// The document as it is served.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::routes()));
@@ -46,7 +47,8 @@ pub fn document(routes: &[Route]) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "A job server: workers pull jobs, hold them under leases, and report. \
                 Times are RFC 3339 in UTC, lengths are whole milliseconds. Errors are problem documents (RFC 9457), \
-                explained under /docs/errors.",
+                explained under /docs/errors. Every answer has an `X-Request-Id`: the caller's own, where it sent a short \
+                plain one.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "security": [{"token": []}],
@@ -80,7 +82,9 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
     }
     if let Some((content, schema)) = &route.doc.body {
         let schema = schema.map_or_else(|| json!({}), |schema| schema(generator).to_value());
-        operation["requestBody"] = json!({"content": {(*content): {"schema": schema}}, "required": true});
+        // Nothing is as good as an empty object.
+        let required = *content != "application/json" || !whole(&schema, generator)["required"].is_null();
+        operation["requestBody"] = json!({"content": {(*content): {"schema": schema}}, "required": required});
     }
     operation
 }
@@ -93,27 +97,39 @@ fn operation_id(route: &Route) -> String {
 }
 
 fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
-    let mut found: Vec<Value> = route.path.split('/').filter_map(path_parameter).collect();
+    let resource = resource(route);
+    let mut found: Vec<Value> = route.path.split('/').filter_map(|part| path_parameter(resource, part)).collect();
     if let Some(query) = route.doc.query {
         let schema = query(generator).to_value();
-        let name = schema["$ref"].as_str().and_then(|at| at.rsplit('/').next()).unwrap_or_default().to_owned();
-        let whole = generator.definitions().get(&name).cloned().unwrap_or(schema);
-        found.extend(query_parameters(&whole));
+        found.extend(query_parameters(&whole(&schema, generator)));
     }
     let named = found.iter().any(|parameter| parameter["name"] == "namespace");
-    if !named && IN_NAMESPACE.contains(&resource(route)) {
+    if !named && IN_NAMESPACE.contains(&resource) {
         found.push(json!({
-            "name": "namespace", "in": "query", "schema": {"type": "string"},
+            "name": "namespace", "in": "query", "schema": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,63}$"},
             "description": "Where; `default` where absent.",
         }));
     }
+    found.extend(route.doc.headers.iter().map(header_parameter));
     found
 }
 
-fn path_parameter(segment: &str) -> Option<Value> {
+/// What a schema that only refers to another one stands for.
+fn whole(schema: &Value, generator: &SchemaGenerator) -> Value {
+    let name = schema["$ref"].as_str().and_then(|at| at.rsplit('/').next()).unwrap_or_default();
+    generator.definitions().get(name).unwrap_or(schema).clone()
+}
+
+fn header_parameter(header: &Header) -> Value {
+    json!({"name": header.name, "in": "header", "schema": {"type": header.kind}, "description": header.says})
+}
+
+fn path_parameter(resource: &str, segment: &str) -> Option<Value> {
     let name = segment.strip_prefix('{')?.strip_suffix('}')?;
-    let schema = match name {
-        "version" => json!({"type": "integer", "minimum": 0}),
+    let schema = match (resource, name) {
+        (_, "version") => json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}),
+        ("jobs" | "artifacts", "id") => json!({"type": "string", "format": "uuid"}),
+        ("tokens", "id") => json!({"type": "string", "pattern": "^[0-9a-f]{16}$"}),
         _ => json!({"type": "string"}),
     };
     Some(json!({"name": name, "in": "path", "required": true, "schema": schema}))
@@ -176,7 +192,9 @@ fn said(reply: &Reply) -> &'static str {
 /// By status, the codes of all problems that a route may answer with.
 pub fn problems(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     let guarded = if route.access == Access::Open { &[][..] } else { &GUARDED[..] };
-    let codes = route.doc.problems.iter().chain(&COMMON).chain(guarded);
+    // A namespace that cannot be one.
+    let placed = if IN_NAMESPACE.contains(&resource(route)) { &["invalid"][..] } else { &[][..] };
+    let codes = route.doc.problems.iter().chain(&COMMON).chain(guarded).chain(placed);
     let mut found: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
     for code in codes {
         if let Some(kind) = KINDS.iter().find(|kind| kind.code == *code) {

@@ -112,6 +112,7 @@ async fn create(
         }
     };
     app.engine.run(Audited::new(&caller.name, command)).await?;
+    app.auth.forget();
     let row = TokenRow { principal: name, shown, created_at: now, expires_at, last_used: None };
     let about = wire(&hash, &row, role, &namespaces);
     Ok(Answer(StatusCode::CREATED, CreatedToken { token: token.reveal().to_owned(), about }))

@@ -18,6 +18,7 @@ use windlass_api::{
 use windlass_core::{
     Job, JobId, JobKey, State as JobState, Timestamp,
     record::Kind,
+    stage::Hold,
     worker::{Liveness, Worker},
 };
 use windlass_engine::store::{JobQuery, RecordQuery};
@@ -124,6 +125,7 @@ fn explain(facts: &Facts) -> Why {
         JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Skipped => vec![ended(&facts.job)],
         JobState::Claimed | JobState::Running => vec![running(facts)],
         JobState::Scheduled => vec![scheduled(&facts.job)],
+        JobState::Blocked if facts.job.live.waiting == 1 && facts.job.live.hold.is_some() => vec![held(&facts.job)],
         JobState::Blocked if facts.job.live.waiting > 0 => vec![waits_for_jobs(facts)],
         JobState::Blocked => vec![concurrency_full(facts)],
         JobState::Pending => pending(facts),
@@ -154,6 +156,20 @@ fn ended(job: &Job) -> Cause {
     cause
 }
 
+/// A step of a run that waits for no other step.
+fn held(job: &Job) -> Cause {
+    let wait = job.spec.stage.wait.as_ref();
+    let until = job.live.hold_until.map(|at| format!(", until {} at the latest", text(at))).unwrap_or_default();
+    match (job.live.hold, wait.and_then(|wait| wait.event.as_ref())) {
+        (Some(Hold::Event), Some(event)) => cause("waits_for_event", format!("It waits for the event {event}{until}.")),
+        (Some(Hold::Event), None) if wait.is_some_and(|wait| wait.approval) => {
+            cause("waits_for_approval", format!("It waits for somebody's approval{until}."))
+        }
+        (Some(Hold::Event), None) => cause("waits_for_time", format!("It waits for a time{until}.")),
+        _ => cause("waits_for_plan", "It is its turn; the planner decides what becomes of it.".into()),
+    }
+}
+
 fn running(facts: &Facts) -> Cause {
     let job = &facts.job;
     let worker = job.holder().map(ToString::to_string).unwrap_or_default();
@@ -178,7 +194,8 @@ fn scheduled(job: &Job) -> Cause {
 }
 
 fn waits_for_jobs(facts: &Facts) -> Cause {
-    let count = facts.job.live.waiting;
+    // What holds a step back beside others counts among what it waits for.
+    let count = facts.job.live.waiting - u32::from(facts.job.live.hold.is_some());
     let named: Vec<String> =
         facts.parents.iter().take(3).map(|job| format!("{} ({})", job.key.id, job.state.name())).collect();
     let jobs = if count == 1 { "another job".to_owned() } else { format!("{count} other jobs") };
@@ -352,6 +369,24 @@ mod tests {
             ),
             (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "another job"),
             (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "4 other jobs"),
+            (
+                JobState::Blocked,
+                Live { waiting: 1, hold: Some(Hold::Plan), ..Live::default() },
+                "waits_for_plan",
+                "turn",
+            ),
+            (
+                JobState::Blocked,
+                Live { waiting: 1, hold: Some(Hold::Event), ..Live::default() },
+                "waits_for_time",
+                "time",
+            ),
+            (
+                JobState::Blocked,
+                Live { waiting: 2, hold: Some(Hold::Plan), ..Live::default() },
+                "waits_for_jobs",
+                "another job",
+            ),
             (JobState::Blocked, Live::default(), "concurrency_full", "\"k\" lets 2 through"),
         ];
         for (state, live, code, words) in table {

@@ -197,7 +197,9 @@ impl Memo {
         let Some(job) = change.new else { return };
         let known = match change.old {
             None => payloads.remove(&job.key),
-            Some(_) => self.jobs.get(&job.key).and_then(|known| known.payload.clone()),
+            Some(_) => {
+                payloads.remove(&job.key).or_else(|| self.jobs.get(&job.key).and_then(|known| known.payload.clone()))
+            }
         };
         let payload = known.filter(|payload| payload.len() <= REMEMBERED_BYTES_MAX);
         self.jobs.put(job.key.clone(), Arc::new(Known { job, payload }));

@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 47] = [
+const BOUNDED: [(&str, &str); 48] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -27,6 +27,7 @@ const BOUNDED: [(&str, &str); 47] = [
     ("job requeue", write::JOB_REQUEUE),
     ("job delete", write::JOB_DELETE),
     ("input insert", write::INPUT_INSERT),
+    ("payload set", write::PAYLOAD_SET),
     ("input delete", write::INPUT_DELETE),
     ("result insert", write::RESULT_INSERT),
     ("result delete", write::RESULT_DELETE),

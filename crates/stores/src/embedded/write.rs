@@ -19,6 +19,7 @@ pub(super) const JOB_DUE: &str = include_str!("sql/job_due.sql");
 pub(super) const JOB_MOVE: &str = include_str!("sql/job_move.sql");
 pub(super) const JOB_REQUEUE: &str = include_str!("sql/job_requeue.sql");
 pub(super) const INPUT_INSERT: &str = include_str!("sql/input_insert.sql");
+pub(super) const PAYLOAD_SET: &str = include_str!("sql/payload_set.sql");
 pub(super) const RECORD_INSERT: &str = include_str!("sql/record_insert.sql");
 pub(super) const RECORD_TOUCH: &str = include_str!("sql/record_touch.sql");
 pub(super) const RECORD_UPDATE: &str = include_str!("sql/record_update.sql");
@@ -157,23 +158,29 @@ fn write_job(statement: &mut CachedStatement<'_>, shape: Shape, change: &JobChan
 
 /// What was submitted, for each new job. A job without a payload row of its own in the decision has an empty one.
 fn write_inputs(connection: &Connection, decision: &Decision) -> Result<()> {
-    let new = || decision.jobs.iter().filter(|change| change.old.is_none()).filter_map(|change| change.new.as_ref());
-    if new().next().is_none() {
+    if decision.payloads.is_empty() && decision.jobs.iter().all(|change| change.old.is_some()) {
         return Ok(());
     }
-    let payloads: foldhash::HashMap<&JobKey, &[u8]> =
+    let new = || decision.jobs.iter().filter(|change| change.old.is_none()).filter_map(|change| change.new.as_ref());
+    let mut payloads: foldhash::HashMap<&JobKey, &[u8]> =
         decision.payloads.iter().map(|(key, payload)| (key, payload.as_bytes())).collect();
     let mut statement = connection.prepare_cached(INPUT_INSERT)?;
     for job in new() {
         let key = &job.key;
         let spec = serde_json::to_string(&job.spec).expect("plain data with string keys");
-        let payload = payloads.get(key).copied().unwrap_or_default();
+        let payload = payloads.remove(key).unwrap_or_default();
         let spec_sum = rows::body_sum(key, spec.as_bytes()).get();
         let payload_sum = rows::body_sum(key, payload).get();
         statement.execute(params![key.namespace.as_str(), key.id.as_bytes(), spec_sum, spec, payload_sum, payload])?;
         for facet in &job.spec.facets {
             job_facet(connection, JOB_FACET_INSERT, key, facet)?;
         }
+    }
+    // What is left belongs to jobs that were submitted before, to be planned later.
+    for (key, payload) in payloads {
+        let sum = rows::body_sum(key, payload).get();
+        let params = params![key.namespace.as_str(), key.id.as_bytes(), sum, payload];
+        connection.prepare_cached(PAYLOAD_SET)?.execute(params)?;
     }
     Ok(())
 }

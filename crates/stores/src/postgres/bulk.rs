@@ -2,10 +2,12 @@
 
 use super::{Inner, connection::Taken, failure::Failure, rows::Names, statements::in_schema, write::Writes};
 use std::collections::HashMap;
+use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 use windlass_core::{Event, Record, RecordKey};
 use windlass_engine::{StoreError, bulk};
 
+const TEXT: Type = Type::TEXT;
 const RECORDS: &str = include_str!("sql/bulk_records.sql");
 const EVENTS: &str = include_str!("sql/bulk_events.sql");
 const MARKS: &str = include_str!("sql/bulk_marks.sql");
@@ -18,7 +20,10 @@ impl Inner {
             let (namespace, kind, key) =
                 after.map_or(("", "", ""), |after| (after.namespace.as_str(), &*after.kind, &*after.key));
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = reader.client().query(&text, &[&namespace, &kind, &key, &limit]).await?;
+            let rows = reader
+                .client()
+                .query_typed(&text, &[(&namespace, TEXT), (&kind, TEXT), (&key, TEXT), (&limit, Type::INT8)])
+                .await?;
             let mut names = Names::default();
             rows.iter().map(|row| names.record(row)).collect()
         })
@@ -30,14 +35,14 @@ impl Inner {
         let taken = self.writers.take().await?;
         let decision = rows.take_decision();
         let written = async {
-            taken.batch("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await?;
+            taken.begin().await?;
             for write in Writes::of(&decision, &HashMap::new(), &self.lanes) {
                 write.send(&taken).await?;
             }
             self.insert_events(&taken, &rows).await?;
             let last_place = decision.jobs.iter().filter_map(|change| change.new.as_ref()).map(|job| job.seq).max();
             let marks = in_schema(MARKS, &self.target.schema);
-            taken.client().execute(&marks, &[&last_place.unwrap_or(0)]).await?;
+            taken.client().execute_typed(&marks, &[(&last_place.unwrap_or(0), Type::INT8)]).await?;
             taken.batch("COMMIT").await
         };
         written.await.map_err(Failure::into_store_error)?;
@@ -58,12 +63,19 @@ impl Inner {
         let bodies: Vec<String> = bodies.collect::<Result<_, _>>()?;
         if !batches.is_empty() {
             let text = in_schema(EVENTS, &self.target.schema);
-            connection.client().execute(&text, &[&numbers, &times, &counts, &ids, &bodies]).await?;
+            let params: [(&(dyn ToSql + Sync), Type); 5] = [
+                (&numbers, Type::INT8_ARRAY),
+                (&times, Type::INT8_ARRAY),
+                (&counts, Type::INT4_ARRAY),
+                (&ids, Type::UUID_ARRAY),
+                (&bodies, Type::TEXT_ARRAY),
+            ];
+            connection.client().execute_typed(&text, &params).await?;
         }
         let last = rows.events.last().map_or(0, |(number, _)| *number).max(rows.last_event) as i64;
         if last > 0 {
             let text = in_schema(LAST_EVENT, &self.target.schema);
-            connection.client().execute(&text, &[&last]).await?;
+            connection.client().execute_typed(&text, &[(&last, Type::INT8)]).await?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Looks for damage: rows that contradict each other or cannot be read.
 
 use super::{Inner, failure::Failure, rows::Names, statements::in_schema};
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::Type};
 use windlass_engine::StoreError;
 
 /// Each finds at most a few rows of one kind of contradiction, as a text.
@@ -18,6 +18,11 @@ const CHECKS: &[(&str, &str)] = &[
         "pending in a lane that is not listed",
         "SELECT j.namespace || '/' || j.id FROM windlass.jobs j WHERE j.state = 2 AND NOT EXISTS \
          (SELECT FROM windlass.lanes l WHERE l.namespace = j.namespace AND l.lane = j.lane)",
+    ),
+    (
+        "pending below the mark of its lane",
+        "SELECT j.namespace || '/' || j.id FROM windlass.jobs j JOIN windlass.lane_marks m USING (namespace, lane) \
+         WHERE j.state = 2 AND (j.priority, j.seq) < (m.priority, m.seq)",
     ),
     (
         "a payload without a job",
@@ -46,7 +51,7 @@ impl Inner {
             let mut found = Vec::new();
             for (what, text) in CHECKS {
                 let text = in_schema(&format!("{text} LIMIT {FOUND_MAX}"), &self.target.schema);
-                for row in reader.client().query(&text, &[]).await? {
+                for row in reader.client().query_typed(&text, &[]).await? {
                     found.push(format!("{what}: {}", row.try_get::<_, String>(0)?));
                 }
             }
@@ -60,7 +65,8 @@ impl Inner {
                 let text = in_schema(&text, &self.target.schema);
                 let mut after = (String::new(), uuid::Uuid::nil());
                 loop {
-                    let rows = reader.client().query(&text, &[&after.0, &after.1]).await?;
+                    let rows =
+                        reader.client().query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)]).await?;
                     let Some(last) = rows.last() else { break };
                     after = (last.try_get(0)?, last.try_get(1)?);
                     found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));

@@ -4,54 +4,90 @@
 //! dropped, because a task was cancelled or panicked or the server went away, is closed: the server then rolls back.
 
 use super::{
+    address::Address,
     failure::{Failure, describe},
-    statements::{self, Sql},
+    statements::{Sql, Statements, Typed},
 };
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep},
 };
-use tokio_postgres::{Client, Config, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Row, types::ToSql};
 use windlass_engine::StoreError;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// How to reach the database, shared by all pools.
 pub struct Target {
-    pub config: Config,
+    pub address: Address,
     pub schema: String,
     pub statement_timeout: Duration,
     /// Host and database, for messages. Never the password.
     pub name: String,
+    pub(super) typed: OnceCell<Arc<Vec<Typed>>>,
 }
 
 impl Target {
-    /// Opens a session and sets it up; `prepare` also makes the statements ready.
-    pub async fn connect(&self, settings: &str) -> Result<Client, tokio_postgres::Error> {
-        let (client, connection) = self.config.connect(NoTls).await?;
+    pub fn new(address: Address, schema: &str, statement_timeout: Duration, name: String) -> Self {
+        Self { address, schema: schema.to_owned(), statement_timeout, name, typed: OnceCell::new() }
+    }
+
+    /// Opens a session and sets it up. A pooler's sessions belong to everybody and are left as they are.
+    pub async fn connect(&self, settings: &[&str]) -> Result<Client, tokio_postgres::Error> {
+        let (client, connection) = self.address.config.connect(self.address.tls.clone()).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = describe(&error), "a database connection ended");
             }
         });
-        let timeout = self.statement_timeout.as_millis();
-        client.batch_execute(&format!("SET statement_timeout = {timeout}; {settings}")).await?;
+        if !self.address.pooled {
+            client.batch_execute(&self.set(FOR_GOOD, settings)).await?;
+        }
         Ok(client)
+    }
+
+    /// What begins a transaction, where sessions cannot be set up beforehand with all that holds in it.
+    fn begin(&self, settings: &[&str]) -> String {
+        match self.address.pooled {
+            true => format!("{BEGIN}; {}", self.set(LOCALLY, settings)),
+            false => BEGIN.to_owned(),
+        }
+    }
+
+    fn set(&self, set: &str, settings: &[&str]) -> String {
+        let local = set == LOCALLY;
+        let first = format!(
+            "SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'; \
+             {set} statement_timeout = {}",
+            self.statement_timeout.as_millis()
+        );
+        settings.iter().fold(first, |text, setting| format!("{text}; {set} {setting}"))
     }
 }
 
+const FOR_GOOD: &str = "SET";
+const LOCALLY: &str = "SET LOCAL";
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
 /// Every statement of a batch finds its rows by key. Plans are made once and kept, so they must not be made for tables that
 /// happened to be small: a scan that was right for ten rows would be kept for a million.
-pub const WRITER_SETTINGS: &str = "SET jit = off; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
-     SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET enable_memoize = off; \
-     SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '10s'; \
-     SET client_connection_check_interval = '2s'; \
-     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
-pub const READER_SETTINGS: &str = "SET jit = off";
+pub const WRITER_SETTINGS: &[&str] = &[
+    "jit = off",
+    "plan_cache_mode = force_generic_plan",
+    "enable_seqscan = off",
+    "enable_hashjoin = off",
+    "enable_mergejoin = off",
+    "enable_bitmapscan = off",
+    "enable_memoize = off",
+    "idle_in_transaction_session_timeout = '60s'",
+    "lock_timeout = '10s'",
+    "client_connection_check_interval = '2s'",
+];
+pub const READER_SETTINGS: &[&str] = &["jit = off"];
 
 /// Kept plans are thrown away after so many uses of a connection, or after so long, so that none outlives by far the sizes
 /// of the tables it was made for. What is on every batch's way has its plan fixed by how it is written; this is for the rest.
@@ -60,26 +96,34 @@ const PLANS_KEPT_MAX: Duration = Duration::from_secs(60);
 
 pub struct Connection {
     client: Client,
-    statements: Vec<Statement>,
+    statements: Statements,
+    begin: Arc<str>,
     plans_used: u32,
     plans_made: Instant,
 }
 
 impl Connection {
     pub async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Failure> {
-        Ok(self.client.query(&self.statements[sql as usize], params).await?)
+        Ok(self.statements.query(&self.client, sql, params).await?)
     }
 
     pub async fn execute(&self, sql: Sql, params: Params<'_>) -> Result<u64, Failure> {
-        Ok(self.client.execute(&self.statements[sql as usize], params).await?)
+        Ok(self.statements.execute(&self.client, sql, params).await?)
     }
 
     pub async fn batch(&self, text: &str) -> Result<(), Failure> {
         Ok(self.client.batch_execute(text).await?)
     }
 
+    pub async fn begin(&self) -> Result<(), Failure> {
+        self.batch(&self.begin).await
+    }
+
     async fn refresh_plans(&mut self) -> Result<(), Failure> {
         self.plans_used += 1;
+        if !self.statements.keep_plans() {
+            return Ok(());
+        }
         if self.plans_used > PLANS_USED_MAX || self.plans_made.elapsed() > PLANS_KEPT_MAX {
             self.batch("DISCARD PLANS").await?;
             (self.plans_used, self.plans_made) = (0, Instant::now());
@@ -94,7 +138,8 @@ impl Connection {
 
 pub struct Pool {
     target: Arc<Target>,
-    settings: &'static str,
+    settings: &'static [&'static str],
+    begin: Arc<str>,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
     /// How long to try before saying that the database is away.
@@ -126,8 +171,9 @@ impl std::ops::Deref for Taken {
 }
 
 impl Pool {
-    pub fn new(target: Arc<Target>, settings: &'static str, size: usize, patience: Duration) -> Arc<Self> {
+    pub fn new(target: Arc<Target>, settings: &'static [&'static str], size: usize, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
+            begin: target.begin(settings).into(),
             target,
             settings,
             idle: Mutex::default(),
@@ -186,7 +232,10 @@ impl Pool {
 
     async fn try_connect(&self) -> Result<Connection, Failure> {
         let client = self.target.connect(self.settings).await?;
-        let statements = statements::prepare(&client, &self.target.schema).await?;
-        Ok(Connection { client, statements, plans_used: 0, plans_made: Instant::now() })
+        let statements = match self.target.address.pooled {
+            true => Statements::Unnamed(self.target.typed(&client).await?),
+            false => Statements::prepare(&client, &self.target.schema).await?,
+        };
+        Ok(Connection { client, statements, begin: self.begin.clone(), plans_used: 0, plans_made: Instant::now() })
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 use uuid::Uuid;
 use windlass_core::{Lane, Wake};
 use windlass_engine::store::Bell;
@@ -75,7 +75,7 @@ impl Ringer {
 
     /// One connection, used for both directions. Ends without an error when the store is gone.
     async fn session(&self, rung: &mut mpsc::Receiver<Vec<Lane>>) -> Result<(), tokio_postgres::Error> {
-        let (client, mut connection) = self.target.config.connect(NoTls).await?;
+        let (client, mut connection) = self.target.address.config.connect(self.target.address.tls.clone()).await?;
         let (heard, mut hears) = mpsc::channel(BELLS_MAX);
         let driver = tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {

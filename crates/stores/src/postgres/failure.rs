@@ -46,8 +46,12 @@ impl From<tokio_postgres::Error> for Failure {
             (_, "53100") => Failure::Refused(StoreError::Full(why)),
             // A statement that ran too long, or was cancelled by somebody.
             (_, "57014") => Failure::Refused(StoreError::Unavailable(why)),
-            // Shutting down, out of connections or memory, a standby, or prepared statements lost behind a pooler.
-            ("57" | "08" | "53", _) | (_, "25006" | "25P02" | "25P03" | "26000" | "0A000") => Failure::Lost(why),
+            // A prepared statement that is not there, or of which there are two: somebody hands out sessions in between.
+            (_, "26000" | "42P05") => Failure::Lost(format!(
+                "{why}; if a pooler gives every transaction another session, say so with ?pooled=true in the address"
+            )),
+            // Shutting down, out of connections or memory, a standby.
+            ("57" | "08" | "53", _) | (_, "25006" | "25P02" | "25P03" | "0A000") => Failure::Lost(why),
             // A value PostgreSQL cannot hold, such as a NUL character in a text.
             ("22", _) => Failure::Refused(StoreError::Conflict(why)),
             ("58", _) => Failure::Refused(StoreError::Unavailable(why)),

@@ -1,14 +1,16 @@
 //! Brings the schema forward. Servers that start together wait for each other; the first one migrates.
 
 use super::{open::OpenError, statements::in_schema};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::Type};
 
 /// The texts of all versions, in order; the first is version 1.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
-/// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`].
-const MIN_READER: i64 = 1;
+/// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`]. Before 3 they did
+/// not lower marks.
+const MIN_READER: i64 = 3;
 
 /// `lock` keeps others out meanwhile; `migrate` false only looks.
 pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {
@@ -55,13 +57,13 @@ async fn version(client: &Client, schema: &str) -> Result<Option<(i64, i64)>, to
     // Read as a table and not with to_regclass, whose cached answer may be older than the lock that was waited for.
     let text = "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                 WHERE n.nspname = $1 AND c.relname = 'meta')";
-    let there = client.query_one(text, &[&schema]).await?;
+    let there = client.query_typed_one(text, &[(&schema, Type::TEXT)]).await?;
     if !there.try_get::<_, bool>(0)? {
         return Ok(None);
     }
     let text = "SELECT (SELECT value FROM windlass.meta WHERE name = 'schema_version'), \
                        (SELECT value FROM windlass.meta WHERE name = 'min_reader')";
-    let row = client.query_one(&in_schema(text, schema), &[]).await?;
+    let row = client.query_typed_one(&in_schema(text, schema), &[]).await?;
     Ok(Some((row.try_get::<_, Option<i64>>(0)?.unwrap_or(0), row.try_get::<_, Option<i64>>(1)?.unwrap_or(0))))
 }
 

@@ -4,6 +4,7 @@
 //! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
 //! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
 
+mod address;
 mod bulk;
 mod check;
 mod connection;
@@ -13,6 +14,7 @@ mod failure;
 mod heads;
 mod lanes;
 mod load;
+mod marks;
 mod migrate;
 mod open;
 mod pipe;
@@ -20,14 +22,16 @@ mod read;
 mod rows;
 mod run;
 mod statements;
+mod tls;
 mod write;
 
-pub use open::{OpenError, name_of_url};
+pub use open::{OpenError, name_of_url, session};
 
 use async_trait::async_trait;
 use connection::{Pool, Target};
 use doorbell::Doorbell;
 use lanes::Lanes;
+use marks::Marks;
 use std::{
     sync::{
         Arc, Mutex,
@@ -46,6 +50,7 @@ use windlass_engine::{
 #[derive(Clone)]
 pub struct Options {
     /// `postgres://user:password@host:5432/database`; several hosts may be named, the one that takes writes is used.
+    /// `?sslmode=`, `sslrootcert=` as with libpq, `pooled=true` behind a pooler.
     pub url: String,
     /// None: the database's clock, so that servers with skewed clocks agree.
     pub clock: Option<Arc<dyn Clock>>,
@@ -61,6 +66,8 @@ pub struct Options {
     pub patience: Duration,
     /// Bring an older schema forward; false: refuse to start with one.
     pub migrate: bool,
+    /// After so many claims from a lane its mark is moved on, past what they left behind.
+    pub mark_every: usize,
     /// Start although the database may lose what it acknowledged.
     pub allow_unsafe: bool,
 }
@@ -77,6 +84,7 @@ impl Options {
             statement_timeout: Duration::from_secs(30),
             patience: Duration::from_secs(5),
             migrate: true,
+            mark_every: 1_000,
             allow_unsafe: false,
         }
     }
@@ -104,6 +112,7 @@ struct Inner {
     attempt_max: Duration,
     in_flight: usize,
     doorbell: Option<Doorbell>,
+    marks: Marks,
 }
 
 impl Postgres {
@@ -120,8 +129,8 @@ pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
 
 /// What the sessions that run batches are set to, for the same tests.
 #[cfg(feature = "testing")]
-pub fn writer_settings() -> &'static str {
-    connection::WRITER_SETTINGS
+pub fn writer_settings() -> String {
+    connection::WRITER_SETTINGS.iter().map(|setting| format!("SET {setting};")).collect()
 }
 
 #[async_trait]

@@ -2,11 +2,13 @@
 
 use super::{
     Inner, Options, Postgres,
+    address::Address,
     connection::{Pool, READER_SETTINGS, Target, WRITER_SETTINGS},
     doorbell::Doorbell,
     failure::describe,
     heads,
     lanes::Lanes,
+    marks::Marks,
     migrate,
 };
 use std::{
@@ -83,13 +85,15 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
 
     let lanes = Arc::new(Lanes::default());
     let pool = |settings, size| Pool::new(target.clone(), settings, size, options.patience);
-    let (doorbell, bells) = match options.notify {
+    // A notification goes to a session, and behind a pooler none is ours.
+    let (doorbell, bells) = match options.notify && !target.address.pooled {
         true => {
             let (doorbell, bells) = Doorbell::start(target.clone(), lanes.clone());
             (Some(doorbell), Some(bells))
         }
         false => (None, None),
     };
+    let marks = Marks::start(pool(READER_SETTINGS, 1), options.mark_every);
     let inner = Inner {
         writers: pool(WRITER_SETTINGS, options.in_flight),
         readers: pool(READER_SETTINGS, options.readers),
@@ -104,6 +108,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         attempt_max: options.statement_timeout * 2 + Duration::from_secs(5),
         in_flight: options.in_flight.max(1),
         doorbell,
+        marks,
     };
     inner.warm_up().await?;
     Ok(Postgres { inner: Arc::new(inner), bells: Mutex::new(bells) })
@@ -133,8 +138,8 @@ fn lock_key(schema: &str, what: &str) -> i64 {
 }
 
 fn target(options: &Options) -> Result<Target, OpenError> {
-    let mut config: Config =
-        options.url.parse().map_err(|error: tokio_postgres::Error| OpenError::Address { why: describe(&error) })?;
+    let mut address = Address::parse(&options.url)?;
+    let config = &mut address.config;
     let narrow = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     let fits = (1..=40).contains(&options.schema.len()) && options.schema.bytes().all(narrow);
     if !fits || !options.schema.as_bytes()[0].is_ascii_lowercase() {
@@ -153,13 +158,23 @@ fn target(options: &Options) -> Result<Target, OpenError> {
     // A server that vanished without a word is noticed in seconds, not in the two hours of the system's default.
     config.keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
     config.tcp_user_timeout(Duration::from_secs(30));
-    let name = name_of(&config);
-    Ok(Target { config, schema: options.schema.clone(), statement_timeout: options.statement_timeout, name })
+    let name = name_of(config);
+    Ok(Target::new(address, &options.schema, options.statement_timeout, name))
+}
+
+/// A session of one's own, reached as the store reaches its own. Only simple and typed queries work behind a pooler.
+pub async fn session(url: &str) -> Result<Client, OpenError> {
+    let address = Address::parse(url)?;
+    let name = name_of(&address.config);
+    let opened = address.config.connect(address.tls.clone()).await;
+    let (client, connection) = opened.map_err(|error| OpenError::connecting(&name, &error))?;
+    tokio::spawn(connection);
+    Ok(client)
 }
 
 /// Host and database of an address, for people: never user or password.
 pub fn name_of_url(url: &str) -> String {
-    url.parse().map_or_else(|_| "the database".to_owned(), |config| name_of(&config))
+    Address::parse(url).map_or_else(|_| "the database".to_owned(), |address| name_of(&address.config))
 }
 
 fn name_of(config: &Config) -> String {
@@ -181,7 +196,7 @@ async fn check_server(client: &Client, name: &str, allow_unsafe: bool) -> Result
     let text = "SELECT current_setting('server_version_num')::integer, current_setting('server_version'), \
                 current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes'), \
                 current_setting('synchronous_commit'), pg_is_in_recovery()";
-    let row = client.query_one(text, &[]).await.map_err(unreachable)?;
+    let row = client.query_typed_one(text, &[]).await.map_err(unreachable)?;
     let name = name.to_owned();
     let text = |at: usize| row.get::<_, String>(at);
     if row.get::<_, i32>(0) < VERSION_MIN {

@@ -30,7 +30,6 @@ const TRIES_WHOLE: u32 = 2;
 /// Batches that look first whether ids are taken, after one was.
 const WARY_FOR: u32 = 64;
 const NO_ANSWER: &str = "no answer within the time allowed";
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 enum Ended {
     Committed(Outcome),
@@ -140,7 +139,7 @@ impl Inner {
         let connection = loader.connection;
         // What the commands need is known before the time is, so that both can be asked for together.
         let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
-        let begin = send(connection.batch(BEGIN));
+        let begin = send(connection.begin());
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
         let rows = send(loader.load(&keys));
         begin.await?;
@@ -181,6 +180,7 @@ impl Inner {
             return Err(sent.swap_remove(at).await.err().unwrap_or_else(|| Failure::Lost("not sent".into())));
         }
         sent.push(send(async { connection.batch("COMMIT").await.map(|()| 0) }));
+        self.marks.count(&decision);
         let begun = Instant::now();
         let committed = tokio::time::timeout(self.attempt_max, all(sent)).await;
         let outcome = outcome(&mut decision, now, begun.elapsed());

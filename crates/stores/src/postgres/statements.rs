@@ -1,8 +1,15 @@
 //! All prepared statements, one file each, by name.
 
-use tokio_postgres::{Client, Statement};
-
-use super::{failure::Failure, pipe::send};
+use super::{
+    connection::{Params, Target},
+    failure::Failure,
+    pipe::send,
+};
+use std::sync::Arc;
+use tokio_postgres::{
+    Client, Error, Row, Statement,
+    types::{ToSql, Type},
+};
 
 macro_rules! statements {
     ($($name:ident = $file:literal),* $(,)?) => {
@@ -33,6 +40,11 @@ statements! {
     ReadLanes = "read_lanes",
     Horizon = "horizon",
     ConfirmLanes = "confirm_lanes",
+    LockMarks = "lock_marks",
+    LowerMarks = "lower_marks",
+    ProposeMark = "propose_mark",
+    RaiseMark = "raise_mark",
+    JobWriters = "job_writers",
     InsertJobs = "insert_jobs",
     CheckNotDone = "check_not_done",
     UpdateJobs = "update_jobs",
@@ -75,9 +87,78 @@ pub fn in_schema(text: &str, schema: &str) -> String {
     if schema == "windlass" { text.to_owned() } else { text.replace("windlass.", &format!("\"{schema}\".")) }
 }
 
+/// How a connection runs its statements.
+pub enum Statements {
+    /// Prepared once: parsed and planned once.
+    Prepared(Vec<Statement>),
+    /// Sent whole every time, because the next transaction may find itself in another session.
+    Unnamed(Arc<Vec<Typed>>),
+}
+
+/// A statement's text and the types of its parameters, which the server would otherwise be asked for.
+pub struct Typed {
+    text: String,
+    types: Vec<Type>,
+}
+
+impl Statements {
+    pub async fn prepare(client: &Client, schema: &str) -> Result<Self, Failure> {
+        Ok(Self::Prepared(prepare(client, &texts(schema)).await?))
+    }
+
+    pub fn keep_plans(&self) -> bool {
+        matches!(self, Self::Prepared(_))
+    }
+
+    pub async fn query(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Error> {
+        match self {
+            Self::Prepared(statements) => client.query(&statements[sql as usize], params).await,
+            Self::Unnamed(typed) => {
+                let typed = &typed[sql as usize];
+                client.query_typed(&typed.text, &typed.with(params)).await
+            }
+        }
+    }
+
+    pub async fn execute(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<u64, Error> {
+        match self {
+            Self::Prepared(statements) => client.execute(&statements[sql as usize], params).await,
+            Self::Unnamed(typed) => {
+                let typed = &typed[sql as usize];
+                client.execute_typed(&typed.text, &typed.with(params)).await
+            }
+        }
+    }
+}
+
+impl Typed {
+    fn with<'a>(&self, params: Params<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+        params.iter().copied().zip(self.types.iter().cloned()).collect()
+    }
+}
+
+impl Target {
+    /// Learns the types once, in a transaction that leaves no prepared statement behind: within it the session is ours.
+    pub async fn typed(&self, client: &Client) -> Result<Arc<Vec<Typed>>, Failure> {
+        let learn = async || {
+            let texts = texts(&self.schema);
+            client.batch_execute("BEGIN READ ONLY").await?;
+            let types: Vec<Vec<Type>> =
+                prepare(client, &texts).await?.iter().map(|statement| statement.params().to_vec()).collect();
+            client.batch_execute("COMMIT").await?;
+            let typed = texts.into_iter().zip(types).map(|(text, types)| Typed { text, types });
+            Ok::<_, Failure>(Arc::new(typed.collect()))
+        };
+        self.typed.get_or_try_init(learn).await.cloned()
+    }
+}
+
+fn texts(schema: &str) -> Vec<String> {
+    TEXTS.iter().map(|(_, text)| in_schema(text, schema)).collect()
+}
+
 /// Prepares them all in one round trip.
-pub async fn prepare(client: &Client, schema: &str) -> Result<Vec<Statement>, Failure> {
-    let texts: Vec<String> = TEXTS.iter().map(|(_, text)| in_schema(text, schema)).collect();
+async fn prepare(client: &Client, texts: &[String]) -> Result<Vec<Statement>, Failure> {
     let sent: Vec<_> = texts.iter().map(|text| send(client.prepare(text))).collect();
     let mut statements = Vec::with_capacity(sent.len());
     for statement in sent {

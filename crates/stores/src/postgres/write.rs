@@ -11,10 +11,12 @@ use super::{
     rows::uuid_of,
     statements::Sql,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
-use windlass_core::{Attempt, Decision, Facet, Job, JobChange, JobKey, Payload, Record, RecordChange, RecordKey};
+use windlass_core::{
+    Attempt, Decision, Facet, Job, JobChange, JobKey, Namespace, Payload, Record, RecordChange, RecordKey, State,
+};
 
 type Column = Box<dyn ToSql + Sync + Send>;
 
@@ -152,6 +154,29 @@ impl Writes {
         });
         self.finish(decision, &finishes);
         self.add(Sql::UpdateDone, &corrections, final_columns);
+        self.marks(decision);
+    }
+
+    /// Nothing may be pending below a lane's mark. After the jobs: see `marks`.
+    fn marks(&mut self, decision: &Decision) {
+        let queued = decision.jobs.iter().filter_map(|change| change.new.as_ref());
+        let mut fronts: BTreeMap<(&Namespace, Uuid), (i32, i64)> = BTreeMap::new();
+        for job in queued.filter(|job| job.state == State::Pending) {
+            let place = (job.priority, job.seq);
+            fronts.entry((&job.key.namespace, uuid_of(job.lane))).and_modify(|f| *f = place.min(*f)).or_insert(place);
+        }
+        let fronts: Vec<_> = fronts.into_iter().collect();
+        // Seen before they are locked, marks may be out of date; seen after, they are not.
+        for sql in [Sql::LockMarks, Sql::LowerMarks] {
+            self.add(sql, &fronts, |fronts| {
+                vec![
+                    column(fronts, |((namespace, _), _)| namespace.to_string()),
+                    column(fronts, |((_, lane), _)| *lane),
+                    column(fronts, |(_, (priority, _))| *priority),
+                    column(fronts, |(_, (_, seq))| *seq),
+                ]
+            });
+        }
     }
 
     /// The result and the last attempt go along with the job.

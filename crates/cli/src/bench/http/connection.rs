@@ -31,7 +31,8 @@ impl fmt::Display for Address {
 
 pub struct Connection {
     address: Address,
-    authorization: String,
+    /// None where the server wants none.
+    authorization: Option<String>,
     sender: SendRequest<Full<Bytes>>,
 }
 
@@ -41,7 +42,8 @@ impl Connection {
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Ok(Self { address: address.clone(), authorization: format!("Bearer {token}"), sender })
+        let authorization = (!token.is_empty()).then(|| format!("Bearer {token}"));
+        Ok(Self { address: address.clone(), authorization, sender })
     }
 
     pub async fn call(
@@ -51,14 +53,15 @@ impl Connection {
         body: impl Into<Bytes>,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
         self.sender.ready().await?;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, &self.address.0)
-            .header(header::AUTHORIZATION, &self.authorization)
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body.into()))?;
-        let response = self.sender.send_request(request).await?;
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(authorization) = &self.authorization {
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let response = self.sender.send_request(request.body(Full::new(body.into()))?).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
     }

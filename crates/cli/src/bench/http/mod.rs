@@ -1,7 +1,7 @@
 //! `windlass bench http`: the same jobs, over the wire.
 
 mod bare;
-mod connection;
+pub mod connection;
 mod load;
 mod pickup;
 mod subject;

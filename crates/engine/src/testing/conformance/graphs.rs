@@ -16,7 +16,15 @@ use windlass_core::{
 
 async fn run(bench: &mut Bench, nodes: Vec<RunNode>) {
     let id = RunId::from_u128(1);
-    let run = SubmitRun { namespace: default(), id, owner: None, definition: None, nodes, extra: None };
+    let run = SubmitRun {
+        namespace: default(),
+        id,
+        owner: None,
+        definition: None,
+        nodes,
+        extra: None,
+        plan: Default::default(),
+    };
     accept(bench, vec![run.into()]).await;
 }
 

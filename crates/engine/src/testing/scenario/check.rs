@@ -139,7 +139,7 @@ impl Look<'_> {
             [name] if names.is_run(name) => {
                 let run = names.run(name);
                 Box::new(
-                    move |what| matches!(what, What::RunStarted { run: of } | What::RunFinished { run: of, .. } if *of == run),
+                    move |what| matches!(what, What::RunStarted { run: of } | What::RunGrew { run: of, .. } | What::RunFinished { run: of, .. } if *of == run),
                 )
             }
             [name] if names.is_job(name) => {

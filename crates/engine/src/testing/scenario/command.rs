@@ -8,8 +8,9 @@ use super::{
 };
 use std::sync::Arc;
 use windlass_core::{
-    Command, JobKey, Namespace, RecordKey, Timestamp, WorkerId,
+    Command, JobKey, Namespace, Payload, RecordKey, Timestamp, WorkerId,
     commands::{
+        advance::{Advance, Move},
         all::All,
         append_log::AppendLog,
         cancel::Cancel,
@@ -28,13 +29,15 @@ use windlass_core::{
         release::Release,
         renew::Renew,
         retry::Retry,
+        signal::{Judge, Signal},
         start::Start,
         submit::Submit,
-        submit_run::{RunNode, SubmitRun},
+        submit_run::{RunNode, RunPlan, SubmitRun},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     principal::Role,
     schedule::{Rule, Schedule, Template},
+    stage::Hold,
 };
 
 pub(super) struct Builder<'a> {
@@ -65,6 +68,25 @@ impl Builder<'_> {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
                 CancelRun { namespace, run: self.names.run(run), by }.into()
             }
+            ["advance", run, step, how] => self.advance(&namespace, run, step, how, &mut options)?.into(),
+            ["expand", run, step] => {
+                let nodes = self.nodes(run, &line.block)?;
+                let job = self.names.job(&format!("{run}.{step}"));
+                let moves = vec![(job, Hold::Plan, Move::Expand { nodes, payload: Payload::from("{}") })];
+                Advance { namespace, run: self.names.run(run), moves, undo: None }.into()
+            }
+            ["undo", run] => {
+                let undo = Some(self.nodes(run, &line.block)?);
+                Advance { namespace, run: self.names.run(run), moves: Vec::new(), undo }.into()
+            }
+            ["signal", run, event] => {
+                let payload = options.bytes("payload")?;
+                Signal { namespace, run: self.names.run(run), event: event.into(), payload }.into()
+            }
+            [verb @ ("approve" | "reject"), run, step] => {
+                let approved = (verb == "approve").then(|| Payload::from("true"));
+                Judge { namespace, run: self.names.run(run), step: step.into(), approved, why: "no".into() }.into()
+            }
             ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
@@ -87,6 +109,41 @@ impl Builder<'_> {
         options: &mut Options,
         block: &[Line],
     ) -> Told<SubmitRun> {
+        Ok(SubmitRun {
+            namespace: namespace.clone(),
+            id: self.names.run(run),
+            owner: options.arc("owner"),
+            definition: None,
+            nodes: self.nodes(run, block)?,
+            extra: options.arc("extra"),
+            plan: RunPlan { compensates: options.text("compensates").is_some(), ..RunPlan::default() },
+        })
+    }
+
+    /// What a planner decided for a step.
+    fn advance(
+        &mut self,
+        namespace: &Namespace,
+        run: &str,
+        step: &str,
+        how: &str,
+        options: &mut Options,
+    ) -> Told<Advance> {
+        let job = self.names.job(&format!("{run}.{step}"));
+        let payload = options.bytes("payload")?;
+        let wanted = match how {
+            "go" => Move::Go { payload },
+            "skip" => Move::Skip { why: "its condition is false".into() },
+            "fail" => Move::Fail { why: "broken".into() },
+            "complete" => Move::Complete { result: payload },
+            other => return Err(format!("a step does not {other}; it can go, skip, fail, complete")),
+        };
+        let hold = if options.text("gathers").is_some() { Hold::Members } else { Hold::Plan };
+        let moves = vec![(job, hold, wanted)];
+        Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None })
+    }
+
+    fn nodes(&mut self, run: &str, block: &[Line]) -> Told<Vec<RunNode>> {
         let mut nodes = Vec::new();
         for line in block {
             let ["node", name] = line.words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
@@ -99,14 +156,7 @@ impl Builder<'_> {
             options.finish().map_err(|why| format!("line {}: {why}", line.number))?;
             nodes.push(RunNode { name: name.into(), needs, job });
         }
-        Ok(SubmitRun {
-            namespace: namespace.clone(),
-            id: self.names.run(run),
-            owner: options.arc("owner"),
-            definition: None,
-            nodes,
-            extra: options.arc("extra"),
-        })
+        Ok(nodes)
     }
 
     fn claim(&mut self, namespace: &Namespace, worker: &str, options: &mut Options) -> Told<Claim> {

@@ -10,7 +10,7 @@ use super::super::Told;
 use windlass_core::Millis;
 
 /// Verbs that lines can be indented under. Under any other line, indenting is only for the eye.
-const BLOCKS: [&str; 3] = ["together", "all", "submit-run"];
+const BLOCKS: [&str; 5] = ["together", "all", "submit-run", "expand", "undo"];
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {

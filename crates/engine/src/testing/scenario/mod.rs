@@ -65,6 +65,7 @@ scenarios![
     "retry_same",
     "run_with_cycle",
     "schedules",
+    "staged_steps",
     "start_required",
     "tags_and_namespaces",
     "unique_keys",

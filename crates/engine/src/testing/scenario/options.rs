@@ -14,6 +14,7 @@ use windlass_core::{
         AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, MayClaim, OnlineFrom, ParentPolicy,
         RetryForm, StartPolicy, Unregister, WorkerPolicy,
     },
+    stage::{Stage, Wait},
 };
 
 /// The options of one line; each must be used by somebody.
@@ -112,8 +113,24 @@ impl Options {
         job.unique = self.unique()?;
         job.owner = self.arc("owner");
         job.extra = self.arc("extra");
+        job.stage = self.stage()?;
         self.policy(&mut job.policy)?;
         Ok(job)
+    }
+
+    /// `staged=plan`, `wait=approval`, `wait=event:go`, `wait=time`; `wait-for=10s`, `then=complete`.
+    fn stage(&mut self) -> Told<Stage> {
+        let mut stage = Stage { plan: self.text("staged").is_some(), ..Stage::default() };
+        if let Some(wait) = self.text("wait") {
+            let event = wait.strip_prefix("event:").map(Into::into);
+            stage.wait = Some(Wait {
+                approval: wait == "approval",
+                event,
+                timeout: self.length("wait-for")?,
+                then_complete: self.text("then").is_some(),
+            });
+        }
+        Ok(stage)
     }
 
     fn unique(&mut self) -> Told<Option<UniqueKey>> {
@@ -138,8 +155,12 @@ impl Options {
             &mut policy.start,
         )?;
         self.one_of("cancel", &[("revoke", CancelPolicy::Revoke), ("drain", CancelPolicy::Drain)], &mut policy.cancel)?;
-        let parents =
-            [("skip", ParentPolicy::Skip), ("run", ParentPolicy::RunAnyway), ("cancel", ParentPolicy::CancelRun)];
+        let parents = [
+            ("skip", ParentPolicy::Skip),
+            ("run", ParentPolicy::RunAnyway),
+            ("failure", ParentPolicy::OnFailure),
+            ("cancel", ParentPolicy::CancelRun),
+        ];
         self.one_of("on-parent", &parents, &mut policy.parents)?;
         policy.retention = self.length("retention")?;
         self.retry(policy)

@@ -29,6 +29,13 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
         }
         Ok(Reply::Worker(worker)) => format!("{} {}", worker.id, worker.liveness(now).name()),
         Ok(Reply::Run { id, run }) => format!("{} {}", names.run_name(*id), run_state(run.state())),
+        Ok(Reply::Signalled { steps, kept }) => {
+            if *kept {
+                "kept".into()
+            } else {
+                format!("{steps} steps")
+            }
+        }
         Ok(Reply::Definition(definition)) => format!("version {}", definition.version),
         Ok(Reply::Principal(principal)) => principal.name.to_string(),
         Ok(Reply::Record(record)) => format!("version {}", record.version),

@@ -1,6 +1,9 @@
 //! Draws commands: all of them, weighted, with arguments that mostly make sense and sometimes do not.
 
-use super::world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World};
+use super::{
+    staged,
+    world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World},
+};
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_core::{
@@ -27,7 +30,7 @@ use windlass_core::{
         retry::Retry,
         start::Start,
         submit::{NewJob, Submit},
-        submit_run::{RunNode, SubmitRun},
+        submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
@@ -43,7 +46,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 35] = [
+const WEIGHTS: [(usize, Draw); 38] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -56,6 +59,9 @@ const WEIGHTS: [(usize, Draw); 35] = [
     (30, release),
     (40, cancel),
     (12, cancel_run),
+    (60, staged::advance),
+    (15, staged::signal),
+    (45, staged::judge),
     (20, retry),
     (15, due),
     (20, grace),
@@ -112,7 +118,12 @@ fn policy(world: &mut World) -> JobPolicy {
         start: *dice.pick(&[StartPolicy::Implied, StartPolicy::Implied, StartPolicy::Required]),
         retry: retry_policy(world),
         cancel: *world.dice.pick(&[CancelPolicy::Revoke, CancelPolicy::Drain]),
-        parents: *world.dice.pick(&[ParentPolicy::Skip, ParentPolicy::RunAnyway, ParentPolicy::CancelRun]),
+        parents: *world.dice.pick(&[
+            ParentPolicy::Skip,
+            ParentPolicy::RunAnyway,
+            ParentPolicy::OnFailure,
+            ParentPolicy::CancelRun,
+        ]),
         retention: world.dice.maybe_millis(20, 120_000),
     }
 }
@@ -139,7 +150,7 @@ fn retry_policy(world: &mut World) -> RetryPolicy {
     }
 }
 
-fn new_job(world: &mut World, namespace: &Namespace) -> NewJob {
+pub(super) fn new_job(world: &mut World, namespace: &Namespace) -> NewJob {
     let id = JobId::from_u128(world.id());
     let mut job = NewJob::new(id);
     job.policy = policy(world);
@@ -218,6 +229,7 @@ fn submit_run(world: &mut World) -> Command {
             job.unique = None;
         }
         // Mostly upwards, so mostly without a cycle.
+        staged::shape(world, &mut job);
         let reach = if world.dice.percent(1) { count } else { at };
         let wanted = world.dice.below(3).min(reach);
         let needs = (0..wanted).map(|_| names[world.dice.below(reach)].clone()).collect();
@@ -226,7 +238,8 @@ fn submit_run(world: &mut World) -> Command {
     let known = world.runs.last().map(|(_, id)| *id);
     let id = known.filter(|_| world.dice.percent(2)).unwrap_or_else(|| RunId::from_u128(world.id()));
     let owner = world.dice.maybe_name(50, &PRINCIPALS);
-    SubmitRun { namespace, id, owner, definition: None, nodes, extra: None }.into()
+    let plan = RunPlan { compensates: world.dice.percent(20), ..RunPlan::default() };
+    SubmitRun { namespace, id, owner, definition: None, nodes, extra: None, plan }.into()
 }
 
 fn claim(world: &mut World) -> Command {

@@ -4,8 +4,13 @@ use super::ledger::Ledger;
 use serde_json::from_str;
 use std::collections::{HashMap, HashSet};
 use windlass_core::{
-    Job, JobKey, Limits, Namespace, Record, RecordKey, RunId, State, concurrency::KeyUse, record::Kind, run::Run,
-    unique::Taken, worker::Worker,
+    Job, JobKey, Limits, Namespace, Record, RecordKey, RunId, State,
+    concurrency::KeyUse,
+    record::Kind,
+    run::Run,
+    stage::{self, Hold, Turn, Waiting},
+    unique::Taken,
+    worker::Worker,
 };
 
 /// Keys that always come with the same limit, so that waiting for one means that it is full.
@@ -69,8 +74,28 @@ impl<'a> Rows<'a> {
         let parents = job.spec.parents.iter().map(|id| self.latest(JobKey::new(&job.key.namespace, *id)));
         let parents: HashSet<JobKey> = parents.collect();
         let is_open = |key: &&JobKey| self.jobs.get(key).is_some_and(|parent| !parent.state.is_final());
-        let open = parents.iter().filter(is_open).count();
+        let open = parents.iter().filter(is_open).count() + self.held(job)?;
         if open == job.live.waiting as usize { Ok(()) } else { Err(format!("{open} of its parents are open")) }
+    }
+
+    /// What holds a job back counts as a parent, and somebody knows of it.
+    fn held(&self, job: &Job) -> Result<usize, String> {
+        let Some(hold) = job.live.hold else { return Ok(0) };
+        let member = |other: &&&Job| other.spec.stage.of == Some(job.key.id) && !other.state.is_final();
+        let members = self.jobs.values().filter(member).count();
+        let run = job.run().ok_or("it is held outside a run")?;
+        let node = job.spec.node.as_ref().ok_or("it is held outside a run")?;
+        let told = match hold {
+            _ if job.live.waiting > 1 => true,
+            Hold::Plan | Hold::Members => {
+                self.read::<Turn>(&stage::home(), &stage::place(run, &job.key.id.to_string())).is_some()
+            }
+            Hold::Event => {
+                let waits = self.read::<Waiting>(&job.key.namespace, &stage::place(run, &node.name)).is_some();
+                waits || job.live.hold_until.is_some()
+            }
+        };
+        if told { Ok(1 + members) } else { Err("nobody will ever decide it".into()) }
     }
 
     /// The job, or the last of those it was retried as.
@@ -180,7 +205,7 @@ impl<'a> Rows<'a> {
                 return Err(format!("{} of its jobs are {state:?}, {told} are counted", count(state)));
             }
         }
-        if run.total as usize != jobs.len() || (run.open == 0) != run.finished_at.is_some() {
+        if run.total as usize != jobs.len() || (run.open > 0 && run.finished_at.is_some()) {
             return Err(format!("it has {} jobs", jobs.len()));
         }
         Ok(())

@@ -35,7 +35,8 @@ impl Phase {
             (Waiting | Claimed | Running, What::Failed { .. }) => Some(Ended(State::Failed)),
             (Waiting | Claimed | Running, What::Cancelled { .. }) => Some(Ended(State::Cancelled)),
             (Claimed, What::Started { .. }) | (Running, What::Progress { .. }) => Some(Running),
-            (Claimed | Running, What::Completed { .. }) => Some(Ended(State::Completed)),
+            // A wait completes without anybody having worked.
+            (Waiting | Claimed | Running, What::Completed { .. }) => Some(Ended(State::Completed)),
             (Claimed | Running, What::Requeued { .. } | What::Released { .. }) => Some(Waiting),
             (Claimed | Running, What::CancelRequested { .. }) => Some(self),
             _ => None,

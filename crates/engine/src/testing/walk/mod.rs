@@ -7,6 +7,7 @@ pub(crate) mod dice;
 mod draw;
 mod invariants;
 mod ledger;
+mod staged;
 mod world;
 
 pub(crate) use dice::Dice;
@@ -95,8 +96,10 @@ impl Walk {
             Contender { name: name.into(), bench }
         };
         let world = world::World::new(seed, START);
-        let scope = Scope::new(&world.namespaces, &[world::RECORD_KIND]);
-        let kinds = ["concurrency", "run", "unique", "worker"].map(Into::into).to_vec();
+        // Turns of all namespaces lie in one.
+        let namespaces = [&world.namespaces[..], &[windlass_core::stage::home()]].concat();
+        let scope = Scope::new(&namespaces, &[world::RECORD_KIND]);
+        let kinds = ["concurrency", "run", "turn", "unique", "waiting", "worker"].map(Into::into).to_vec();
         let counted = Scope { kinds, ..scope.clone() };
         let contenders = stores.into_iter().map(contender).collect();
         Self {

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use uuid::Uuid;
 use windlass_core::{
     Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Refusal, Reply, RunId, Timestamp, WorkerId,
+    commands::{advance::Move, submit_run::RunNode},
     decider::Item,
     schedule::{Rule, Schedule},
 };
@@ -20,6 +21,8 @@ pub(super) struct World {
     pub jobs: Vec<JobKey>,
     pub leases: Vec<Known>,
     pub runs: Vec<(Namespace, RunId)>,
+    /// Steps that are decided while their run goes on.
+    pub staged: Vec<(Namespace, RunId, JobId, Arc<str>)>,
     /// Jobs that have not ended.
     pub crowd: usize,
     /// When calendar schedules are due, as far as known.
@@ -66,6 +69,7 @@ impl World {
             jobs: Vec::new(),
             leases: Vec::new(),
             runs: Vec::new(),
+            staged: Vec::new(),
             crowd: 0,
             calendars: HashMap::new(),
             drawn: 0,
@@ -120,7 +124,17 @@ impl World {
             }
             (Command::SubmitRun(run), Reply::Run { id, .. }) => {
                 self.runs.push((run.namespace.clone(), *id));
+                self.learn_staged(&run.namespace, *id, &run.nodes);
                 self.jobs.extend(run.nodes.iter().map(|node| JobKey::new(&run.namespace, node.job.id)));
+            }
+            (Command::Advance(advance), Reply::Done) => {
+                let expanded = advance.moves.iter().filter_map(|(_, _, wanted)| match wanted {
+                    Move::Expand { nodes, .. } => Some(nodes),
+                    _ => None,
+                });
+                for nodes in expanded.chain(&advance.undo) {
+                    self.learn_staged(&advance.namespace, advance.run, nodes);
+                }
             }
             (Command::Claim(claim), Reply::Leases(leases)) => self.leases.extend(leases.iter().map(|leased| Known {
                 namespace: claim.namespace.clone(),
@@ -145,6 +159,11 @@ impl World {
         self.forget();
     }
 
+    fn learn_staged(&mut self, namespace: &Namespace, run: RunId, nodes: &[RunNode]) {
+        let staged = nodes.iter().filter(|node| node.job.stage != Default::default());
+        self.staged.extend(staged.map(|node| (namespace.clone(), run, node.job.id, node.name.clone())));
+    }
+
     /// A lease that is of no use any more is mostly forgotten, so that the walk spends its time on live ones.
     pub fn learn_dead(&mut self, command: &Command, reply: &Result<Reply, Refusal>) {
         let ended =
@@ -162,5 +181,6 @@ impl World {
         self.jobs.drain(..excess(self.jobs.len(), 400));
         self.leases.drain(..excess(self.leases.len(), 120));
         self.runs.drain(..excess(self.runs.len(), 30));
+        self.staged.drain(..excess(self.staged.len(), 40));
     }
 }

@@ -5,11 +5,12 @@ use super::{
     namespace, status, translate, wire,
 };
 use crate::app::App;
-use axum::extract::{Path, State};
-use http::StatusCode;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use axum::extract::{FromRequestParts, Path, State};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use http::{StatusCode, request::Parts};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 use windlass_core::{
-    JobKey, Leased, Reply, WorkerId,
+    JobId, JobKey, Leased, Reply, WorkerId,
     commands::{
         claim::{self, Offer, Unknown},
         complete::Complete,
@@ -24,10 +25,13 @@ use windlass_engine::ids;
 /// A claim is held open this long while there is nothing to do: the original worker then sleeps two seconds, which a job
 /// that comes meanwhile would have to wait. Short enough for people who try it by hand.
 const HOLD: Duration = Duration::from_secs(5);
+/// Dependencies read at a time.
+const READS: usize = 16;
 
 pub async fn claim(
     State(app): State<App>,
     who: Who,
+    hold: Hold,
     Sent(body): Sent<wire::Claim>,
 ) -> Result<Json<Option<wire::Claimed>>, No> {
     let claim = claim::Claim {
@@ -40,7 +44,7 @@ pub async fn claim(
         principal: who.0.clone(),
         request_id: None,
     };
-    let Some(leased) = app.engine.claim(claim, HOLD).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
+    let Some(leased) = app.engine.claim(claim, hold.0).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
     match claimed(&app, &leased, &body).await {
         Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
         // A worker that cannot be told its job must not hold it.
@@ -49,6 +53,18 @@ pub async fn claim(
             drop(app.engine.run(Release { holder }).await);
             Err(no)
         }
+    }
+}
+
+/// How long to hold a claim open: a client that wants less says so (`Prefer: wait=2`, RFC 7240).
+pub struct Hold(Duration);
+
+impl FromRequestParts<App> for Hold {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        let wanted =
+            parts.headers.get("prefer").and_then(|value| value.to_str().ok()?.strip_prefix("wait=")?.parse().ok());
+        Ok(Self(wanted.map_or(HOLD, |seconds| Duration::from_secs(seconds).min(HOLD))))
     }
 }
 
@@ -87,18 +103,20 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
     })
 }
 
-/// The outputs of every direct dependency, by its name.
+/// The outputs of every direct dependency, by its name. Several are read at a time: a job may have a thousand.
 async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
-    let mut outputs = BTreeMap::new();
-    for &parent in &leased.job.spec.parents {
-        let key = JobKey::new(&namespace(), parent);
-        let Some(job) = app.engine.store().job(&key).await? else { continue };
-        let Some(node) = &job.spec.node else { continue };
-        let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
-        let result = body.and_then(|body| body.result);
-        outputs.insert(node.name.to_string(), translate::outputs(result.as_ref()));
-    }
-    Ok(outputs)
+    let reads: Vec<_> = leased.job.spec.parents.iter().map(|&parent| handed_on(app.clone(), parent)).collect();
+    let found: Vec<_> = stream::iter(reads).buffer_unordered(READS).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+async fn handed_on(app: App, parent: JobId) -> Result<Option<(String, BTreeMap<String, String>)>, No> {
+    let key = JobKey::new(&namespace(), parent);
+    let Some(job) = app.engine.store().job(&key).await? else { return Ok(None) };
+    let Some(node) = &job.spec.node else { return Ok(None) };
+    let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
+    let result = body.and_then(|body| body.result);
+    Ok(Some((node.name.to_string(), translate::outputs(result.as_ref()))))
 }
 
 fn holder(who: Who, lease: &str) -> Result<Holder, No> {
@@ -124,8 +142,7 @@ pub async fn complete(
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Complete>,
 ) -> Result<StatusCode, No> {
-    let result = serde_json::to_vec(&body.outputs).map_err(|error| No::shape(error.to_string()))?;
-    let report = Complete { holder: holder(who, &lease)?, result: result.into() };
+    let report = Complete { holder: holder(who, &lease)?, result: translate::result(&body.outputs) };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 
@@ -138,6 +155,12 @@ pub async fn fail(
     let message: Arc<str> = translate::cut(&body.error).into();
     let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
+}
+
+/// Not in the original: a worker that has to stop gives its job back, and no retry is charged for it.
+pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
+    let release = Release { holder: holder(who, &lease)? };
+    ended(app.engine.run(release).await.map_err(|error| dead(error.into()))?)
 }
 
 /// A second report on the same lease is refused, also when it says the same.

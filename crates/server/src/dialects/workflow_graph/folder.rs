@@ -20,7 +20,7 @@ pub struct Loaded {
 pub async fn load(app: &App, folder: &Path) -> std::io::Result<Vec<Loaded>> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_definition(path))
+        .filter(|path| is_definition(path) && !is_ours(path))
         .collect();
     paths.sort();
     let mut all = Vec::with_capacity(paths.len());
@@ -37,6 +37,11 @@ pub async fn load(app: &App, folder: &Path) -> std::io::Result<Vec<Loaded>> {
 fn is_definition(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or("");
     ["yml", "yaml", "json"].contains(&ending) && path.is_file()
+}
+
+/// The folder may hold workflows of the native kind as well; those are loaded as such.
+fn is_ours(path: &Path) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|text| windlass_plan::is_native(&text))
 }
 
 async fn load_one(app: &App, path: &Path) -> Result<String, String> {

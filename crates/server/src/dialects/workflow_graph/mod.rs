@@ -50,6 +50,7 @@ pub fn routes() -> Vec<Route> {
         Route::post("/api/jobs/{id}/heartbeat", Access::Worker, claims::heartbeat).says("Renew a lease"),
         Route::post("/api/jobs/{id}/complete", Access::Worker, claims::complete).says("Report success"),
         Route::post("/api/jobs/{id}/fail", Access::Worker, claims::fail).says("Report failure"),
+        Route::post("/api/jobs/{id}/release", Access::Worker, claims::release).says("Give a job back"),
         Route::post("/api/jobs/{id}/logs", Access::Worker, logs::append).says("Send log lines").body_max(LOGS_BODY_MAX),
         Route::get("/api/jobs/{id}/{job}/cancelled", Access::Worker, claims::cancelled).says("Was the job cancelled?"),
     ];

@@ -157,6 +157,14 @@ pub fn outputs(result: Option<&Payload>) -> BTreeMap<String, String> {
     result.and_then(|result| serde_json::from_slice(result.as_bytes()).ok()).unwrap_or_default()
 }
 
+/// What a job hands on, to be kept. Most hand on nothing, and then there is nothing to write or to read.
+pub fn result(outputs: &BTreeMap<String, String>) -> Payload {
+    if outputs.is_empty() {
+        return Payload::default();
+    }
+    Payload::from(serde_json::to_vec(outputs).expect("a map of strings can be written"))
+}
+
 pub fn command(payload: &Payload) -> String {
     let value: Option<serde_json::Value> = serde_json::from_slice(payload.as_bytes()).ok();
     value.and_then(|value| value["shell"].as_str().map(str::to_owned)).unwrap_or_default()

@@ -101,6 +101,7 @@ pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Re
         definition: None,
         nodes: stored.jobs.iter().map(|job| translate::node(&id, job)).collect(),
         extra: None,
+        plan: Default::default(),
     };
     let commands: Vec<Command> = vec![stored.put_head()?, submit.into()];
     match app.engine.run(All { commands }).await {

@@ -1,13 +1,18 @@
--- jobs_claim, once for each lane: the lanes with the best fronts are found without locking, their first jobs are merged,
+-- jobs_claim, once for each lane from its mark on: the lanes with the best fronts are found without locking, their first jobs are merged,
 -- and the first $3 that nobody else has locked are taken from the first $4, in the order of the list. The count says how
 -- many there were to choose from. The $4 lanes with the best fronts are enough, since each of them holds at least one of the
 -- first $4 jobs. Adding nothing to the state keeps the planner from looking for an id in jobs_claim.
 WITH fronts AS MATERIALIZED (
-    SELECT l.lane
+    SELECT l.lane, m.priority, m.seq
     FROM unnest($2::uuid[]) AS l (lane)
     CROSS JOIN LATERAL (
+        SELECT COALESCE(max(o.priority), '-2147483648'::integer) AS priority,
+               COALESCE(max(o.seq), '-9223372036854775808'::bigint) AS seq
+        FROM windlass.lane_marks o WHERE o.namespace = $1 AND o.lane = l.lane
+    ) m
+    CROSS JOIN LATERAL (
         SELECT j.priority, j.seq FROM windlass.jobs j
-        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2 AND (j.priority, j.seq) >= (m.priority, m.seq)
         ORDER BY j.priority, j.seq
         LIMIT 1
     ) f
@@ -18,7 +23,7 @@ WITH fronts AS MATERIALIZED (
     FROM fronts l
     CROSS JOIN LATERAL (
         SELECT j.id, j.priority, j.seq FROM windlass.jobs j
-        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2 AND (j.priority, j.seq) >= (l.priority, l.seq)
         ORDER BY j.priority, j.seq
         LIMIT $4
     ) h

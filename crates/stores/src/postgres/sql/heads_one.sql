@@ -1,8 +1,13 @@
--- jobs_claim, for an offer that one lane can serve: its front, stepping over what other claims have locked.
+-- jobs_claim, for an offer that one lane can serve: its front from its mark on, stepping over what other claims have locked.
 SELECT j.namespace, j.id, j.lane, j.priority, j.seq, j.state, j.due, j.spec, j.live, p.data
 FROM (
     SELECT * FROM windlass.jobs
     WHERE namespace = $1 AND lane = $2 AND state = 2
+      AND (priority, seq) >= (
+          COALESCE((SELECT m.priority FROM windlass.lane_marks m WHERE m.namespace = $1 AND m.lane = $2),
+                   '-2147483648'::integer),
+          COALESCE((SELECT m.seq FROM windlass.lane_marks m WHERE m.namespace = $1 AND m.lane = $2),
+                   '-9223372036854775808'::bigint))
     ORDER BY priority, seq
     LIMIT $3
     FOR UPDATE SKIP LOCKED

@@ -10,6 +10,8 @@ WITH gone AS (
     ) old
     WHERE l.namespace = old.namespace AND l.lane = old.lane
       AND l.used_at < floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - 86400000
-    RETURNING l.lane
+    RETURNING l.namespace, l.lane
+), marks AS (
+    DELETE FROM windlass.lane_marks m USING gone WHERE m.namespace = gone.namespace AND m.lane = gone.lane
 )
 SELECT lane FROM gone

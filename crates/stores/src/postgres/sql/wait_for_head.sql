@@ -4,8 +4,14 @@ WITH heads AS MATERIALIZED (
     SELECT h.id, h.priority, h.seq
     FROM unnest($2::uuid[]) AS l (lane)
     CROSS JOIN LATERAL (
+        SELECT COALESCE(max(o.priority), '-2147483648'::integer) AS priority,
+               COALESCE(max(o.seq), '-9223372036854775808'::bigint) AS seq
+        FROM windlass.lane_marks o WHERE o.namespace = $1 AND o.lane = l.lane
+    ) m
+    CROSS JOIN LATERAL (
         SELECT j.id, j.priority, j.seq FROM windlass.jobs j
-        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2 AND j.id <> ALL ($3::uuid[])
+        WHERE j.namespace = $1 AND j.lane = l.lane AND j.state = 2 AND (j.priority, j.seq) >= (m.priority, m.seq)
+          AND j.id <> ALL ($3::uuid[])
         ORDER BY j.priority, j.seq
         LIMIT 1
     ) h

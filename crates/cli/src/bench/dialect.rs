@@ -1,0 +1,272 @@
+//! `windlass bench dialect`: another system's protocol over raw connections, beside the original in the same run.
+
+use super::{
+    Output,
+    http::connection::{Address, Connection},
+    work::progress,
+};
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use http::Method;
+use serde::{Deserialize, Serialize};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
+
+/// The original applies what it acknowledged a little later; what it has not applied by then, it has lost.
+const SETTLE: Duration = Duration::from_secs(10);
+/// Nothing to claim for so long while there should be something: it will never come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Args)]
+pub struct DialectBench {
+    dialect: Dialect,
+    /// Server to measure; give two to compare them, in turns.
+    #[arg(long, value_name = "URL", required = true)]
+    base_url: Vec<String>,
+    /// A token, where the server wants one.
+    #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, default_value = "")]
+    token: String,
+    #[arg(long, default_value_t = 100)]
+    workflows: usize,
+    /// Jobs of each workflow.
+    #[arg(long, default_value_t = 100)]
+    jobs: usize,
+    #[arg(long, value_enum, default_value = "roots")]
+    shape: Shape,
+    /// Connections, each with one request on its way: claim, complete, claim, …
+    #[arg(long, default_value_t = 8)]
+    connections: usize,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Dialect {
+    WorkflowGraph,
+}
+
+/// How the jobs of a workflow depend on each other.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Shape {
+    /// Not at all.
+    Roots,
+    /// All but two between the first and the last.
+    Fan,
+    /// In rows of a hundred, each job behind two of the row before.
+    Rows,
+}
+
+impl Shape {
+    fn needs(self, at: usize, jobs: usize) -> Vec<usize> {
+        const ROW: usize = 100;
+        match self {
+            Shape::Roots => Vec::new(),
+            Shape::Fan if at == 0 => Vec::new(),
+            Shape::Fan if at == jobs - 1 => (1..at).collect(),
+            Shape::Fan => vec![0],
+            Shape::Rows if at < ROW => Vec::new(),
+            Shape::Rows => {
+                let row = at / ROW * ROW;
+                vec![at - ROW, row - ROW + (at + 1) % ROW]
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    base_url: String,
+    round: usize,
+    workflows: usize,
+    jobs: usize,
+    connections: usize,
+    create_s: f64,
+    run_s: f64,
+    work_s: f64,
+    /// Claim + complete.
+    cycles_per_s: f64,
+    /// Jobs whose completion was acknowledged and that are not `success`.
+    lost: usize,
+    /// Jobs that could never be claimed.
+    stuck: usize,
+}
+
+impl DialectBench {
+    pub async fn run(self) -> anyhow::Result<()> {
+        let addresses = self.base_url.iter().map(|url| Address::parse(url)).collect::<Result<Vec<_>, _>>()?;
+        for round in 1..=self.rounds {
+            for address in &addresses {
+                let report = self.measure(address, round).await?;
+                match self.output {
+                    Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&report)?),
+                    Output::Table => println!(
+                        "{} round {round}: create {:.3} s, run {:.3} s, {:.0} claim + complete/s ({:.2} s), {} lost, {} stuck",
+                        report.base_url,
+                        report.create_s,
+                        report.run_s,
+                        report.cycles_per_s,
+                        report.work_s,
+                        report.lost,
+                        report.stuck
+                    ),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Report> {
+        let mut connection = Connection::open(address, &self.token).await?;
+        let body = self.workflow()?;
+        let begun = Instant::now();
+        let mut ids = Vec::with_capacity(self.workflows);
+        for _ in 0..self.workflows {
+            #[derive(Deserialize)]
+            struct Created {
+                id: String,
+            }
+            let created = connection.post("/api/workflows", body.clone()).await?;
+            ids.push(serde_json::from_slice::<Created>(&created)?.id);
+        }
+        let create_s = begun.elapsed().as_secs_f64();
+        let begun = Instant::now();
+        for id in &ids {
+            connection.post(&format!("/api/workflows/{id}/run"), "").await?;
+        }
+        let run_s = begun.elapsed().as_secs_f64();
+        let (done, work_s) = self.work(address).await?;
+        let lost = self.lost(&mut connection, &ids, done).await?;
+        let jobs = self.workflows * self.jobs;
+        Ok(Report {
+            base_url: address.to_string(),
+            round,
+            workflows: self.workflows,
+            jobs: self.jobs,
+            connections: self.connections,
+            create_s,
+            run_s,
+            work_s,
+            cycles_per_s: done as f64 / work_s,
+            lost,
+            stuck: jobs - done,
+        })
+    }
+
+    fn workflow(&self) -> anyhow::Result<String> {
+        let job = |at: usize| {
+            let needs: Vec<String> =
+                self.shape.needs(at, self.jobs).into_iter().map(|need| format!("j{need}")).collect();
+            let id = format!("j{at}");
+            serde_json::json!({"id": id, "name": id, "status": "queued", "command": "true", "depends_on": needs})
+        };
+        let jobs: Vec<_> = (0..self.jobs).map(job).collect();
+        Ok(serde_json::to_string(&serde_json::json!({"name": "bench", "trigger": "on: bench", "jobs": jobs}))?)
+    }
+
+    /// How many were claimed and completed, and within how long.
+    async fn work(&self, address: &Address) -> anyhow::Result<(usize, f64)> {
+        let left = Arc::new(AtomicUsize::new(self.workflows * self.jobs));
+        let bar = progress("claim + complete", self.workflows * self.jobs);
+        let mut connections = Vec::new();
+        for _ in 0..self.connections {
+            connections.push(Connection::open(address, &self.token).await?);
+        }
+        let begun = Instant::now();
+        let mut tasks = JoinSet::new();
+        for (number, mut connection) in connections.into_iter().enumerate() {
+            let (left, bar) = (left.clone(), bar.clone());
+            tasks.spawn(async move {
+                let claim = format!(r#"{{"worker_id":"bench-{number}","labels":[],"lease_ttl_secs":60}}"#);
+                let (mut done, mut last) = (0, Instant::now());
+                while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
+                    if !cycle(&mut connection, &claim).await? {
+                        break;
+                    }
+                    (done, last) = (done + 1, Instant::now());
+                    bar.inc(1);
+                }
+                anyhow::Ok((done, last))
+            });
+        }
+        let (mut done, mut end) = (0, begun);
+        while let Some(task) = tasks.join_next().await {
+            let (one, last) = task??;
+            (done, end) = (done + one, end.max(last));
+        }
+        bar.finish_and_clear();
+        Ok((done, end.duration_since(begun).as_secs_f64()))
+    }
+
+    async fn lost(&self, connection: &mut Connection, ids: &[String], done: usize) -> anyhow::Result<usize> {
+        let begun = Instant::now();
+        loop {
+            let mut succeeded = 0;
+            for id in ids {
+                let (status, shown) = connection.call(Method::GET, &format!("/api/workflows/{id}/status"), "").await?;
+                ensure!(status.is_success(), "the status of {id} is {status}");
+                #[derive(Deserialize)]
+                struct Job {
+                    status: String,
+                }
+                #[derive(Deserialize)]
+                struct Shown {
+                    jobs: Vec<Job>,
+                }
+                let shown: Shown = serde_json::from_slice(&shown).context("the status is no workflow")?;
+                succeeded += shown.jobs.iter().filter(|job| job.status == "success").count();
+            }
+            if succeeded == done || begun.elapsed() > SETTLE {
+                return Ok(done - succeeded.min(done));
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+}
+
+/// False: nothing came.
+async fn cycle(connection: &mut Connection, claim: &str) -> anyhow::Result<bool> {
+    #[derive(Deserialize)]
+    struct Lease<'a> {
+        lease_id: &'a str,
+    }
+    #[derive(Deserialize)]
+    struct Claimed<'a> {
+        #[serde(borrow)]
+        lease: Lease<'a>,
+    }
+    let begun = Instant::now();
+    loop {
+        let answer = connection.post("/api/jobs/claim", claim.to_owned()).await?;
+        if let Some(claimed) = serde_json::from_slice::<Option<Claimed>>(&answer)? {
+            let path = format!("/api/jobs/{}/complete", claimed.lease.lease_id);
+            connection.post(&path, r#"{"outputs":{}}"#).await?;
+            return Ok(true);
+        }
+        if begun.elapsed() > PATIENCE {
+            return Ok(false);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_graphs_without_cycles() {
+        for shape in [Shape::Roots, Shape::Fan, Shape::Rows] {
+            assert!((0..1_000).all(|at| shape.needs(at, 1_000).into_iter().all(|need| need < at)));
+        }
+        assert_eq!(Shape::Fan.needs(9, 10).len(), 8);
+        assert_eq!(Shape::Rows.needs(299, 1_000), [199, 100]);
+    }
+}

@@ -1,0 +1,128 @@
+//! A workflow as people keep it: a file of ours, or one of workflow-graph's, which becomes one of ours.
+
+use anyhow::{Context, bail};
+use serde_json::{Map, Value, json};
+use std::{io::Read, path::Path};
+use windlass_api::RawValue;
+use windlass_server::dialects::workflow_graph;
+
+const BYTES_MAX: u64 = 4 << 20;
+
+pub enum Definition {
+    /// As it was written: the server names the lines where something is wrong.
+    Native(String),
+    Converted(Value),
+}
+
+impl Definition {
+    pub fn parts(self) -> (Option<String>, Option<Box<RawValue>>) {
+        match self {
+            Definition::Native(source) => (Some(source), None),
+            Definition::Converted(value) => (None, RawValue::from_string(value.to_string()).ok()),
+        }
+    }
+
+    pub fn source(self) -> String {
+        match self {
+            Definition::Native(source) => source,
+            Definition::Converted(value) => value.to_string(),
+        }
+    }
+}
+
+/// None: there is no such file.
+pub fn read(what: &str) -> anyhow::Result<Option<Definition>> {
+    let mut text = String::new();
+    if what == "-" {
+        std::io::stdin().take(BYTES_MAX + 1).read_to_string(&mut text).context("standard input cannot be read")?;
+    } else if Path::new(what).is_file() {
+        let file = std::fs::File::open(what).with_context(|| format!("{what} cannot be read"))?;
+        file.take(BYTES_MAX + 1).read_to_string(&mut text).with_context(|| format!("{what} cannot be read"))?;
+    } else if what.contains(['/', '.']) {
+        bail!("there is no file {what}");
+    } else {
+        return Ok(None);
+    }
+    if text.len() as u64 > BYTES_MAX {
+        bail!("{what} is larger than {BYTES_MAX} bytes, which is no workflow");
+    }
+    parse(text).map(Some).with_context(|| format!("{what} is no workflow"))
+}
+
+/// workflow-graph's files have `jobs` where ours have `steps`.
+fn parse(text: String) -> anyhow::Result<Definition> {
+    let is_json = text.trim_start().starts_with('{');
+    let has = |key: &str| match is_json {
+        true => serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|members| members.contains_key(key)),
+        false => text.lines().any(|line| line.starts_with(&format!("{key}:"))),
+    };
+    if has("steps") || !has("jobs") {
+        return Ok(Definition::Native(text));
+    }
+    let made = workflow_graph::file::parse(&text).map_err(|fault| anyhow::anyhow!("{fault}"))?;
+    let mut steps = Map::new();
+    for job in made.jobs {
+        let mut step = json!({"run": job.command});
+        if !job.depends_on.is_empty() {
+            step["needs"] = json!(job.depends_on);
+        }
+        if !job.required_labels.is_empty() {
+            step["tags"] = json!(job.required_labels);
+        }
+        if job.max_retries > 0 {
+            step["retry"] = json!({"attempts": job.max_retries.saturating_add(1)});
+        }
+        steps.insert(job.id, step);
+    }
+    let name: String =
+        made.name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+    Ok(Definition::Converted(json!({"name": name, "steps": steps})))
+}
+
+/// Whole objects and single members, later ones over earlier ones.
+pub fn input(texts: &[String]) -> anyhow::Result<Option<Box<RawValue>>> {
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let mut all = Map::new();
+    for text in texts {
+        match (serde_json::from_str(text), text.split_once('=')) {
+            (Ok(Value::Object(members)), _) => all.extend(members),
+            (_, Some((name, value))) if !name.trim().is_empty() => {
+                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+                all.insert(name.trim().to_owned(), value);
+            }
+            _ => bail!("--input {text:?} is neither a JSON object nor name=value"),
+        }
+    }
+    Ok(Some(RawValue::from_string(Value::Object(all).to_string())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn input_is_put_together() {
+        let input = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            input(&texts).map(|json| json.map(|json| json.get().to_owned()))
+        };
+        assert_eq!(input(&[]).unwrap(), None);
+        let both = input(&[r#"{"a": 1, "b": 2}"#, "b=text", "c=[1]", "d=1.2.3", "e=x=y"]).unwrap().unwrap();
+        assert_eq!(both, r#"{"a":1,"b":"text","c":[1],"d":"1.2.3","e":"x=y"}"#);
+        assert!(input(&["nonsense"]).is_err() && input(&["[1]"]).is_err() && input(&["=x"]).is_err());
+    }
+
+    #[test]
+    fn files_of_workflow_graph_become_ours() {
+        let text = "name: my ci\non: push\njobs:\n  a:\n    run: make\n  b:\n    needs: a\n    run: make test\n    labels: [gpu]\n    retries: 2\n";
+        let Definition::Converted(made) = parse(text.to_owned()).unwrap() else { panic!("it has jobs") };
+        let expected = json!({"name": "my-ci", "steps": {"a": {"run": "make"},
+            "b": {"run": "make test", "needs": ["a"], "tags": ["gpu"], "retry": {"attempts": 3}}}});
+        assert_eq!(made, expected);
+        assert!(matches!(parse("name: x\nsteps:\n  a: {run: ls}\n".into()), Ok(Definition::Native(_))));
+        let error = parse("name: x\non: push\njobs:\n  a: {run: ls, needs: z}\n".into()).err().unwrap().to_string();
+        assert!(error.contains("line 4"), "{error}");
+    }
+}

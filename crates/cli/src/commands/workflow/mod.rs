@@ -1,0 +1,382 @@
+//! `windlass workflow`: runs of many steps, started, watched, answered and drawn.
+
+mod draw;
+mod file;
+mod layout;
+mod show;
+mod watch;
+
+use super::{Context, Done};
+use crate::{fail::code, ids, output::say, times};
+use anyhow::{Context as _, bail, ensure};
+use clap::{Args, Subcommand, ValueEnum};
+use std::time::Duration;
+use windlass_api::{
+    RawValue, Uuid,
+    workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, StartRun, StartedRun},
+};
+use windlass_sdk::Client;
+
+#[derive(Subcommand)]
+#[command(after_help = "Examples:
+  windlass workflow run build.yml --watch            run a file, see its steps as they go
+  windlass workflow run release --input version=1.2  run a stored workflow
+  windlass workflow list                             the newest runs
+  windlass workflow show last                        the last run, step by step
+  windlass workflow approve last release             answer a step that waits for somebody
+  windlass workflow graph last --as svg > run.svg    draw it
+  windlass workflow retry last                       go on from what did not complete
+
+A file is a workflow of ours (`steps:`) or one of workflow-graph's (`jobs:`). Runs are named by their id, the beginning of
+it, or `last`.")]
+pub enum WorkflowCommand {
+    Run(Box<RunArgs>),
+    List(List),
+    /// One run, step by step.
+    Show(Which),
+    /// Show a run's steps as they change, until it has ended.
+    #[command(after_help = "Exit codes: 0 completed, 3 failed, 4 cancelled.")]
+    Watch(Which),
+    /// End runs: what has not begun is cancelled, what runs is told to stop.
+    Cancel(Several),
+    /// Run again what did not complete, as a new run that keeps the results there are.
+    Retry(Which),
+    /// Say yes to a step that waits for approval.
+    Approve(Answer),
+    /// Say no to a step that waits for approval; it then fails.
+    Reject(Answer),
+    Signal(SignalArgs),
+    Graph(Graph),
+    /// Store a workflow under a name, so that it can be run by it. The same again changes nothing; another is a new version.
+    #[command(after_help = "Example:
+  windlass workflow apply release.yml
+  windlass workflow apply release.yml --name release --check    only look whether it is right")]
+    Apply(Apply),
+    /// List stored workflows.
+    Stored,
+}
+
+/// Run a workflow from a file, or a stored one by its name.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass workflow run build.yml --watch
+  windlass workflow run build.yml --input version=1.2 --input 'targets=[\"a\", \"b\"]'
+  windlass workflow run release --input '{\"version\": \"1.2\"}'
+  windlass workflow run ci.yml -o json | jq -r .id         a file of workflow-graph's, the run's id
+
+Exit codes: 0 started (with --watch: completed), 1 error, with --watch: 3 failed, 4 cancelled.")]
+pub struct RunArgs {
+    /// A file, - for standard input, or the name of a stored workflow.
+    #[arg(value_name = "FILE|NAME")]
+    what: String,
+    /// Show its steps as they change, and wait for its end.
+    #[arg(short, long)]
+    watch: bool,
+    /// What its expressions see as `input`: a whole JSON object, or name=value with JSON or plain text; may be repeated.
+    #[arg(short, long, value_name = "JSON|NAME=VALUE")]
+    input: Vec<String>,
+    /// This version of a stored workflow; the latest where absent.
+    #[arg(long, value_name = "N")]
+    version: Option<u32>,
+    /// Asking again with the same key answers with the first run.
+    #[arg(short, long, value_name = "KEY")]
+    key: Option<String>,
+}
+
+/// List runs, newest first.
+#[derive(Args)]
+pub struct List {
+    /// Only of this workflow.
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// Only in this state: running, completed, failed, cancelled.
+    #[arg(short, long, value_name = "STATE", value_parser = state)]
+    state: Option<RunState>,
+    /// At most so many.
+    #[arg(short, long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
+#[derive(Args)]
+pub struct Which {
+    /// Its id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN")]
+    id: String,
+}
+
+#[derive(Args)]
+pub struct Several {
+    /// Their ids, the beginnings of them, or `last`.
+    #[arg(value_name = "RUN", required = true)]
+    ids: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "Example:
+  windlass workflow approve last release --comment 'looks good' --payload '{\"tag\": \"1.2\"}'")]
+pub struct Answer {
+    /// The run's id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN")]
+    id: String,
+    /// The step that waits. May be left out where only one does.
+    step: Option<String>,
+    #[arg(long, default_value = "")]
+    comment: String,
+    /// JSON for the steps behind it.
+    #[arg(short, long, value_name = "JSON")]
+    payload: Option<String>,
+}
+
+/// Tell a run that something happened which a step of it waits for.
+#[derive(Args)]
+#[command(after_help = "Example:
+  windlass workflow signal last payment --payload '{\"amount\": 12}'")]
+pub struct SignalArgs {
+    /// The run's id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN")]
+    id: String,
+    /// What happened.
+    name: String,
+    /// JSON: the result of the step that waits for it.
+    #[arg(short, long, value_name = "JSON")]
+    payload: Option<String>,
+}
+
+/// Draw a run: which step waits for which, and how far they are.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass workflow graph last
+  windlass workflow graph last --as svg > run.svg
+  windlass workflow graph last --as dot | dot -Tpdf > run.pdf")]
+pub struct Graph {
+    /// The run's id, the beginning of it, or `last`.
+    #[arg(value_name = "RUN")]
+    id: String,
+    #[arg(long = "as", value_enum, default_value_t = Drawing::Text)]
+    drawing: Drawing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Drawing {
+    Text,
+    Dot,
+    Svg,
+}
+
+#[derive(Args)]
+pub struct Apply {
+    /// A file, or - for standard input.
+    file: String,
+    /// Under this name, where the file gives none or another.
+    #[arg(long)]
+    name: Option<String>,
+    /// Only look whether it is right; nothing is written.
+    #[arg(long)]
+    check: bool,
+}
+
+fn state(text: &str) -> Result<RunState, String> {
+    let all = [RunState::Running, RunState::Completed, RunState::Failed, RunState::Cancelled];
+    all.into_iter()
+        .find(|state| state.name() == text)
+        .ok_or_else(|| format!("{text:?} is no state of a run; it is running, completed, failed or cancelled"))
+}
+
+pub fn exit_code(state: RunState) -> u8 {
+    match state {
+        RunState::Completed => code::OK,
+        RunState::Failed => code::FAILED,
+        RunState::Cancelled => code::CANCELLED,
+        RunState::Running => code::TIMEOUT,
+    }
+}
+
+impl WorkflowCommand {
+    pub async fn run(self, context: &Context) -> Done {
+        let client = context.client()?;
+        match self {
+            WorkflowCommand::Run(args) => args.run(context, &client).await,
+            WorkflowCommand::List(list) => list.run(context, &client).await,
+            WorkflowCommand::Show(which) => {
+                let run = whole(&client, ids::run(&client, &which.id).await?).await?;
+                context.format.one(&run, || show::run(&run, times::now())).map(|()| code::OK)
+            }
+            WorkflowCommand::Watch(which) => {
+                let id = ids::run(&client, &which.id).await?;
+                watch::until_done(&client, id, context.format).await
+            }
+            WorkflowCommand::Cancel(several) => several.cancel(context, &client).await,
+            WorkflowCommand::Retry(which) => {
+                let started = client.retry_run(ids::run(&client, &which.id).await?).await?;
+                ids::remember_run(&client, started.id);
+                context.format.one(&started, || told(&started)).map(|()| code::OK)
+            }
+            WorkflowCommand::Approve(answer) => answer.run(context, &client, true).await,
+            WorkflowCommand::Reject(answer) => answer.run(context, &client, false).await,
+            WorkflowCommand::Signal(signal) => signal.run(context, &client).await,
+            WorkflowCommand::Graph(graph) => graph.run(context, &client).await,
+            WorkflowCommand::Apply(apply) => apply.run(context, &client).await,
+            WorkflowCommand::Stored => show::stored(context, &client).await,
+        }
+    }
+}
+
+/// With all of its steps.
+async fn whole(client: &Client, id: Uuid) -> anyhow::Result<Run> {
+    let mut run = client.run(id).await?;
+    while let Some(cursor) = run.steps_next.take() {
+        let paging = windlass_api::page::Paging { cursor: Some(cursor), ..Default::default() };
+        let page = client.run_steps(id, &paging).await?;
+        run.steps.extend(page.items);
+        run.steps_next = page.next;
+    }
+    // As they were made, which is as they were written; lists have the newest first.
+    run.steps.sort_by_key(|step| step.job);
+    Ok(run)
+}
+
+fn told(started: &StartedRun) -> String {
+    let note = if started.existing { " (started before with this key)" } else { "" };
+    format!("{}  {}{note}", started.id, started.state.name())
+}
+
+impl RunArgs {
+    async fn run(&self, context: &Context, client: &Client) -> Done {
+        let input = file::input(&self.input)?;
+        let started = match file::read(&self.what)? {
+            Some(definition) => {
+                ensure!(self.version.is_none(), "--version is for stored workflows; {} is a file", self.what);
+                let (source, definition) = definition.parts();
+                let run = InlineRun { source, definition, input, idempotency_key: self.key.clone() };
+                client.start_run(&run).await?
+            }
+            None => {
+                let start = StartRun { input, version: self.version, idempotency_key: self.key.clone() };
+                client.start_workflow(&self.what, &start).await.with_context(|| {
+                    format!("there is no file {}, and it could not be run as a stored workflow", self.what)
+                })?
+            }
+        };
+        ids::remember_run(client, started.id);
+        if self.watch {
+            return watch::until_done(client, started.id, context.format).await;
+        }
+        context.format.one(&started, || told(&started))?;
+        Ok(code::OK)
+    }
+}
+
+impl List {
+    async fn run(&self, context: &Context, client: &Client) -> Done {
+        let mut query = ListRuns { workflow: self.workflow.clone(), state: self.state, ..ListRuns::default() };
+        let mut runs: Vec<Run> = Vec::new();
+        while runs.len() < self.limit as usize {
+            query.limit = Some((self.limit - runs.len() as u32).min(super::PAGE));
+            let page = client.runs(&query).await?;
+            runs.extend(page.items);
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        context.format.many(&runs, || show::list(&runs, times::now()))?;
+        Ok(code::OK)
+    }
+}
+
+impl Several {
+    async fn cancel(&self, context: &Context, client: &Client) -> Done {
+        for id in &self.ids {
+            let run = client.cancel_run(ids::run(client, id).await?).await?;
+            context
+                .format
+                .one(&run, || format!("{}  {}, {} steps still to end", run.id, run.state.name(), run.open))?;
+        }
+        Ok(code::OK)
+    }
+}
+
+impl Answer {
+    async fn run(&self, context: &Context, client: &Client, yes: bool) -> Done {
+        let id = ids::run(client, &self.id).await?;
+        let step = match &self.step {
+            Some(step) => step.clone(),
+            None => only_waiting(&whole(client, id).await?)?,
+        };
+        let decide = Decide { comment: self.comment.clone(), payload: json(self.payload.as_deref())? };
+        let step = match yes {
+            true => client.approve_step(id, &step, &decide).await?,
+            false => client.reject_step(id, &step, &decide).await?,
+        };
+        let what = if yes { "approved" } else { "rejected" };
+        context.format.one(&step, || format!("{} is {what}", step.name))?;
+        Ok(code::OK)
+    }
+}
+
+/// The one step that waits for approval.
+fn only_waiting(run: &Run) -> anyhow::Result<String> {
+    let waiting: Vec<&str> =
+        run.steps.iter().filter(|step| show::waits_for_approval(step)).map(|step| &*step.name).collect();
+    match waiting[..] {
+        [one] => Ok(one.to_owned()),
+        [] => bail!("no step of this run waits for approval; `windlass workflow show {}` says how far it is", run.id),
+        _ => bail!("several steps wait for approval, say which: {}", waiting.join(", ")),
+    }
+}
+
+impl SignalArgs {
+    async fn run(&self, context: &Context, client: &Client) -> Done {
+        let id = ids::run(client, &self.id).await?;
+        let signal = Signal { name: self.name.clone(), payload: json(self.payload.as_deref())? };
+        let done = client.signal_run(id, &signal).await?;
+        context.format.one(&done, || match done.steps {
+            0 if done.kept => format!("no step waits for {:?} yet; the first that does will have it", self.name),
+            0 => format!("no step waits for {:?}", self.name),
+            1 => "one step goes on".into(),
+            steps => format!("{steps} steps go on"),
+        })?;
+        Ok(code::OK)
+    }
+}
+
+fn json(text: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
+    let Some(text) = text else { return Ok(None) };
+    let json = RawValue::from_string(text.to_owned());
+    json.map(Some).with_context(|| format!("the payload {text:?} is no JSON; quote texts: '\"text\"'"))
+}
+
+impl Graph {
+    async fn run(&self, context: &Context, client: &Client) -> Done {
+        let run = whole(client, ids::run(client, &self.id).await?).await?;
+        let graph = layout::Graph::of(&run);
+        if !context.format.is_table() && self.drawing == Drawing::Text {
+            return context.format.one(&graph, String::new).map(|()| code::OK);
+        }
+        say(match self.drawing {
+            Drawing::Text => draw::text(&graph),
+            Drawing::Dot => draw::dot(&graph),
+            Drawing::Svg => draw::svg(&graph),
+        })?;
+        Ok(code::OK)
+    }
+}
+
+impl Apply {
+    async fn run(&self, context: &Context, client: &Client) -> Done {
+        let Some(definition) = file::read(&self.file)? else { bail!("there is no file {}", self.file) };
+        let source = definition.source();
+        let stored = match &self.name {
+            Some(name) => client.put_workflow(name, &source, self.check).await?,
+            None => client.create_workflow(&source, self.check).await?,
+        };
+        context.format.one(&stored, || match self.check {
+            true => format!("{} is right: {} steps", stored.name, stored.steps),
+            false => format!("{}@{}: {} steps", stored.name, stored.version, stored.steps),
+        })?;
+        Ok(code::OK)
+    }
+}
+
+/// Between two looks at a run that is watched.
+const LOOK: Duration = Duration::from_millis(500);

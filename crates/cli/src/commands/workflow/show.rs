@@ -1,0 +1,229 @@
+//! Runs and their steps as people read them.
+
+use super::draw::sign;
+use crate::{
+    commands::{Context, Done, PAGE},
+    fail::code,
+    output::{Facts, Rows, cell, clean, cut},
+    times,
+};
+use comfy_table::{Cell, Color};
+use windlass_api::{
+    job::State,
+    page::Paging,
+    workflow::{Run, RunState, Step, WaitsFor},
+};
+use windlass_sdk::Client;
+
+const ERROR_LETTERS: usize = 80;
+
+pub fn list(runs: &[Run], now: jiff::Timestamp) -> Rows {
+    let empty = "No runs. Start one: windlass workflow run FILE";
+    let mut rows = Rows::new(&["RUN", "WORKFLOW", "STATE", "STEPS", "STARTED", "TOOK"], empty);
+    for run in runs {
+        let ended = run.finished_at.as_deref().and_then(|end| times::between(&run.created_at, end));
+        rows.add(vec![
+            cell(run.id.to_string()),
+            cell(run.workflow.as_deref().unwrap_or_default()),
+            Cell::new(run.state.name()).fg(colour(run.state)),
+            cell(progress(run)),
+            cell(times::relative(&run.created_at, now)),
+            cell(ended.unwrap_or_default()),
+        ]);
+    }
+    rows
+}
+
+fn colour(state: RunState) -> Color {
+    match state {
+        RunState::Running => Color::Blue,
+        RunState::Completed => Color::Green,
+        RunState::Failed => Color::Red,
+        RunState::Cancelled => Color::DarkGrey,
+    }
+}
+
+/// `12/20, 1 failed`.
+pub fn progress(run: &Run) -> String {
+    let mut text = format!("{}/{}", run.total.saturating_sub(run.open), run.total);
+    for (count, what) in [(run.failed, "failed"), (run.cancelled, "cancelled"), (run.skipped, "skipped")] {
+        if count > 0 {
+            text += &format!(", {count} {what}");
+        }
+    }
+    text
+}
+
+/// Facts, then the steps.
+pub fn run(run: &Run, now: jiff::Timestamp) -> String {
+    let mut facts = Facts::default();
+    facts
+        .add("Run", run.id.to_string())
+        .add("Workflow", run.workflow.as_deref().unwrap_or_default())
+        .add("State", run.state.name())
+        .add("Steps", progress(run))
+        .add("Started", times::relative(&run.created_at, now))
+        .add("Ended", times::maybe_relative(run.finished_at.as_deref(), now))
+        .add("Owner", run.owner.as_deref().unwrap_or_default())
+        .add("Cancelled by", run.cancelled_by.as_deref().unwrap_or_default())
+        .add("Goes on from", run.retry_of.map(|id| id.to_string()).unwrap_or_default());
+    let steps: Vec<String> = in_order(&run.steps).into_iter().map(|step| line(step, run, now)).collect();
+    format!("{}\n\n{}", facts.text(), steps.join("\n"))
+}
+
+/// What belongs to a step (its items, the steps of its sub-workflow) comes right behind it.
+pub fn in_order(steps: &[Step]) -> Vec<&Step> {
+    let root = |step: &Step| step.name.split(['/', '[']).next().unwrap_or_default().to_owned();
+    let mut order: Vec<String> = Vec::new();
+    let mut known = std::collections::HashMap::new();
+    for step in steps {
+        let root = root(step);
+        if !known.contains_key(&root) {
+            known.insert(root.clone(), order.len());
+            order.push(root);
+        }
+    }
+    let mut sorted: Vec<&Step> = steps.iter().collect();
+    sorted.sort_by_key(|step| (known[&root(step)], depth(&step.name) > 0));
+    sorted
+}
+
+/// How deep a step is: items and steps of sub-workflows are below theirs.
+fn depth(name: &str) -> usize {
+    name.matches(['/', '[']).count()
+}
+
+/// One step: a sign, its name, how long, and what it waits for or why it ended so.
+pub fn line(step: &Step, run: &Run, now: jiff::Timestamp) -> String {
+    let indent = "  ".repeat(depth(&step.name));
+    let took = match (step.duration_ms, &step.started_at) {
+        (Some(millis), _) => times::short(millis),
+        (None, Some(started)) if !step.state.is_final() => {
+            times::between(started, &now.to_string()).unwrap_or_default()
+        }
+        _ => String::new(),
+    };
+    let mut parts = vec![format!("{indent}{} {}", sign(step.state), clean(&step.name))];
+    parts.extend(Some(took).filter(|took| !took.is_empty()));
+    if step.attempt > 1 {
+        parts.push(format!("attempt {}", step.attempt));
+    }
+    parts.extend(about(step, run));
+    parts.join("  ")
+}
+
+fn about(step: &Step, run: &Run) -> Option<String> {
+    if let Some(error) = step.error.as_ref().filter(|_| step.state.is_final()) {
+        let text = if error.message.is_empty() { &error.reason } else { &error.message };
+        return Some(clean(&cut(text, ERROR_LETTERS)));
+    }
+    if step.kept_from.is_some() {
+        return Some("kept from the run before".into());
+    }
+    if step.state.is_final() {
+        return None;
+    }
+    match (&step.waits_for, &step.worker) {
+        (Some(WaitsFor::Approval), _) if waits_for_approval(step) => {
+            Some(format!("waits for approval: windlass workflow approve {} {}", short_id(run), clean(&step.name)))
+        }
+        (Some(WaitsFor::Event), _) if step.state != State::Blocked || open_parents(step, run).is_empty() => {
+            let event = step.event.as_deref().unwrap_or("an event");
+            Some(format!("waits for {}: windlass workflow signal {} {0}", clean(event), short_id(run)))
+        }
+        (_, Some(worker)) => Some(format!("on {}", clean(worker))),
+        _ => {
+            let parents = open_parents(step, run);
+            match parents.len() {
+                0 if step.state == State::Pending => Some("waits for a worker".into()),
+                0 => None,
+                1..=3 => Some(format!("after {}", parents.join(", "))),
+                more => Some(format!("after {} and {} more", parents[..2].join(", "), more - 2)),
+            }
+        }
+    }
+}
+
+fn short_id(run: &Run) -> String {
+    let id = run.id.to_string();
+    id[..13].to_owned()
+}
+
+/// Its turn has come, and somebody has to say yes.
+pub fn waits_for_approval(step: &Step) -> bool {
+    step.waits_for == Some(WaitsFor::Approval) && !step.state.is_final()
+}
+
+fn open_parents(step: &Step, run: &Run) -> Vec<String> {
+    let open = run.steps.iter().filter(|other| step.after.contains(&other.job) && !other.state.is_final());
+    open.map(|other| clean(&other.name)).collect()
+}
+
+pub async fn stored(context: &Context, client: &Client) -> Done {
+    let mut paging = Paging { limit: Some(PAGE), ..Paging::default() };
+    let mut all = Vec::new();
+    loop {
+        let page = client.workflows(&paging).await?;
+        all.extend(page.items);
+        match page.next {
+            Some(next) => paging.cursor = Some(next),
+            None => break,
+        }
+    }
+    let now = times::now();
+    context.format.many(&all, || {
+        let empty = "No stored workflows. Store one: windlass workflow apply FILE";
+        let mut rows = Rows::new(&["NAME", "VERSION", "STEPS", "STORED", "DESCRIPTION"], empty);
+        for workflow in &all {
+            rows.add(vec![
+                cell(&workflow.name),
+                cell(workflow.version.to_string()),
+                cell(workflow.steps.to_string()),
+                cell(times::relative(&workflow.created_at, now)),
+                cell(cut(&workflow.description, ERROR_LETTERS)),
+            ]);
+        }
+        rows
+    })?;
+    Ok(code::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_api::Uuid;
+
+    fn step(name: &str, state: &str) -> Step {
+        let value = serde_json::json!({"name": name, "job": Uuid::new_v4(), "state": state, "attempt": 1});
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn run_of(steps: Vec<Step>) -> Run {
+        let value = serde_json::json!({"id": "01990000-0000-7000-8000-000000000000", "namespace": "default", "state": "running",
+            "created_at": "2026-01-01T00:00:00Z", "total": 3, "open": 2, "completed": 1, "failed": 0, "cancelled": 0, "skipped": 0});
+        Run { steps, ..serde_json::from_value(value).unwrap() }
+    }
+
+    #[test]
+    fn members_come_behind_what_they_belong_to() {
+        let steps = ["a", "map[0]", "b", "map", "sub/x", "map[1]", "sub"].map(|name| step(name, "pending"));
+        let names: Vec<&str> = in_order(&steps).into_iter().map(|step| &*step.name).collect();
+        assert_eq!(names, ["a", "map", "map[0]", "map[1]", "b", "sub", "sub/x"]);
+    }
+
+    #[test]
+    fn a_line_says_what_to_do() {
+        let now = "2026-01-01T00:01:00Z".parse().unwrap();
+        let mut build = step("build", "running");
+        (build.started_at, build.worker) = (Some("2026-01-01T00:00:30Z".into()), Some("w1".into()));
+        let mut test = step("test", "blocked");
+        test.after = vec![build.job];
+        let mut release = step("release", "blocked");
+        release.waits_for = Some(WaitsFor::Approval);
+        let run = run_of(vec![build, test, release]);
+        let lines: Vec<String> = run.steps.iter().map(|step| line(step, &run, now)).collect();
+        assert_eq!(lines[0], "● build  30s  on w1");
+        assert_eq!(lines[1], "○ test  after build");
+        assert_eq!(lines[2], "○ release  waits for approval: windlass workflow approve 01990000-0000 release");
+    }
+}

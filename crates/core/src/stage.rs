@@ -1,0 +1,271 @@
+//! Steps that are decided while their run goes on: by the planner (conditions, templates, maps, sub-workflows), or by an
+//! event or a person.
+//!
+//! To the graph such a step is a job that waits for one more parent. When all others are done it is the step's *turn*: the
+//! planner is told by a record, written in the very transaction that brought the turn, so that a crash only means that it
+//! is told again. What the planner decides follows from facts that no longer change, so of two planners at once the
+//! second finds the turn taken and does nothing. Waits for events need no planner at all.
+
+use crate::{
+    desk::{Desk, Stop},
+    id::{JobId, RunId},
+    is_default,
+    job::{Job, Outcome, Reason, State},
+    life,
+    name::{Facet, Namespace},
+    payload::Payload,
+    record::{Kind, key_of},
+    time::{Millis, Timestamp},
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What has to be decided before workers may have a job. Part of what was submitted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stage {
+    /// The planner says what becomes of it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub plan: bool,
+    /// It is no work but a wait: for an event, a person, or a time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wait: Option<Wait>,
+    /// The step it is an item or a part of, or the one it undoes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub of: Option<JobId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wait {
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub event: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub approval: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout: Option<Millis>,
+    /// Completes when its time is over, instead of failing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub then_complete: bool,
+}
+
+/// What holds a job back beside its parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// Its turn at the planner.
+    Plan,
+    /// Jobs that the planner made for it; then its turn comes once more.
+    Members,
+    /// An event, a person, or a time.
+    Event,
+}
+
+/// Somebody has to decide. In the one namespace where planners look, whatever namespace it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub namespace: Namespace,
+    pub run: RunId,
+    /// None: all jobs of the run have ended, and what was done may have to be undone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub job: Option<JobId>,
+}
+
+impl Kind for Turn {
+    const KIND: &'static str = "turn";
+    fn parent(&self) -> Option<Arc<str>> {
+        Some(self.run.to_string().into())
+    }
+}
+
+/// A step that waits for an event or a person; by run and step, found by run and event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    pub run: RunId,
+    pub job: JobId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub event: Option<Arc<str>>,
+}
+
+impl Kind for Waiting {
+    const KIND: &'static str = "waiting";
+    fn parent(&self) -> Option<Arc<str>> {
+        self.event.as_ref().map(|event| place(self.run, event).into())
+    }
+}
+
+/// An event that came before any step waited for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    pub run: RunId,
+    /// JSON text, or nothing.
+    pub payload: Arc<str>,
+}
+
+impl Kind for Kept {
+    const KIND: &'static str = "event";
+    fn parent(&self) -> Option<Arc<str>> {
+        Some(self.run.to_string().into())
+    }
+}
+
+/// A piece of what a run's planner works from. The rules never look into it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanPart {
+    pub run: RunId,
+    pub text: Arc<str>,
+}
+
+impl Kind for PlanPart {
+    const KIND: &'static str = "plan";
+    fn parent(&self) -> Option<Arc<str>> {
+        Some(self.run.to_string().into())
+    }
+}
+
+/// Finds runs, the newest first: its key is the run's id turned over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunIndex {
+    pub run: RunId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub workflow: Option<Arc<str>>,
+}
+
+impl Kind for RunIndex {
+    const KIND: &'static str = "run_index";
+    fn parent(&self) -> Option<Arc<str>> {
+        Some(self.run.to_string().into())
+    }
+    fn facets(&self) -> Vec<Facet> {
+        self.workflow.iter().map(|name| Facet::new("workflow", name)).collect()
+    }
+}
+
+pub fn index_key(run: RunId) -> String {
+    format!("{:032x}", !run.0.as_u128())
+}
+
+/// Where planners look for turns.
+pub fn home() -> Namespace {
+    Namespace::new("system").expect("a legal name")
+}
+
+pub fn place(run: RunId, name: &str) -> String {
+    format!("{run}/{name}")
+}
+
+pub fn part_key(run: RunId, part: usize) -> String {
+    format!("{run}/{part:06}")
+}
+
+pub(crate) fn turn_key(run: RunId, job: Option<JobId>) -> String {
+    job.map_or_else(|| place(run, "end"), |job| place(run, &job.to_string()))
+}
+
+/// The step whose item or sub-step this is: `a` for `a[3]` and `a/b`.
+pub fn owner(name: &str) -> Option<&str> {
+    name.rfind(['/', '[']).map(|at| &name[..at])
+}
+
+/// Tells the planners.
+pub(crate) fn call(desk: &mut Desk, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<(), Stop> {
+    let turn = Turn { namespace: namespace.clone(), run, job };
+    desk.put(&home(), &turn_key(run, job), &turn)
+}
+
+/// All that a held job waited for beside its hold is done. Gives the job back if it has ended by that.
+pub(crate) fn turn(desk: &mut Desk, job: Job) -> Result<Option<Job>, Stop> {
+    match (job.live.hold, job.run()) {
+        (Some(Hold::Plan | Hold::Members), Some(run)) => {
+            let key = job.key.clone();
+            desk.put_job(job);
+            call(desk, &key.namespace, run, Some(key.id))?;
+            Ok(None)
+        }
+        _ => begin_wait(desk, job),
+    }
+}
+
+/// Waits from now on, unless what it waits for has come already.
+pub(crate) fn begin_wait(desk: &mut Desk, mut job: Job) -> Result<Option<Job>, Stop> {
+    let (Some(wait), Some(node)) = (job.spec.stage.wait.clone(), job.spec.node.clone()) else {
+        life::requeue_waiting(desk, job)?;
+        return Ok(None);
+    };
+    let namespace = job.key.namespace.clone();
+    if let Some(event) = &wait.event {
+        let key = place(node.run, event);
+        if let Some(kept) = desk.get::<Kept>(&namespace, &key)? {
+            desk.remove::<Kept>(&namespace, &key)?;
+            return finish(desk, job, Payload::from(&*kept.payload)).map(Some);
+        }
+    }
+    if wait.event.is_some() || wait.approval {
+        let waiting = Waiting { run: node.run, job: job.key.id, event: wait.event };
+        let key = place(node.run, &node.name);
+        // Locked first, like every record that is written.
+        desk.get::<Waiting>(&namespace, &key)?;
+        desk.put(&namespace, &key, &waiting)?;
+    }
+    job.live.hold_until = wait.timeout.map(|timeout| desk.now() + timeout);
+    desk.put_job(job);
+    Ok(None)
+}
+
+/// Completes a held job without passing the news on.
+pub(crate) fn finish(desk: &mut Desk, mut job: Job, result: Payload) -> Result<Job, Stop> {
+    if !result.is_empty() {
+        desk.put_result(&job.key, result);
+        job.live.has_result = true;
+    }
+    life::close(desk, job, State::Completed, None)
+}
+
+/// Forgets what a job that ends now was waiting for.
+pub(crate) fn let_go(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
+    job.live.hold_until = None;
+    if job.live.hold.take() == Some(Hold::Event)
+        && let Some(node) = &job.spec.node
+    {
+        desk.remove::<Waiting>(&job.key.namespace, &place(node.run, &node.name))?;
+    }
+    Ok(())
+}
+
+/// The time of a wait is over.
+pub(crate) fn wait_over(desk: &mut Desk, job: Job) -> Result<(), Stop> {
+    let wait = job.spec.stage.wait.clone();
+    if wait.as_ref().is_some_and(|wait| wait.then_complete) {
+        let timed_out = wait.is_some_and(|wait| wait.event.is_some() || wait.approval);
+        let result = if timed_out { Payload::from("{\"timed_out\":true}") } else { Payload::default() };
+        let ended = finish(desk, job, result)?;
+        return life::settle(desk, vec![ended]);
+    }
+    let why = match wait.and_then(|wait| wait.event) {
+        Some(event) => format!("the event {event} did not come in time"),
+        None => "nobody approved it in time".into(),
+    };
+    life::end(desk, job, State::Failed, Some(Outcome::new(Reason::DeadlinePassed, why)))?;
+    Ok(())
+}
+
+/// Removes what belongs to a run, when the run itself goes.
+pub(crate) fn remove_run(desk: &mut Desk, namespace: &Namespace, run: &str) -> Result<(), Stop> {
+    let mut keys = Vec::new();
+    for kind in [PlanPart::KIND, Kept::KIND, RunIndex::KIND] {
+        match desk.siblings(namespace, kind, run) {
+            Ok(found) => keys.push(found),
+            Err(Stop::Need) => {}
+            Err(stop) => return Err(stop),
+        }
+    }
+    if keys.len() < 3 {
+        return Err(Stop::Need);
+    }
+    desk.for_all(keys.concat(), |desk, key| desk.delete_record(&key))?;
+    desk.delete_record(&key_of::<crate::run::Run>(namespace, run))
+}
+
+/// When a held job has to be looked at.
+pub(crate) fn due(job: &Job) -> Option<Timestamp> {
+    job.live.hold_until.filter(|_| job.live.hold == Some(Hold::Event))
+}

@@ -1,0 +1,79 @@
+//! Draws what is decided while a run goes on: turns of steps, events, approvals.
+
+use super::{draw::new_job, world::World};
+use std::sync::Arc;
+use windlass_core::{
+    Command, JobId, Namespace, Payload, RunId,
+    commands::{
+        advance::{Advance, Move},
+        signal::{Judge, Signal},
+        submit::NewJob,
+        submit_run::RunNode,
+    },
+    policy::RetryForm,
+    stage::{Hold, Stage, Wait},
+};
+
+const EVENTS: [&str; 2] = ["go", "stop"];
+
+/// Makes a step of a run one that is decided later, now and then.
+pub(super) fn shape(world: &mut World, job: &mut NewJob) {
+    let wait = world.dice.percent(20).then(|| Wait {
+        event: world.dice.percent(30).then(|| Arc::from(*world.dice.pick(&EVENTS))),
+        approval: false,
+        timeout: world.dice.maybe_millis(40, 60_000),
+        then_complete: world.dice.percent(30),
+    });
+    let wait = wait.map(|wait| Wait { approval: wait.event.is_none(), ..wait });
+    let plan = world.dice.percent(15);
+    if plan {
+        job.payload = Payload::default();
+    }
+    job.stage = Stage { plan, wait, of: None };
+}
+
+fn staged(world: &mut World) -> (Namespace, RunId, JobId, Arc<str>) {
+    let known = world.dice.recent(&world.staged, 12).cloned();
+    known.unwrap_or_else(|| (Namespace::default(), RunId::from_u128(1), JobId::from_u128(1), "n0".into()))
+}
+
+pub(super) fn advance(world: &mut World) -> Command {
+    let (namespace, run, job, name) = staged(world);
+    let why: Arc<str> = "drawn".into();
+    let wanted = match world.dice.below(6) {
+        0 => Move::Skip { why },
+        1 => Move::Fail { why },
+        2 => Move::Complete { result: "[1]".into() },
+        3 => Move::Expand { nodes: members(world, &namespace, job, &name), payload: "{}".into() },
+        _ => Move::Go { payload: "{\"late\":1}".into() },
+    };
+    let undo = world.dice.percent(30).then(Vec::new);
+    let hold = *world.dice.pick(&[Hold::Plan, Hold::Plan, Hold::Members]);
+    Advance { namespace: world.perhaps_foreign(&namespace), run, moves: vec![(job, hold, wanted)], undo }.into()
+}
+
+fn members(world: &mut World, namespace: &Namespace, of: JobId, name: &str) -> Vec<RunNode> {
+    let count = 1 + world.dice.below(3);
+    let member = |at| {
+        let mut job = new_job(world, namespace);
+        job.parents.clear();
+        job.policy.retry.form = RetryForm::SameJob;
+        job.unique = None;
+        shape(world, &mut job);
+        job.stage.of = Some(of);
+        RunNode { name: format!("{name}[{at}]").into(), needs: Vec::new(), job }
+    };
+    (0..count).map(member).collect()
+}
+
+pub(super) fn signal(world: &mut World) -> Command {
+    let (namespace, run, ..) = staged(world);
+    let event = (*world.dice.pick(&EVENTS)).into();
+    Signal { namespace: world.perhaps_foreign(&namespace), run, event, payload: "{\"e\":1}".into() }.into()
+}
+
+pub(super) fn judge(world: &mut World) -> Command {
+    let (namespace, run, _, step) = staged(world);
+    let approved = world.dice.percent(70).then(|| Payload::from("true"));
+    Judge { namespace: world.perhaps_foreign(&namespace), run, step, approved, why: "no".into() }.into()
+}

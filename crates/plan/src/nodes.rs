@@ -1,0 +1,156 @@
+//! From steps to the jobs of a run.
+
+use crate::{
+    format::{Length, Retry, Settings, When},
+    plan::{self, Asked, Done, Plan, UNDO},
+    workflow::{Step, Work, Workflow},
+};
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_core::{
+    JobId, Millis,
+    commands::{submit::NewJob, submit_run::RunNode},
+    job::{ConcurrencyKey, DefinitionRef},
+    policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
+    stage::Stage,
+};
+
+const BACKOFF_MAX: Millis = Millis::from_secs(3_600);
+const JITTER_PERCENT: u8 = 20;
+
+/// What the definition of a job says, where the step does not.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    pub reference: DefinitionRef,
+    pub settings: Settings,
+    pub payload: Option<Value>,
+}
+
+/// One job per step. `of`: the step they are made for.
+pub fn of_workflow(
+    plan: &Plan,
+    workflow: &Workflow,
+    prefix: &str,
+    of: Option<JobId>,
+    ids: &mut dyn FnMut() -> JobId,
+) -> Result<Vec<RunNode>, String> {
+    let mut made = Vec::with_capacity(workflow.steps.len());
+    for step in &workflow.steps {
+        let mut job = job(plan, workflow, step, prefix, ids())?;
+        let staged = step.is_staged();
+        job.stage = plan::stage(staged, of);
+        if let Work::Wait(wait) = &step.work {
+            job.stage.wait = Some(wait.clone());
+        }
+        if let (false, Work::Job(template)) = (staged, &step.work) {
+            // It holds no expression, so there is nothing to look at.
+            let value = template.as_ref().map(|template| template.fill(&Default::default())).transpose()?;
+            let value = value.or_else(|| plan.recipe(step).and_then(|recipe| recipe.payload.clone()));
+            job.payload = plan::payload(&value.unwrap_or_default());
+        }
+        if step.map.is_some() || !matches!(step.work, Work::Job(_)) {
+            // Nobody works on it itself.
+            job.concurrency = None;
+        }
+        let needs = step.needs.iter().map(|&at| name(prefix, &workflow.steps[at].id)).collect();
+        made.push(RunNode { name: name(prefix, &step.id), needs, job });
+    }
+    Ok(made)
+}
+
+fn name(prefix: &str, id: &str) -> Arc<str> {
+    format!("{prefix}{id}").into()
+}
+
+/// One item of a map.
+pub fn item(
+    plan: &Plan,
+    workflow: &Workflow,
+    step: &Step,
+    prefix: &str,
+    name: &str,
+    asked: Asked,
+    ids: &mut dyn FnMut() -> JobId,
+) -> Result<RunNode, String> {
+    let mut job = job(plan, workflow, step, prefix, ids())?;
+    let is_sub = matches!(step.work, Work::Sub { .. });
+    job.policy.parents = ParentPolicy::Skip;
+    job.stage = plan::stage(is_sub, Some(asked.job));
+    if let Some(limit) =
+        step.map.as_ref().and_then(|map| map.max_parallel).filter(|_| step.settings.concurrency.is_none())
+    {
+        job.concurrency = Some(ConcurrencyKey { key: format!("run/{}/{}", plan.run, asked.name).into(), limit });
+    }
+    if is_sub {
+        job.concurrency = None;
+    }
+    Ok(RunNode { name: name.into(), needs: Vec::new(), job })
+}
+
+pub fn undo(step: &Step, done: &Done, needs: Vec<Arc<str>>, ids: &mut dyn FnMut() -> JobId) -> Option<RunNode> {
+    let undo = step.undo.as_ref()?;
+    let mut job = shaped(&undo.settings, ids());
+    job.policy.parents = ParentPolicy::RunAnyway;
+    job.stage = Stage { plan: !undo.payload.is_plain(), wait: None, of: Some(done.job) };
+    if let Ok(value) = undo.payload.fill(&Default::default()) {
+        job.payload = if job.stage.plan { Default::default() } else { plan::payload(&value) };
+    }
+    Some(RunNode { name: format!("{UNDO}{}", done.name).into(), needs, job })
+}
+
+fn job(plan: &Plan, workflow: &Workflow, step: &Step, prefix: &str, id: JobId) -> Result<NewJob, String> {
+    let mut job = shaped(&plan.settings(step), id);
+    job.policy.parents = match step.when {
+        When::Success => ParentPolicy::Skip,
+        When::Always => ParentPolicy::RunAnyway,
+        When::OnFailure => ParentPolicy::OnFailure,
+    };
+    if let Some(name) = &step.definition {
+        let recipe = plan.recipe(step).ok_or_else(|| format!("there is no definition {name}"))?;
+        job.definition = Some(recipe.reference.clone());
+    }
+    if let (None, Some(limit)) = (&job.concurrency, workflow.max_parallel) {
+        let key = format!("run/{}/{prefix}", plan.run);
+        job.concurrency = Some(ConcurrencyKey { key: key.trim_end_matches('/').into(), limit });
+    }
+    Ok(job)
+}
+
+fn shaped(settings: &Settings, id: JobId) -> NewJob {
+    let millis = |length: Option<Length>| length.map(|length| length.0);
+    let length = millis(settings.lease).map_or(LeaseLength::Asked, LeaseLength::Fixed);
+    NewJob {
+        tags: settings.tags.iter().flatten().map(String::as_str).collect(),
+        priority: settings.priority.unwrap_or(100),
+        policy: JobPolicy {
+            lease: LeasePolicy { length, ..LeasePolicy::default() },
+            hard_deadline: millis(settings.timeout),
+            pending_deadline: millis(settings.pending_timeout),
+            retry: settings.retry.as_ref().map(retry).unwrap_or_default(),
+            // A worker that is told can clean up.
+            cancel: CancelPolicy::Drain,
+            ..JobPolicy::default()
+        },
+        concurrency: settings
+            .concurrency
+            .as_ref()
+            .map(|wanted| ConcurrencyKey { key: wanted.key.as_str().into(), limit: wanted.limit }),
+        ..NewJob::new(id)
+    }
+}
+
+fn retry(wanted: &Retry) -> RetryPolicy {
+    let default = RetryPolicy::default();
+    RetryPolicy {
+        attempts: wanted.attempts.unwrap_or(default.attempts),
+        on_failure: wanted.on_failure.unwrap_or(default.on_failure),
+        on_lost: wanted.on_lost.unwrap_or(default.on_lost),
+        on_deadline: wanted.on_timeout.unwrap_or(default.on_deadline),
+        backoff: wanted.backoff.map_or(Backoff::None, |base| Backoff::Exponential {
+            base: base.0,
+            cap: wanted.backoff_max.map_or(BACKOFF_MAX, |max| max.0),
+            jitter_percent: wanted.jitter_percent.unwrap_or(JITTER_PERCENT),
+        }),
+        ..default
+    }
+}

@@ -1,0 +1,500 @@
+//! A workflow that was read and found in order.
+
+use crate::{
+    expr::{Expr, Template},
+    format::{self, Concurrency, Fault, File, FileStep, FileUndo, FileWait, OnTimeout, Ordered, Settings, When},
+};
+use serde_json::{Value, json};
+use serde_saphyr::{Location, Spanned};
+use std::collections::HashMap;
+use windlass_core::{Millis, graph, stage::Wait};
+
+pub const STEPS_MAX: usize = 10_000;
+const NEEDS_MAX: usize = 1_000;
+pub const NAME_MAX: usize = 100;
+/// Faults told at once.
+const FAULTS_MAX: usize = 20;
+
+#[derive(Debug)]
+pub struct Workflow {
+    pub name: Option<String>,
+    pub description: String,
+    pub input_schema: Option<Value>,
+    pub max_parallel: Option<u32>,
+    pub steps: Vec<Step>,
+    pub by_id: HashMap<String, usize>,
+    pub outputs: Option<Template>,
+}
+
+#[derive(Debug)]
+pub struct Step {
+    pub id: String,
+    /// By position, without repetitions.
+    pub needs: Vec<usize>,
+    pub when: When,
+    pub condition: Option<Expr>,
+    pub work: Work,
+    pub map: Option<Map>,
+    pub definition: Option<String>,
+    pub settings: Settings,
+    pub undo: Option<Undo>,
+}
+
+#[derive(Debug)]
+pub enum Work {
+    /// None: the definition's payload, or none at all.
+    Job(Option<Template>),
+    Sub {
+        workflow: String,
+        input: Template,
+    },
+    Wait(Wait),
+}
+
+#[derive(Debug)]
+pub struct Map {
+    pub over: Template,
+    pub max_parallel: Option<u32>,
+}
+
+#[derive(Debug)]
+pub struct Undo {
+    pub payload: Template,
+    pub settings: Settings,
+}
+
+impl Step {
+    /// Whether its turn at the planner has to come; otherwise the graph alone knows what to do.
+    pub fn is_staged(&self) -> bool {
+        let sub = matches!(self.work, Work::Sub { .. });
+        let filled = matches!(&self.work, Work::Job(Some(payload)) if !payload.is_plain());
+        self.condition.is_some() || self.map.is_some() || sub || filled
+    }
+
+    /// Whether an expression of it looks at the output of a step.
+    pub fn looks_at(&self, id: &str) -> bool {
+        let mut found = false;
+        self.each(&mut |expr| found |= expr.steps.contains(id));
+        found
+    }
+
+    fn each(&self, see: &mut dyn FnMut(&Expr)) {
+        self.condition.iter().for_each(&mut *see);
+        match &self.work {
+            Work::Job(Some(payload)) => payload.each(see),
+            Work::Sub { input, .. } => input.each(see),
+            Work::Job(None) | Work::Wait(_) => {}
+        }
+        if let Some(map) = &self.map {
+            map.over.each(see);
+        }
+    }
+}
+
+impl Workflow {
+    /// All that is wrong, or the workflow.
+    pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
+        let file = format::read(text).map_err(|fault| vec![fault])?;
+        let mut faults = Vec::new();
+        let made = Reader { faults: &mut faults }.workflow(&file);
+        faults.truncate(FAULTS_MAX);
+        if faults.is_empty() { Ok(made) } else { Err(faults) }
+    }
+
+    /// Whether a run of it needs the planner.
+    pub fn is_staged(&self) -> bool {
+        self.compensates() || self.steps.iter().any(Step::is_staged)
+    }
+
+    pub fn compensates(&self) -> bool {
+        self.steps.iter().any(|step| step.undo.is_some())
+    }
+
+    /// Workflows that it runs as steps.
+    pub fn subs(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match &step.work {
+            Work::Sub { workflow, .. } => Some(workflow.as_str()),
+            Work::Job(_) | Work::Wait(_) => None,
+        })
+    }
+
+    pub fn definitions(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| step.definition.as_deref())
+    }
+}
+
+/// Ids become parts of names such as `a/b[3]`.
+fn is_id(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    !text.is_empty() && text.len() <= NAME_MAX && text.bytes().all(fits)
+}
+
+struct Reader<'a> {
+    faults: &'a mut Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, at: Location, field: impl Into<String>, text: impl Into<String>) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(Fault::at(at, field, text));
+        }
+    }
+
+    fn workflow(&mut self, file: &File) -> Workflow {
+        if let Some(mark) = file.windlass.as_ref().filter(|mark| mark.value != "workflow") {
+            self.fault(
+                mark.referenced,
+                "windlass",
+                format!("{:?} is nothing that is known here; write workflow", mark.value),
+            );
+        }
+        if let Some(name) = file.name.as_ref().filter(|name| !is_id(&name.value)) {
+            self.fault(
+                name.referenced,
+                "name",
+                format!("{:?} is no name: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", name.value),
+            );
+        }
+        self.size(&file.steps);
+        let by_id = self.ids(&file.steps);
+        let steps: Vec<Step> = file.steps.0.iter().map(|(id, step)| self.step(&id.value, step, &by_id, file)).collect();
+        self.cycles(&file.steps, &steps);
+        let outputs =
+            file.outputs.as_ref().and_then(|outputs| self.template("outputs", outputs.referenced, &outputs.value));
+        if let (Some(template), Some(outputs)) = (&outputs, &file.outputs) {
+            self.named(template, outputs.referenced, "outputs", &by_id);
+        }
+        if let Some(zero) = file.max_parallel.as_ref().filter(|max| max.value == 0) {
+            self.fault(zero.referenced, "max_parallel", "must be at least 1");
+        }
+        Workflow {
+            name: file.name.as_ref().map(|name| name.value.clone()),
+            description: file.description.clone(),
+            input_schema: file.input_schema.as_ref().map(|schema| schema.value.clone()),
+            max_parallel: file.max_parallel.as_ref().map(|max| max.value),
+            by_id,
+            steps,
+            outputs,
+        }
+    }
+
+    fn size(&mut self, steps: &Ordered<Spanned<FileStep>>) {
+        let count = steps.0.len();
+        if count == 0 {
+            self.fault(Location::UNKNOWN, "steps", "a workflow needs at least one step");
+        }
+        if count > STEPS_MAX {
+            self.fault(Location::UNKNOWN, "steps", format!("{count} steps; at most {STEPS_MAX}"));
+        }
+    }
+
+    fn ids(&mut self, steps: &Ordered<Spanned<FileStep>>) -> HashMap<String, usize> {
+        let mut by_id = HashMap::with_capacity(steps.0.len());
+        for (at, (id, _)) in steps.0.iter().enumerate() {
+            let field = format!("steps.{}", id.value);
+            if !is_id(&id.value) {
+                let why = format!("{:?} is no id: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", id.value);
+                self.fault(id.referenced, &field, why);
+            }
+            if by_id.insert(id.value.clone(), at).is_some() {
+                self.fault(id.referenced, field, "this id is used twice");
+            }
+        }
+        by_id
+    }
+
+    fn step(&mut self, id: &str, step: &Spanned<FileStep>, by_id: &HashMap<String, usize>, file: &File) -> Step {
+        let (at, body) = (step.referenced, &step.value);
+        let field = |name: &str| format!("steps.{id}.{name}");
+        let needs = self.needs(id, step, by_id);
+        if body.when == When::OnFailure && needs.is_empty() {
+            self.fault(at, field("when"), "on_failure needs something that can fail: say what it `needs`");
+        }
+        let condition = body.condition.as_ref().and_then(|text| {
+            let bare = text.value.trim();
+            let bare = bare.strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(bare);
+            Expr::new(bare.trim()).map_err(|why| self.fault(text.referenced, field("if"), why)).ok()
+        });
+        let map = body.map.as_ref().and_then(|map| {
+            if map.value.max_parallel == Some(0) {
+                self.fault(map.referenced, field("map.max_parallel"), "must be at least 1");
+            }
+            let over = match &map.value.over {
+                // A list, or an expression with or without its brackets.
+                Value::String(text) if !text.contains("${{") => json!(format!("${{{{ {text} }}}}")),
+                other => other.clone(),
+            };
+            let over = self.template(&field("map.over"), map.referenced, &over)?;
+            Some(Map { over, max_parallel: map.value.max_parallel })
+        });
+        let made = Step {
+            id: id.to_owned(),
+            needs,
+            when: body.when,
+            condition,
+            work: self.work(id, step),
+            map,
+            definition: body.definition.as_ref().map(|name| name.value.clone()),
+            settings: body.settings().or(&file.defaults),
+            undo: body.compensate.as_ref().and_then(|undo| self.undo(id, undo, body, file)),
+        };
+        self.fits(id, step, &made);
+        self.seen(&made, at, by_id);
+        made
+    }
+
+    fn needs(&mut self, id: &str, step: &Spanned<FileStep>, by_id: &HashMap<String, usize>) -> Vec<usize> {
+        let Some(needs) = &step.value.needs else { return Vec::new() };
+        let field = format!("steps.{id}.needs");
+        if needs.value.names().len() > NEEDS_MAX {
+            self.fault(needs.referenced, &field, format!("at most {NEEDS_MAX}"));
+        }
+        let mut found = Vec::new();
+        for name in needs.value.names() {
+            match by_id.get(name) {
+                Some(&at) => found.push(at),
+                None => self.fault(needs.referenced, &field, format!("there is no step {name:?}")),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn work(&mut self, id: &str, step: &Spanned<FileStep>) -> Work {
+        let (at, body) = (step.referenced, &step.value);
+        let kinds = [body.payload.is_some(), body.run.is_some(), body.workflow.is_some(), body.wait.is_some()];
+        if kinds.iter().filter(|there| **there).count() > 1 {
+            self.fault(at, format!("steps.{id}"), "give at most one of payload, run, workflow and wait");
+        }
+        if body.input.is_some() && body.workflow.is_none() {
+            self.fault(
+                at,
+                format!("steps.{id}.input"),
+                "only a step with a `workflow` has an input; others have a payload",
+            );
+        }
+        if let Some(wait) = &body.wait {
+            return Work::Wait(self.wait(id, wait));
+        }
+        if let Some(workflow) = &body.workflow {
+            let input = body.input.as_ref().map_or(json!({}), |input| input.value.clone());
+            let place = body.input.as_ref().map_or(at, |input| input.referenced);
+            let input = self.template(&format!("steps.{id}.input"), place, &input);
+            return Work::Sub {
+                workflow: workflow.value.clone(),
+                input: input.unwrap_or(Template::Plain(Value::Null)),
+            };
+        }
+        let payload = match (&body.payload, &body.run) {
+            (Some(payload), _) => self.template(&format!("steps.{id}.payload"), payload.referenced, &payload.value),
+            (None, Some(run)) => {
+                self.template(&format!("steps.{id}.run"), run.referenced, &json!({"shell": run.value}))
+            }
+            (None, None) => None,
+        };
+        Work::Job(payload)
+    }
+
+    fn wait(&mut self, id: &str, wait: &Spanned<FileWait>) -> Wait {
+        let (at, body) = (wait.referenced, &wait.value);
+        let kinds = [body.event.is_some(), body.approval, body.time.is_some()];
+        if kinds.iter().filter(|there| **there).count() != 1 {
+            self.fault(at, format!("steps.{id}.wait"), "say exactly one of event, approval: true and for");
+        }
+        if body.event.as_ref().is_some_and(|event| !is_id(event)) {
+            self.fault(at, format!("steps.{id}.wait.event"), "use letters, digits, '_', '-', '.'");
+        }
+        if body.time.is_some() && body.timeout.is_some() {
+            self.fault(at, format!("steps.{id}.wait.timeout"), "a wait for a time ends by itself");
+        }
+        Wait {
+            event: body.event.as_deref().map(Into::into),
+            approval: body.approval,
+            timeout: body.time.or(body.timeout).map(|length| length.0.max(Millis(1))),
+            then_complete: body.time.is_some() || body.on_timeout == OnTimeout::Continue,
+        }
+    }
+
+    fn undo(&mut self, id: &str, undo: &Spanned<FileUndo>, body: &FileStep, file: &File) -> Option<Undo> {
+        let own = &undo.value;
+        let field = format!("steps.{id}.compensate");
+        let payload = match (&own.payload, &own.run) {
+            (Some(payload), None) => payload.clone(),
+            (None, Some(run)) => json!({"shell": run}),
+            _ => {
+                self.fault(undo.referenced, field, "give exactly one of payload and run");
+                return None;
+            }
+        };
+        let settings = Settings {
+            tags: own.tags.clone(),
+            priority: own.priority,
+            retry: own.retry.clone(),
+            timeout: own.timeout,
+            ..Settings::default()
+        };
+        let inherited = Settings { concurrency: None, ..body.settings().or(&file.defaults) };
+        let payload = self.template(&field, undo.referenced, &payload)?;
+        Some(Undo { payload, settings: settings.or(&inherited) })
+    }
+
+    /// Things that make no sense together.
+    fn fits(&mut self, id: &str, step: &Spanned<FileStep>, made: &Step) {
+        let wait = matches!(made.work, Work::Wait(_));
+        let table = [
+            (wait && made.map.is_some(), "map", "a wait has no items; wait before the map"),
+            (wait && made.undo.is_some(), "compensate", "a wait does nothing that could be undone"),
+            (wait && made.definition.is_some(), "definition", "a wait is no job"),
+            (matches!(made.work, Work::Sub { .. }) && made.definition.is_some(), "definition", "a workflow is no job"),
+            (
+                made.settings.concurrency.as_ref().is_some_and(|key: &Concurrency| key.limit == 0),
+                "concurrency.limit",
+                "must be at least 1",
+            ),
+            (
+                made.settings.retry.as_ref().is_some_and(|retry| retry.attempts == Some(0)),
+                "retry.attempts",
+                "must be at least 1",
+            ),
+        ];
+        for (wrong, field, why) in table {
+            if wrong {
+                self.fault(step.referenced, format!("steps.{id}.{field}"), why);
+            }
+        }
+    }
+
+    /// Expressions see the outputs of what the step needs, and of nothing else: only that has ended for sure.
+    fn seen(&mut self, step: &Step, at: Location, by_id: &HashMap<String, usize>) {
+        let mut named = Vec::new();
+        step.each(&mut |expr| named.extend(expr.steps.iter().cloned()));
+        for name in named {
+            match by_id.get(&name) {
+                None => self.fault(
+                    at,
+                    format!("steps.{}", step.id),
+                    format!("an expression names the step {name:?}, which does not exist"),
+                ),
+                Some(other) if !step.needs.contains(other) => {
+                    let why = format!("an expression looks at the step {name:?}; add it to `needs`");
+                    self.fault(at, format!("steps.{}", step.id), why);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn named(&mut self, template: &Template, at: Location, field: &str, by_id: &HashMap<String, usize>) {
+        let mut unknown = Vec::new();
+        template.each(&mut |expr| unknown.extend(expr.steps.iter().filter(|name| !by_id.contains_key(*name)).cloned()));
+        for name in unknown {
+            self.fault(at, field, format!("there is no step {name:?}"));
+        }
+    }
+
+    fn template(&mut self, field: &str, at: Location, value: &Value) -> Option<Template> {
+        Template::new(value).map_err(|(path, why)| self.fault(at, format!("{field}{path}"), why)).ok()
+    }
+
+    fn cycles(&mut self, file: &Ordered<Spanned<FileStep>>, steps: &[Step]) {
+        let parents: Vec<Vec<usize>> = steps.iter().map(|step| step.needs.clone()).collect();
+        if let Some(cycle) = graph::cycle(&parents) {
+            let path: Vec<&str> = cycle.iter().map(|&at| steps[at].id.as_str()).collect();
+            let first = &file.0[cycle[0]].1;
+            let at = first.value.needs.as_ref().map_or(first.referenced, |needs| needs.referenced);
+            let field = format!("steps.{}.needs", path[0]);
+            self.fault(at, field, format!("the steps wait for each other: {}", path.join(" -> ")));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> Vec<Fault> {
+        Workflow::parse(text).err().unwrap_or_else(|| panic!("{text} is taken"))
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_place_and_field() {
+        let table = [
+            ("steps: {}", 0, "steps", "at least one"),
+            ("steps:\n  a: {needs: z}\n", 2, "steps.a.needs", "no step \"z\""),
+            ("steps:\n  a: {needs: a}\n", 2, "steps.a.needs", "a -> a"),
+            ("steps:\n  a: {needs: c}\n  b: {needs: a}\n  c: {needs: b}\n", 0, "needs", "->"),
+            ("steps:\n  a: {}\n  a: {}\n", 3, "", "duplicate"),
+            ("steps:\n  a/b: {}\n", 2, "steps.a/b", "no id"),
+            ("steps:\n  a:\n    if: input.\n", 3, "steps.a.if", "no expression"),
+            ("steps:\n  a:\n    if: nobody == 1\n", 3, "steps.a.if", "\"nobody\""),
+            ("steps:\n  a: {}\n  b: {if: steps.a.output}\n", 3, "steps.b", "add it to `needs`"),
+            ("steps:\n  b: {if: steps.z.output}\n", 2, "steps.b", "does not exist"),
+            ("steps:\n  a:\n    payload: {x: ['${{ 1 + }}']}\n", 3, "steps.a.payload.x[0]", "no expression"),
+            ("steps:\n  a: {payload: 1, run: x}\n", 2, "steps.a", "at most one"),
+            ("steps:\n  a: {when: on_failure}\n", 2, "steps.a.when", "can fail"),
+            ("steps:\n  a: {wait: {}}\n", 2, "steps.a.wait", "exactly one"),
+            ("steps:\n  a: {wait: {event: e, approval: true}}\n", 2, "steps.a.wait", "exactly one"),
+            ("steps:\n  a: {wait: {for: 1s}, map: {over: '[1]'}}\n", 2, "steps.a.map", "no items"),
+            ("steps:\n  a: {input: {}}\n", 2, "steps.a.input", "`workflow`"),
+            ("steps:\n  a: {timeout: 10}\n", 2, "", "length of time"),
+            ("steps:\n  a: {retry: {attempts: 0}}\n", 2, "steps.a.retry.attempts", "at least 1"),
+            ("steps:\n  a: {compensate: {}}\n", 2, "steps.a.compensate", "exactly one"),
+            ("steps:\n  a: {nonsense: 1}\n", 2, "", "nonsense"),
+            ("outputs: {x: '${{ steps.z.output }}'}\nsteps:\n  a: {}\n", 1, "outputs", "no step \"z\""),
+            ("windlass: job\nsteps:\n  a: {}\n", 1, "windlass", "workflow"),
+            ("name: a b\nsteps:\n  a: {}\n", 1, "name", "no name"),
+            ("steps: [a, b]\n", 1, "", "mapping"),
+            ("x: &a 1\nsteps: {a: {payload: *a}}\n", 0, "", ""),
+        ];
+        for (text, line, field, why) in table {
+            let faults = faults(text);
+            let first = &faults[0];
+            assert!(line == 0 || first.line == line, "{first} is not in line {line}: {text}");
+            assert!(first.field.contains(field) && first.text.contains(why), "{first:?}: {text}");
+        }
+        let two = faults("steps:\n  a: {needs: y}\n  b: {needs: z}\n");
+        assert_eq!(two.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 3], "all at once");
+    }
+
+    #[test]
+    fn a_definition_reads_as_written() {
+        let text = "
+name: all
+defaults: {tags: [linux], retry: {attempts: 2}}
+steps:
+  a: {run: make}
+  b: {needs: a, tags: [mac], timeout: 2h, payload: {x: 1}}
+  c: {needs: [a, b, a], if: '${{ steps.a.output.ok }}'}
+";
+        let made = Workflow::parse(text).unwrap();
+        assert_eq!(made.steps[1].settings.tags.as_deref(), Some(&["mac".to_owned()][..]));
+        assert_eq!(made.steps[1].settings.retry.as_ref().unwrap().attempts, Some(2));
+        assert_eq!(made.steps[1].settings.timeout.unwrap().0, Millis::from_secs(7_200));
+        assert_eq!((made.steps[2].needs.as_slice(), made.steps[2].is_staged()), (&[0, 1][..], true));
+        assert!(!made.steps[0].is_staged() && !made.steps[1].is_staged());
+        assert!(Workflow::parse(r#"{"steps": {"a": {"payload": {"n": "y"}}}}"#).is_ok(), "JSON as well");
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_soon() {
+        let many: String = (0..=STEPS_MAX).map(|at| format!("  s{at}: {{}}\n")).collect();
+        assert!(faults(&format!("steps:\n{many}"))[0].text.contains("at most 10000"));
+        let deep = format!("steps:\n  a: {{payload: {}1{}}}\n", "[".repeat(100), "]".repeat(100));
+        assert_eq!(faults(&deep).len(), 1);
+        assert!(faults(&"x".repeat(format::BYTES_MAX + 1))[0].text.contains("bytes"));
+    }
+
+    #[test]
+    fn ours_is_told_from_others() {
+        let ours = [
+            "windlass: workflow\nsteps: {}\n",
+            "steps:\n  a: {}\n",
+            r#"{"steps": {}}"#,
+            "windlass: workflow\n  bad: [\n",
+        ];
+        let others = ["name: CI\non: push\njobs: {}\n", "tags: [gpu]\n", "", "- a\n"];
+        assert!(ours.iter().all(|text| format::is_native(text)));
+        assert!(others.iter().all(|text| !format::is_native(text)));
+    }
+}

@@ -1,0 +1,395 @@
+//! `/api/v1/runs`: start, list, read, wait, cancel, retry, and what runs wait for.
+
+use super::{convert, jobs::page_size, workflows::REFUSED_RUN};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    auth::hash,
+    flows::{
+        retry,
+        start::{self, Started, Wanted},
+    },
+    problem::Problem,
+    route::{Access, Route},
+    wire_time::{maybe, text},
+};
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::time::{Instant, timeout_at};
+use windlass_api::{
+    Json, Uuid,
+    job::WaitJob,
+    page::{Page, Paging},
+    workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, Signalled, StartedRun, Step, WaitsFor},
+};
+use windlass_core::{
+    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId, What,
+    commands::{
+        cancel_run::CancelRun,
+        signal::{Judge, Signal as Tell},
+    },
+    record::Kind,
+    run::{Run as Row, RunState as State_},
+    stage::{Hold, RunIndex},
+};
+use windlass_engine::{
+    FeedItem,
+    store::{JobQuery, RecordQuery},
+};
+
+const STEPS: usize = 1_000;
+const WAIT_MS: u64 = 30_000;
+/// Runs looked at for one page of a list with a state.
+const SCAN_MAX: usize = 5_000;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::post("/api/v1/runs", Access::Editor, begin)
+            .says("Start a run of a definition that is sent along")
+            .takes::<InlineRun>()
+            .answers::<StartedRun>(201)
+            .answers::<StartedRun>(200)
+            .refuses(&REFUSED_RUN)
+            .body_max(2 * windlass_plan::format::BYTES_MAX),
+        Route::get("/api/v1/runs", Access::Viewer, list)
+            .says("List runs, newest first")
+            .query::<ListRuns>()
+            .answers::<Page<Run>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/runs/{id}", Access::Viewer, show)
+            .says("One run, with its steps")
+            .answers::<Run>(200)
+            .refuses(&["not-found"]),
+        Route::get("/api/v1/runs/{id}/steps", Access::Viewer, steps)
+            .says("The steps of a run, the latest made first")
+            .query::<Paging>()
+            .answers::<Page<Step>>(200)
+            .refuses(&["not-found", "invalid"]),
+        Route::get("/api/v1/runs/{id}/wait", Access::Viewer, wait)
+            .says("Wait for a run's end; answers with the run as it is then")
+            .query::<WaitJob>()
+            .answers::<Run>(200)
+            .refuses(&["not-found"]),
+        Route::post("/api/v1/runs/{id}/cancel", Access::Editor, cancel)
+            .says("Cancel a run: what waits ends at once, what runs is told")
+            .answers::<Run>(200)
+            .refuses(&["not-found"]),
+        Route::post("/api/v1/runs/{id}/retry", Access::Editor, again)
+            .says("Go on from what did not complete, as a new run that keeps the results there are")
+            .answers::<StartedRun>(201)
+            .refuses(&["not-found", "invalid", "too-large"]),
+        Route::post("/api/v1/runs/{id}/steps/{step}/approve", Access::Editor, approve)
+            .says("Let a step that waits for approval go on")
+            .takes::<Decide>()
+            .answers::<Step>(200)
+            .refuses(&["not-found", "invalid", "too-large"]),
+        Route::post("/api/v1/runs/{id}/steps/{step}/reject", Access::Editor, reject)
+            .says("Fail a step that waits for approval")
+            .takes::<Decide>()
+            .answers::<Step>(200)
+            .refuses(&["not-found", "invalid", "too-large"]),
+        Route::post("/api/v1/runs/{id}/events", Access::Editor, signal)
+            .says("Tell a run that something happened; a step that waits for it goes on, now or when it comes to it")
+            .takes::<Signal>()
+            .answers::<Signalled>(200)
+            .refuses(&["not-found", "invalid", "too-large"]),
+    ]
+}
+
+/// The key of a request that may be repeated, and what stands for its body.
+pub fn key_of(
+    headers: &HeaderMap,
+    body: Option<&str>,
+    whole: &impl Serialize,
+) -> Result<Option<(String, String)>, Problem> {
+    let header = headers.get("idempotency-key").map(|key| key.to_str()).transpose();
+    let header = header.map_err(|_| Problem::invalid("Idempotency-Key", "must be printable ASCII"))?;
+    let Some(key) = body.or(header) else { return Ok(None) };
+    if key.is_empty() || key.len() > 256 {
+        return Err(Problem::invalid("idempotency_key", "must have 1 to 256 bytes"));
+    }
+    let text = serde_json::to_string(whole).map_err(|error| Problem::new("internal", error.to_string()))?;
+    Ok(Some((key.to_owned(), hash(&text))))
+}
+
+pub fn input(input: Option<&Json>) -> Result<Value, Problem> {
+    let value = input.map(|input| serde_json::from_str(input.get())).transpose();
+    value.map(Option::unwrap_or_default).map_err(|error| Problem::invalid("input", error.to_string()))
+}
+
+pub fn started(started: Started) -> Answer<StartedRun> {
+    let status = if started.existing { StatusCode::OK } else { StatusCode::CREATED };
+    Answer(status, StartedRun { id: started.id.0, state: state(started.state), existing: started.existing })
+}
+
+fn state(state: State_) -> RunState {
+    match state {
+        State_::Running => RunState::Running,
+        State_::Completed => RunState::Completed,
+        State_::Failed => RunState::Failed,
+        State_::Cancelled => RunState::Cancelled,
+    }
+}
+
+fn wire(namespace: &Namespace, id: RunId, row: &Row) -> Run {
+    Run {
+        id: id.0,
+        namespace: namespace.to_string(),
+        state: state(row.state()),
+        workflow: row.definition.as_ref().map(convert::definition),
+        owner: row.owner.as_deref().map(str::to_owned),
+        created_at: text(row.created_at),
+        finished_at: maybe(row.finished_at),
+        total: row.total,
+        open: row.open,
+        completed: row.completed,
+        failed: row.failed,
+        cancelled: row.cancelled,
+        skipped: row.skipped,
+        cancelled_by: row.cancel.as_ref().map(|cancel| cancel.by.to_string()),
+        retry_of: row.retry_of.map(|id| id.0),
+        steps: Vec::new(),
+        steps_next: None,
+    }
+}
+
+fn waits_for(job: &Job) -> Option<WaitsFor> {
+    let wait = job.spec.stage.wait.as_ref();
+    // Before its turn it waits for others only.
+    let turn = job.live.waiting == 1;
+    match job.live.hold.filter(|hold| turn || *hold == Hold::Members)? {
+        Hold::Plan => Some(WaitsFor::Plan),
+        Hold::Members => Some(WaitsFor::Members),
+        Hold::Event if wait.is_some_and(|wait| wait.approval) => Some(WaitsFor::Approval),
+        Hold::Event if wait.is_some_and(|wait| wait.event.is_some()) => Some(WaitsFor::Event),
+        Hold::Event => Some(WaitsFor::Time),
+    }
+}
+
+fn step(job: &Job) -> Step {
+    let shown = convert::job(job);
+    let (spec, live) = (&job.spec, &job.live);
+    let took = live.finished_at.zip(live.claimed_at).map(|(end, begin)| (end - begin).0.max(0).unsigned_abs());
+    let kept = live.attempt == 0 && spec.retry_of.is_some() && job.state == windlass_core::State::Completed;
+    Step {
+        name: shown.node.unwrap_or_default(),
+        job: shown.id,
+        state: shown.state,
+        waits_for: waits_for(job),
+        event: spec.stage.wait.as_ref().and_then(|wait| wait.event.as_deref()).map(str::to_owned),
+        after: shown.after,
+        error: shown.error,
+        attempt: shown.attempt,
+        worker: shown.worker,
+        started_at: shown.started_at.or(shown.claimed_at),
+        finished_at: shown.finished_at,
+        duration_ms: took,
+        has_result: live.has_result,
+        kept_from: spec.retry_of.map(|id| id.0).filter(|_| kept),
+    }
+}
+
+async fn begin(
+    State(app): State<App>,
+    ask: Ask,
+    headers: HeaderMap,
+    Sent(body): Sent<InlineRun>,
+) -> Result<Answer<StartedRun>, Problem> {
+    let whole = (&body.source, &body.definition, &body.input);
+    let idempotency = key_of(&headers, body.idempotency_key.as_deref(), &whole)?;
+    let source = match (&body.source, &body.definition) {
+        (Some(source), None) => source.clone(),
+        (None, Some(definition)) => definition.get().to_owned(),
+        _ => return Err(Problem::invalid("source", "give exactly one of source and definition")),
+    };
+    let wanted = Wanted {
+        namespace: &ask.namespace,
+        source,
+        workflow: None,
+        input: input(body.input.as_ref())?,
+        owner: ask.caller.name.clone(),
+        idempotency,
+    };
+    Ok(started(start::start(&app, wanted).await?))
+}
+
+async fn row(app: &App, namespace: &Namespace, id: Uuid) -> Result<Row, Problem> {
+    let found = app.engine.read_record::<Row>(namespace, &RunId(id).to_string()).await?;
+    found.ok_or_else(|| Problem::not_found("run", id))
+}
+
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListRuns>) -> Result<Answer<Page<Run>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let mut records = RecordQuery {
+        namespace: ask.namespace.clone(),
+        kind: RunIndex::KIND.into(),
+        parent: None,
+        facet: query.workflow.as_deref().map(|name| Facet::new("workflow", name)),
+        after: query.cursor.as_deref().map(Into::into),
+        limit,
+    };
+    let (mut items, mut seen) = (Vec::new(), 0);
+    loop {
+        let found = app.engine.store().records(&records).await?;
+        for record in &found {
+            records.after = Some(record.key.key.clone());
+            let run = indexed(&app, &ask.namespace, record).await?;
+            items.extend(run.filter(|run| query.state.is_none_or(|wanted| wanted == run.state)));
+            if items.len() == limit {
+                break;
+            }
+        }
+        seen += found.len();
+        let more = found.len() == limit;
+        if !more || items.len() == limit || seen >= SCAN_MAX {
+            let next = records.after.filter(|_| more).map(|key| key.to_string());
+            return Ok(ok(Page { items, next }));
+        }
+    }
+}
+
+async fn indexed(app: &App, namespace: &Namespace, record: &Record) -> Result<Option<Run>, Problem> {
+    let Ok(index) = serde_json::from_str::<RunIndex>(&record.value) else { return Ok(None) };
+    let row = app.engine.read_record::<Row>(namespace, &index.run.to_string()).await?;
+    Ok(row.map(|row| wire(namespace, index.run, &row)))
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
+    whole(&app, &ask.namespace, id).await.map(ok)
+}
+
+async fn whole(app: &App, namespace: &Namespace, id: Uuid) -> Result<Run, Problem> {
+    let (steps, next) = page(app, namespace, id, None, STEPS).await?;
+    let row = row(app, namespace, id).await?;
+    Ok(Run { steps, steps_next: next, ..wire(namespace, RunId(id), &row) })
+}
+
+/// Steps, the latest made first.
+async fn page(
+    app: &App,
+    namespace: &Namespace,
+    id: Uuid,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<Step>, Option<String>), Problem> {
+    let before =
+        cursor.map(|cursor| cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came")));
+    let before: Option<JobId> = before.transpose()?;
+    let query = JobQuery {
+        namespace: Some(namespace.clone()),
+        run: Some(RunId(id)),
+        before: before.map(|id| (namespace.clone(), id)),
+        limit,
+        ..JobQuery::default()
+    };
+    let found = app.engine.store().jobs(&query).await?;
+    let next = (found.len() == limit).then(|| found.last().map(|job| job.key.id.to_string())).flatten();
+    Ok((found.iter().map(step).collect(), next))
+}
+
+async fn steps(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Step>>, Problem> {
+    row(&app, &ask.namespace, id).await?;
+    let (items, next) = page(&app, &ask.namespace, id, query.cursor.as_deref(), page_size(query.limit)?).await?;
+    Ok(ok(Page { items, next }))
+}
+
+async fn wait(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<WaitJob>,
+) -> Result<Answer<Run>, Problem> {
+    let wait = query.wait_ms.unwrap_or(WAIT_MS).min(super::jobs::WAIT_MS_MAX);
+    let deadline = Instant::now() + Duration::from_millis(wait);
+    // Subscribed before looking, so that its end is not missed.
+    let mut events = app.engine.subscribe(None).await?;
+    while row(&app, &ask.namespace, id).await?.finished_at.is_none() {
+        let over = async {
+            loop {
+                match events.next().await {
+                    Ok(FeedItem::Event(_, event)) => match event.what {
+                        What::RunFinished { run, .. } if run.0 == id => return,
+                        _ => {}
+                    },
+                    Ok(FeedItem::Gap { .. }) | Err(_) => return,
+                }
+            }
+        };
+        tokio::select! {
+            over = timeout_at(deadline, over) => if over.is_err() { break },
+            () = app.drain.cancelled() => break,
+        }
+    }
+    whole(&app, &ask.namespace, id).await.map(ok)
+}
+
+async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
+    let cancel = CancelRun { namespace: ask.namespace.clone(), run: RunId(id), by: ask.caller.name.clone() };
+    match app.engine.run(cancel).await? {
+        Reply::Run { id, run } => Ok(ok(wire(&ask.namespace, id, &run))),
+        other => unreachable!("a cancellation answers with the run, not {other:?}"),
+    }
+}
+
+async fn again(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<StartedRun>, Problem> {
+    Ok(started(retry::retry(&app, &ask.namespace, RunId(id), &ask.caller.name).await?))
+}
+
+async fn approve(
+    State(app): State<App>,
+    ask: Ask,
+    Path((id, step)): Path<(Uuid, String)>,
+    Sent(body): Sent<Decide>,
+) -> Result<Answer<Step>, Problem> {
+    let payload = input(body.payload.as_ref())?;
+    let result = json!({"approved": true, "by": &*ask.caller.name, "comment": body.comment, "payload": payload});
+    judge(&app, &ask, id, &step, Some(Payload::from(result.to_string().as_str())), String::new()).await
+}
+
+async fn reject(
+    State(app): State<App>,
+    ask: Ask,
+    Path((id, step)): Path<(Uuid, String)>,
+    Sent(body): Sent<Decide>,
+) -> Result<Answer<Step>, Problem> {
+    let comment = if body.comment.is_empty() { String::new() } else { format!(": {}", body.comment) };
+    judge(&app, &ask, id, &step, None, format!("rejected by {}{comment}", ask.caller.name)).await
+}
+
+async fn judge(
+    app: &App,
+    ask: &Ask,
+    id: Uuid,
+    name: &str,
+    approved: Option<Payload>,
+    why: String,
+) -> Result<Answer<Step>, Problem> {
+    let (namespace, name): (_, Arc<str>) = (ask.namespace.clone(), name.into());
+    let judge = Judge { namespace, run: RunId(id), step: name, approved, why: why.into() };
+    match app.engine.run(judge).await? {
+        Reply::Job(job) => Ok(ok(step(&job))),
+        other => unreachable!("a decision answers with the job, not {other:?}"),
+    }
+}
+
+async fn signal(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Sent(body): Sent<Signal>,
+) -> Result<Answer<Signalled>, Problem> {
+    let payload = convert::payload(body.payload.as_ref());
+    let tell = Tell { namespace: ask.namespace.clone(), run: RunId(id), event: body.name.into(), payload };
+    match app.engine.run(tell).await? {
+        Reply::Signalled { steps, kept } => Ok(ok(Signalled { steps, kept })),
+        other => unreachable!("an event answers with what it came to, not {other:?}"),
+    }
+}

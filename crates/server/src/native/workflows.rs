@@ -1,0 +1,220 @@
+//! `/api/v1/workflows`: definitions of workflows, and runs started from them.
+
+use super::{
+    jobs::page_size,
+    records_page,
+    runs::{key_of, started},
+};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
+    flows::{
+        start::{self, Wanted},
+        stored::{self, HEAD, Version},
+    },
+    problem::Problem,
+    route::{Access, Route},
+    wire_time::text,
+};
+use axum::extract::{Request, State};
+use http::{HeaderMap, StatusCode};
+use windlass_api::{
+    page::{Page, Paging},
+    workflow::{PutWorkflow, StartRun, StartedRun, Workflow},
+};
+use windlass_core::{Namespace, RunId, job::DefinitionRef};
+use windlass_plan::format::BYTES_MAX;
+
+const REFUSED: [&str; 4] = ["invalid", "too-large", "not-found", "version-mismatch"];
+pub const REFUSED_RUN: [&str; 8] =
+    ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::put("/api/v1/workflows/{name}", Access::Editor, put)
+            .says("Write a workflow, as YAML or JSON; the same definition again changes nothing, another is a new version")
+            .query::<PutWorkflow>()
+            .takes_bytes("application/yaml")
+            .answers::<Workflow>(200)
+            .refuses(&REFUSED)
+            .body_max(BYTES_MAX),
+        Route::post("/api/v1/workflows", Access::Editor, create)
+            .says("Write a workflow under the name its definition gives")
+            .query::<PutWorkflow>()
+            .takes_bytes("application/yaml")
+            .answers::<Workflow>(200)
+            .refuses(&REFUSED)
+            .body_max(BYTES_MAX),
+        Route::get("/api/v1/workflows", Access::Viewer, list)
+            .says("List workflows by name, each with its latest version")
+            .query::<Paging>()
+            .answers::<Page<Workflow>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/workflows/{name}", Access::Viewer, show)
+            .says("A workflow's latest version, with its definition")
+            .answers::<Workflow>(200)
+            .refuses(&["not-found"]),
+        Route::get("/api/v1/workflows/{name}/versions", Access::Viewer, versions)
+            .says("All versions of a workflow, the first one first")
+            .query::<Paging>()
+            .answers::<Page<Workflow>>(200)
+            .refuses(&["invalid"]),
+        Route::get("/api/v1/workflows/{name}/versions/{version}", Access::Viewer, version)
+            .says("One version of a workflow, also of a deleted one")
+            .answers::<Workflow>(200)
+            .refuses(&["not-found"]),
+        Route::delete("/api/v1/workflows/{name}", Access::Editor, delete)
+            .says("Delete a workflow; its versions and runs stay readable")
+            .answers_with(204, "")
+            .refuses(&["not-found", "version-mismatch"]),
+        Route::post("/api/v1/workflows/{name}/runs", Access::Editor, run)
+            .says("Start a run of a workflow")
+            .takes::<StartRun>()
+            .answers::<StartedRun>(201)
+            .answers::<StartedRun>(200)
+            .refuses(&REFUSED_RUN),
+    ]
+}
+
+async fn source_of(request: Request) -> Result<String, Problem> {
+    let bytes = crate::ask::read(request.into_body()).await?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Problem::new("bad-request", "the definition is not UTF-8").at("body"))
+}
+
+fn wire(namespace: &Namespace, version: &Version, source: Option<String>) -> Workflow {
+    Workflow {
+        name: version.name.clone(),
+        namespace: namespace.to_string(),
+        version: version.version,
+        created_at: text(version.created_at),
+        description: version.description.clone(),
+        steps: version.steps,
+        staged: version.staged,
+        source,
+    }
+}
+
+async fn put(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Query(how): Query<PutWorkflow>,
+    request: Request,
+) -> Result<Answer<Workflow>, Problem> {
+    let source = source_of(request).await?;
+    write(&app, &ask, &name, source, how.dry_run).await
+}
+
+async fn create(
+    State(app): State<App>,
+    ask: Ask,
+    Query(how): Query<PutWorkflow>,
+    request: Request,
+) -> Result<Answer<Workflow>, Problem> {
+    let source = source_of(request).await?;
+    let name = stored::parse(&source)?.name;
+    let name =
+        name.ok_or_else(|| Problem::invalid("name", "the definition has no name; add one, or PUT it under one"))?;
+    write(&app, &ask, &name, source, how.dry_run).await
+}
+
+async fn write(app: &App, ask: &Ask, name: &str, source: String, dry: bool) -> Result<Answer<Workflow>, Problem> {
+    // All that it contains has to be there, and fit.
+    let bundle = start::bundle(app, &ask.namespace, source.clone(), Default::default()).await?;
+    let plan = start::plan(app, &ask.namespace, &bundle, RunId::from_u128(0)).await?;
+    if dry {
+        stored::check_name(name, &plan.main)?;
+        return Ok(ok(Workflow {
+            name: name.to_owned(),
+            namespace: ask.namespace.to_string(),
+            version: 0,
+            created_at: text(app.engine.now().await?),
+            description: plan.main.description.clone(),
+            steps: plan.main.steps.len() as u32,
+            staged: plan.main.is_staged(),
+            source: None,
+        }));
+    }
+    let (version, _) = stored::put(app, &ask.namespace, name, &source, &ask.caller.name).await?;
+    Ok(ok(wire(&ask.namespace, &version, Some(source))))
+}
+
+async fn one(app: &App, ask: &Ask, name: &str, version: Option<u32>) -> Result<Answer<Workflow>, Problem> {
+    let found = stored::load(app, &ask.namespace, name, version).await?;
+    let found = found.ok_or_else(|| Problem::not_found("workflow", name))?;
+    let source = stored::source(app, &ask.namespace, &found).await?;
+    Ok(ok(wire(&ask.namespace, &found, Some(source))))
+}
+
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Workflow>, Problem> {
+    one(&app, &ask, &name, None).await
+}
+
+async fn version(
+    State(app): State<App>,
+    ask: Ask,
+    Path((name, version)): Path<(String, u32)>,
+) -> Result<Answer<Workflow>, Problem> {
+    one(&app, &ask, &name, Some(version)).await
+}
+
+async fn list(
+    State(app): State<App>,
+    ask: Ask,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Workflow>>, Problem> {
+    let (found, next) = records_page(&app, &ask.namespace, HEAD, &query).await?;
+    let mut items = Vec::with_capacity(found.len());
+    for record in &found {
+        if let Some(version) = stored::load(&app, &ask.namespace, &record.key.key, None).await? {
+            items.push(wire(&ask.namespace, &version, None));
+        }
+    }
+    Ok(ok(Page { items, next }))
+}
+
+async fn versions(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Workflow>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let after = query.cursor.as_deref().map(Into::into);
+    let found = stored::versions(&app, &ask.namespace, &name, after, limit).await?;
+    let next = (found.len() == limit).then(|| found.last()).flatten();
+    let next = next.map(|last| format!("{name}@{:010}", last.version));
+    Ok(ok(Page { items: found.iter().map(|version| wire(&ask.namespace, version, None)).collect(), next }))
+}
+
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+    stored::delete(&app, &ask.namespace, &name, &ask.caller.name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn run(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent<StartRun>,
+) -> Result<Answer<StartedRun>, Problem> {
+    let idempotency = key_of(&headers, body.idempotency_key.as_deref(), &(&name, &body.input, body.version))?;
+    // A workflow that is deleted starts no more runs, whatever versions there are.
+    let latest = stored::load(&app, &ask.namespace, &name, None).await?;
+    let latest = latest.ok_or_else(|| Problem::not_found("workflow", &name))?;
+    let found = match body.version {
+        Some(version) => stored::load(&app, &ask.namespace, &name, Some(version)).await?,
+        None => Some(latest),
+    };
+    let found = found.ok_or_else(|| Problem::not_found("version of the workflow", &name).at("version"))?;
+    let wanted = Wanted {
+        namespace: &ask.namespace,
+        source: stored::source(&app, &ask.namespace, &found).await?,
+        workflow: Some(DefinitionRef { name: name.as_str().into(), version: found.version }),
+        input: super::runs::input(body.input.as_ref())?,
+        owner: ask.caller.name.clone(),
+        idempotency,
+    };
+    Ok(started(start::start(&app, wanted).await?))
+}

@@ -1,0 +1,68 @@
+//! A folder of workflows: versioned, watched, and never worse than its last good state.
+
+mod support;
+
+use std::{fs, time::Duration};
+use support::Server;
+use windlass_core::Namespace;
+use windlass_server::{definitions, duties, flows::folder};
+
+#[tokio::test]
+async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
+    let server = Server::start().await;
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("nightly.yaml");
+    fs::write(&file, "windlass: workflow\nsteps:\n  a: {}\n").unwrap();
+    fs::write(place.path().join("plain.yaml"), "tags: [gpu]\n").unwrap();
+    let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+    assert_eq!((report.changed.len(), report.faults.len()), (2, 0), "{report:?}");
+    let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+    assert_eq!((report.changed.len(), report.unchanged), (0, 2));
+    let table = [
+        (
+            "windlass: workflow\nsteps:\n  a: {needs: b}\n  b: {needs: a}\n",
+            3,
+            "steps.a.needs: the steps wait for each other: a -> b -> a",
+        ),
+        (
+            "windlass: workflow\nsteps:\n  a: {}\n  b:\n    needs: [a, zz]\n",
+            5,
+            "steps.b.needs: there is no step \"zz\"",
+        ),
+        ("windlass: workflow\nsteps:\n  a: {}\n  a: {}\n", 4, ""),
+        ("windlass: workflow\nsteps:\n  a:\n    timeout: 5 parsecs\n", 4, "no length of time"),
+        ("windlass: workflow\nsteps:\n  a:\n    paylaod: 1\n", 4, "paylaod"),
+        ("windlass: workflow\nsteps:\n  a:\n    if: 1 +\n", 4, "steps.a.if: "),
+        ("windlass: workflow\nsteps: [\n", 0, ""),
+    ];
+    for (text, line, expected) in table {
+        fs::write(&file, text).unwrap();
+        let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+        let fault = report.faults.first().unwrap_or_else(|| panic!("{text}"));
+        let at = fault.at.map_or(0, |(line, _)| line);
+        assert!(line == 0 || at == line, "{fault} is not at line {line}: {text}");
+        assert!(fault.why.contains(expected) && fault.file == file, "{fault}");
+        assert_eq!(server.get("/api/v1/workflows/nightly").await.expect(200)["version"], 1);
+    }
+    let other = folder::load(&server.app, &Namespace::default(), place.path()).await;
+    assert_eq!((other.faults.len(), other.changed.len()), (1, 0), "what is no workflow is left alone");
+}
+
+#[tokio::test]
+async fn a_watched_folder_is_loaded_again_when_it_changes() {
+    let server = Server::start().await;
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("one.yaml"), "steps:\n  a: {}\n").unwrap();
+    fs::write(place.path().join("ci.yaml"), "name: CI\non: push\njobs:\n  t: {run: make}\n").unwrap();
+    let _duties = duties::start(&server.app, None, Some(place.path())).await;
+    assert_eq!(server.get("/api/v1/workflows/one").await.expect(200)["version"], 1);
+    server.get("/api/v1/workflows/ci").await.expect(404);
+    fs::write(place.path().join("one.yaml"), "steps:\n  a: {}\n  b: {needs: a}\n").unwrap();
+    for _ in 0..400 {
+        if server.get("/api/v1/workflows/one").await.expect(200)["version"] == 2 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the change was not seen");
+}

@@ -1,0 +1,5 @@
+-- Primary key. From now on whoever queues a job below takes the proposal back.
+INSERT INTO windlass.lane_marks AS m (namespace, lane, priority, seq, next_priority, next_seq)
+VALUES ($1, $2, '-2147483648'::integer, '-9223372036854775808'::bigint, $3, $4)
+ON CONFLICT (namespace, lane) DO UPDATE SET next_priority = excluded.next_priority, next_seq = excluded.next_seq
+WHERE (m.priority, m.seq) < (excluded.next_priority, excluded.next_seq)

@@ -1,0 +1,119 @@
+//! A full disk: what was accepted stays, reads go on, writes are refused with a reason, and room alone makes it work again.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+use windlass_e2e::{
+    ADMIN, Server,
+    crowd::{answer, crowd, request},
+};
+
+/// A file system of its own, and small. Only root may make one.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn new(megabytes: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "windlass-test"]).arg(folder.path());
+        mount.status().is_ok_and(|status| status.success()).then(|| Self(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Something else that takes all the room there is.
+    fn fill(&self) {
+        let mut ballast = fs::File::create(self.path().join("ballast")).unwrap();
+        let zeros = vec![0; 64 << 10];
+        while std::io::Write::write_all(&mut ballast, &zeros).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.path().join("ballast")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(self.path()).status());
+    }
+}
+
+async fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
+    let mut stream = crowd(server, 1, &request(server, method, path, ADMIN, body)).await.remove(0);
+    answer(&mut stream, Duration::from_secs(20)).await.expect("an answer")
+}
+
+fn job(at: usize) -> String {
+    format!(r#"{{"tags": ["nobody"], "payload": "{}{at}"}}"#, "x".repeat(40_000))
+}
+
+fn is_full(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 507")
+        && answer.contains("application/problem+json")
+        && answer.contains("retry-after: ")
+        && answer.contains("/docs/errors#store-full")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_loses_nothing_says_so_and_needs_no_restart() {
+    let Some(disk) = SmallDisk::new(48) else {
+        eprintln!("left out: only root may make the small file system this needs");
+        return;
+    };
+    let mut server = Server::start(&disk.path().join("data"), None).await;
+    let mut accepted = Vec::new();
+    for at in 0..20 {
+        accepted.push(id(&ask(&server, "POST", "/api/v1/jobs", &job(at)).await));
+    }
+    disk.fill();
+    let mut refused = 0;
+    for at in 0..200 {
+        let answer = ask(&server, "POST", "/api/v1/jobs", &job(at)).await;
+        if answer.starts_with("HTTP/1.1 201") {
+            accepted.push(id(&answer));
+            continue;
+        }
+        assert!(is_full(&answer), "{answer}");
+        refused += 1;
+        if refused == 5 {
+            break;
+        }
+    }
+    assert_eq!(refused, 5, "the disk never became full");
+    assert!(ask(&server, "GET", "/api/v1/jobs?limit=10", "").await.starts_with("HTTP/1.1 200"), "reads go on");
+    assert!(ask(&server, "GET", "/readyz", "").await.starts_with("HTTP/1.1 200"), "it serves what it can");
+    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
+    assert!(is_full(&upload), "{upload}");
+
+    disk.make_room();
+    let room = Instant::now();
+    while !ask(&server, "POST", "/api/v1/jobs", &job(0)).await.starts_with("HTTP/1.1 201") {
+        assert!(room.elapsed() < Duration::from_secs(5), "there is room again, and it does not notice");
+    }
+    println!("accepted again {:?} after there was room", room.elapsed());
+    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
+    assert!(upload.starts_with("HTTP/1.1 201"), "{upload}");
+
+    // Nothing that was accepted is gone, now or after a crash.
+    for life in 0..2 {
+        for id in &accepted {
+            let answer = ask(&server, "GET", &format!("/api/v1/jobs/{id}"), "").await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "life {life}: {answer}");
+        }
+        server.kill();
+        server.restart().await;
+    }
+    println!("{} accepted jobs are all there", accepted.len());
+}
+
+fn id(answer: &str) -> String {
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let rest = answer.split("\"id\":\"").nth(1).expect("an id");
+    rest.split('"').next().unwrap_or_default().to_owned()
+}
