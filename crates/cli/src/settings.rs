@@ -51,7 +51,7 @@ fn value_name(kind: Kind) -> &'static str {
         Kind::Address => "HOST:PORT",
         Kind::Path => "PATH",
         Kind::Url => "URL",
-        Kind::Count => "N",
+        Kind::Count | Kind::Whole => "N",
         Kind::Bytes => "SIZE",
         Kind::Time => "TIME",
         Kind::List => "LIST",

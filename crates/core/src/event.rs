@@ -115,6 +115,12 @@ pub enum What {
         kind: Arc<str>,
         key: Arc<str>,
     },
+    /// In a dialect's own words: what is made of records that only it understands. The rules never look into it.
+    Told {
+        topic: Arc<str>,
+        /// JSON text.
+        data: Arc<str>,
+    },
     /// An operator did this; the change it made is told beside it.
     Audit {
         by: Arc<str>,
@@ -152,6 +158,7 @@ impl What {
             | What::DefinitionDeleted { .. }
             | What::RecordPut { .. }
             | What::RecordDeleted { .. }
+            | What::Told { .. }
             | What::Audit { .. } => None,
         }
     }
@@ -189,6 +196,7 @@ impl What {
             What::DefinitionDeleted { .. } => "definition_deleted",
             What::RecordPut { .. } => "record_put",
             What::RecordDeleted { .. } => "record_deleted",
+            What::Told { .. } => "told",
             What::Audit { .. } => "audit",
         }
     }

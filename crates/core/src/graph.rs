@@ -19,23 +19,34 @@ pub fn cycle(parents: &[Vec<usize>]) -> Option<Vec<usize>> {
     Some(cycle)
 }
 
-/// Takes nodes away that wait for nothing until none is left. How much each of the others still waits for.
+/// The nodes in an order in which each comes after what it waits for. Those on a cycle, and behind one, are left out.
+pub fn order(parents: &[Vec<usize>]) -> Vec<usize> {
+    take_away(parents).1
+}
+
 fn stuck(parents: &[Vec<usize>]) -> Vec<usize> {
+    take_away(parents).0
+}
+
+/// Takes nodes away that wait for nothing until none is left. How much each of the others still waits for, and the order.
+fn take_away(parents: &[Vec<usize>]) -> (Vec<usize>, Vec<usize>) {
     let mut waiting: Vec<usize> = parents.iter().map(Vec::len).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
     for (at, needs) in parents.iter().enumerate() {
         needs.iter().for_each(|&need| children[need].push(at));
     }
-    let mut free: Vec<usize> = (0..parents.len()).filter(|&at| waiting[at] == 0).collect();
-    while let Some(at) = free.pop() {
-        for &child in &children[at] {
+    let mut order: Vec<usize> = (0..parents.len()).filter(|&at| waiting[at] == 0).collect();
+    let mut next = 0;
+    while next < order.len() {
+        for &child in &children[order[next]] {
             waiting[child] -= 1;
             if waiting[child] == 0 {
-                free.push(child);
+                order.push(child);
             }
         }
+        next += 1;
     }
-    waiting
+    (waiting, order)
 }
 
 #[cfg(test)]

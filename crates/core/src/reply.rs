@@ -33,7 +33,10 @@ pub enum Reply {
         replayed: bool,
     },
     Job(Box<Job>),
+    /// `piece`: the place of what was appended, or of the last one where nothing was.
     Logged {
+        piece: u64,
+        at: Timestamp,
         dropped_bytes: u64,
         cancelled: bool,
     },

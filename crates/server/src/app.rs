@@ -6,7 +6,7 @@ use crate::{
     metrics::{Meter, Metrics},
     origin, prefix,
     problem::Problem,
-    route::Route,
+    route::{Form, Route},
     trace::Traces,
 };
 use axum::{
@@ -39,6 +39,7 @@ pub struct Options {
     pub body_max: usize,
     /// Where spans go.
     pub traces: Traces,
+    pub silo: crate::dialects::silo::Settings,
 }
 
 impl Default for Options {
@@ -52,6 +53,7 @@ impl Default for Options {
             allow_open: false,
             body_max: crate::route::BODY_MAX,
             traces: Traces::default(),
+            silo: Default::default(),
         }
     }
 }
@@ -65,6 +67,7 @@ pub struct Inner {
     pub auth: Auth,
     pub options: Options,
     pub native: crate::native::Shared,
+    pub silo: crate::dialects::silo::Shared,
     pub metrics: Arc<Metrics>,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
@@ -86,6 +89,7 @@ impl App {
             engine,
             options,
             native: Default::default(),
+            silo: Default::default(),
             metrics: Arc::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
@@ -95,7 +99,7 @@ impl App {
 
 /// Every route of every surface.
 pub fn routes() -> Vec<Route> {
-    let dialects = crate::dialects::workflow_graph::routes();
+    let dialects = [crate::dialects::workflow_graph::routes(), crate::dialects::silo::routes()].concat();
     [crate::native::routes(), health::routes(), metrics::routes(), dialects].concat()
 }
 
@@ -122,7 +126,12 @@ pub fn router(app: App) -> Router {
         let app = app.clone();
         move |request: Request| {
             let (app, meter) = (app.clone(), meter.clone());
-            async move { guard::outside(&app, &meter, request, |request| no_such_path(request).into_response()).await }
+            async move {
+                guard::outside(&app, &meter, form_of(request.uri().path()), request, |request| {
+                    no_such_path(request).into_response()
+                })
+                .await
+            }
         }
     };
     let router = router.fallback(none).with_state(app);
@@ -135,6 +144,13 @@ pub fn router(app: App) -> Router {
             response
         }
     })
+}
+
+/// One answer for all that is not there, in the words of whoever owns the place.
+fn form_of(path: &str) -> Form {
+    let native = path == "/api/v1" || path.starts_with("/api/v1/");
+    let silo = path.starts_with("/api/") && !native;
+    if silo { Form::Silo } else { Form::Problem }
 }
 
 fn no_such_path(request: &Request) -> Problem {
@@ -155,7 +171,8 @@ impl OtherMethod {
     }
 
     async fn answer(&self, request: Request) -> Response {
-        guard::outside(&self.app, &self.meter, request, |request| match *request.method() {
+        let form = form_of(self.path);
+        guard::outside(&self.app, &self.meter, form, request, |request| match *request.method() {
             Method::OPTIONS => origin::preflight(&self.app.options, &self.allow, request),
             ref other => {
                 let problem = Problem::new("method-not-allowed", format!("{} has no {other}", self.path));

@@ -48,6 +48,7 @@ impl Caller {
             Access::Editor => self.role.includes(Role::Editor),
             Access::Admin => self.role.includes(Role::Admin),
             Access::Worker => self.role.includes(Role::Worker),
+            Access::EditorOrWorker => self.role == Role::Worker || self.role.includes(Role::Editor),
         }
     }
 

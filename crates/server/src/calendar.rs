@@ -17,6 +17,8 @@ pub struct Calendar {
 }
 
 const CRON_BYTES_MAX: usize = 256;
+/// More than the seconds of an hour that comes twice.
+const LOOKED_AT_MAX: usize = 10_000;
 /// What stands between expression and time zone in a stored rule. Neither can hold it.
 const SEPARATOR: char = '\t';
 
@@ -55,6 +57,19 @@ impl Calendar {
         let next = self.cron.find_next_occurrence(&from, false).ok()?;
         let next = Timestamp(next.timestamp().as_millisecond());
         (next > at).then_some(next)
+    }
+
+    /// As [`Calendar::after`], for readers who take the wall clock at its word: a time the clock skips does not come, one
+    /// that comes twice counts once.
+    pub fn strictly_after(&self, at: Timestamp) -> Option<Timestamp> {
+        std::iter::successors(self.after(at), |at| self.after(*at)).take(LOOKED_AT_MAX).find(|at| self.is_meant(*at))
+    }
+
+    fn is_meant(&self, at: Timestamp) -> bool {
+        let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return false };
+        let local = at.to_zoned(self.zone.clone());
+        let first = self.zone.to_ambiguous_timestamp(local.datetime()).earlier().is_ok_and(|first| first >= at);
+        first && self.cron.is_time_matching(&local).unwrap_or(false)
     }
 
     /// So many times after this one.

@@ -206,11 +206,23 @@ pub fn watch(
     )
 }
 
-/// Does something whenever a folder changes.
+/// Loads something again whenever its folder changes, and tells the report.
 pub fn on_change<L: Future<Output = Report> + Send>(
     folder: &Path,
     load: impl Fn() -> L + Send + Sync + 'static,
     tell: impl Fn(&Report) + Send + Sync + 'static,
+) -> notify::Result<Watch> {
+    let (load, tell) = (Arc::new(load), Arc::new(tell));
+    notice(folder, move || {
+        let (load, tell) = (load.clone(), tell.clone());
+        async move { tell(&load().await) }
+    })
+}
+
+/// Acts whenever something in a folder has changed and settled, until the watch is dropped.
+pub fn notice<F: Future<Output = ()> + Send>(
+    folder: &Path,
+    act: impl Fn() -> F + Send + 'static,
 ) -> notify::Result<Watch> {
     let (changed, mut changes) = mpsc::channel::<()>(1);
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -223,7 +235,7 @@ pub fn on_change<L: Future<Output = Report> + Send>(
     let task = tokio::spawn(async move {
         while changes.recv().await.is_some() {
             while let Ok(Some(())) = tokio::time::timeout(SETTLED, changes.recv()).await {}
-            tell(&load().await);
+            act().await;
         }
     });
     Ok(Watch { _watcher: watcher, task })

@@ -4,7 +4,7 @@
 use crate::{
     app::App,
     definitions::{self, Report, Watch},
-    dialects::workflow_graph,
+    dialects::{silo, workflow_graph},
     flows,
     native::artifacts,
     scheduler,
@@ -50,11 +50,13 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
         tell(&definitions::load(app, &Namespace::default(), folder).await);
         watched(definitions::watch(app.clone(), Namespace::default(), folder.to_owned(), tell));
     }
-    let tasks = vec![
+    let (mut tasks, of_silo) = silo::duties::start(app).await;
+    watches.extend(of_silo);
+    tasks.extend([
         tokio::spawn(scheduler::run(app.clone())),
         tokio::spawn(flows::planner::run(app.clone())),
         tokio::spawn(sweep(app.clone())),
-    ];
+    ]);
     Duties { tasks, _watches: watches }
 }
 

@@ -4,13 +4,14 @@
 use crate::{
     app::App,
     auth::{Caller, not_valid},
+    dialects::silo,
     listener::Peer,
     metrics::Meter,
     origin,
     prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
-    route::{Access, BODY_MAX, Route, Rules},
+    route::{Access, BODY_MAX, Form, Route, Rules},
 };
 use axum::{
     body::Body,
@@ -68,6 +69,7 @@ fn body_max(app: &App, route: &Route) -> usize {
 pub async fn outside(
     app: &App,
     meter: &Meter,
+    form: Form,
     request: Request,
     answer: impl FnOnce(&Request) -> Response,
 ) -> Response {
@@ -78,7 +80,7 @@ pub async fn outside(
         Ok(()) => answer(&request),
         Err(problem) => problem.into_response(),
     };
-    finish(app, meter, began, &id, origin.as_ref(), response)
+    finish(app, meter, form, began, &id, origin.as_ref(), response)
 }
 
 fn changes_state(method: &Method) -> bool {
@@ -139,7 +141,7 @@ where
                 Ok(()) => inner.call(request).await?,
                 Err(problem) => problem.into_response(),
             };
-            Ok(finish(&post.app, &post.meter, began, &id, origin.as_ref(), response))
+            Ok(finish(&post.app, &post.meter, post.rules.form, began, &id, origin.as_ref(), response))
         })
     }
 }
@@ -158,6 +160,9 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
     let caller = match (caller, post.access) {
         (caller, Access::Open) => caller,
         (Some(caller), access) => {
+            if post.rules.is_unknown(caller.role, access) {
+                return Err(not_valid());
+            }
             if !caller.may(access) {
                 let why = format!("the role {:?} may not do this", caller.role).to_lowercase();
                 return Err(Problem::new("forbidden", why));
@@ -244,6 +249,7 @@ pub fn caller(request: &http::request::Parts) -> Result<Caller, Problem> {
 fn finish(
     app: &App,
     meter: &Meter,
+    form: Form,
     began: Instant,
     id: &RequestId,
     origin: Option<&HeaderValue>,
@@ -260,8 +266,14 @@ fn finish(
                 problem.0.detail
             );
         }
-        *response.body_mut() = problem.body();
         response.headers_mut().remove(header::CONTENT_LENGTH);
+        match form {
+            Form::Problem => *response.body_mut() = problem.body(),
+            Form::Silo => {
+                *response.body_mut() = Body::from(silo::error::render(&problem).to_string());
+                response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            }
+        }
     }
     let headers = response.headers_mut();
     headers.insert(RequestId::HEADER, id.value());

@@ -56,6 +56,11 @@ async fn ready(State(app): State<App>) -> Answer<Health> {
     Answer(status, Health { status: word, mode: None, healthy: None })
 }
 
+/// Neither stopping nor without its store.
+pub async fn is_ready(app: &App) -> bool {
+    !app.drain.is_cancelled() && store_answers(app).await
+}
+
 async fn store_answers(app: &App) -> bool {
     let mut last = app.store_seen.lock().await;
     if let Some((at, answered)) = *last

@@ -33,5 +33,6 @@ pub mod sse;
 pub mod trace;
 mod trace_export;
 pub mod wire_time;
+pub mod yaml;
 
 pub use app::{App, Options};

@@ -7,6 +7,7 @@ use crate::{app::App, problem::Problem};
 use axum::{handler::Handler, routing::MethodRouter};
 use http::{HeaderMap, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use windlass_core::principal::Role;
 
 /// A body larger than this needs a row that says so.
 pub const BODY_MAX: usize = 2 << 20;
@@ -23,6 +24,8 @@ pub enum Access {
     Worker,
     /// Workers, viewers and up: reads that a worker needs for its work.
     Any,
+    /// Workers, editors and up: what both people and workers write.
+    EditorOrWorker,
 }
 
 /// Which errors a surface speaks, and whether it may be called without a token on this machine.
@@ -30,6 +33,16 @@ pub enum Access {
 pub enum Surface {
     Native,
     WorkflowGraph,
+    Silo,
+}
+
+/// How a surface writes what goes wrong before a handler is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A problem document.
+    Problem,
+    /// `error` and `message`.
+    Silo,
 }
 
 /// How callers of a surface may say who they are, beside `Authorization: Bearer`.
@@ -43,15 +56,52 @@ pub struct Rules {
     pub anonymous: bool,
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
     pub namespace: Option<&'static str>,
+    /// People's tokens are no tokens where workers call, and workers' none where people do: both are unknown there.
+    kinds_apart: bool,
+    pub form: Form,
+}
+
+impl Rules {
+    /// Whether a caller of this role has no business on a route at all, as opposed to too few rights.
+    pub fn is_unknown(&self, role: Role, access: Access) -> bool {
+        let fits = match access {
+            Access::Worker => role == Role::Worker,
+            Access::Viewer | Access::Editor | Access::Admin => role != Role::Worker,
+            Access::Open | Access::Any | Access::EditorOrWorker => true,
+        };
+        self.kinds_apart && !fits
+    }
 }
 
 impl Surface {
     pub fn rules(self) -> Rules {
         match self {
-            Surface::Native => Rules { basic: false, in_path: false, anonymous: false, namespace: None },
+            Surface::Native => Rules {
+                basic: false,
+                in_path: false,
+                anonymous: false,
+                namespace: None,
+                kinds_apart: false,
+                form: Form::Problem,
+            },
             // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
             // TypeScript client http://host:3000/~TOKEN.
-            Surface::WorkflowGraph => Rules { basic: true, in_path: true, anonymous: true, namespace: Some("wfg") },
+            Surface::WorkflowGraph => Rules {
+                basic: true,
+                in_path: true,
+                anonymous: true,
+                namespace: Some("wfg"),
+                kinds_apart: false,
+                form: Form::Problem,
+            },
+            Surface::Silo => Rules {
+                basic: false,
+                in_path: false,
+                anonymous: false,
+                namespace: Some("silo"),
+                kinds_apart: true,
+                form: Form::Silo,
+            },
         }
     }
 }

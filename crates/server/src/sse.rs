@@ -178,7 +178,7 @@ pub fn frame(id: Option<u64>, event: &str, data: &str) -> String {
     if let Some(id) = id {
         text += &format!("id: {id}\n");
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     text += &format!("event: {}\n", event.chars().filter(|c| plain(*c)).collect::<String>());
     for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
         text += &format!("data: {line}\n");

@@ -54,9 +54,9 @@ impl AppendLog {
                 data,
             });
         }
-        let dropped_bytes = job.live.log.dropped_bytes;
+        let (piece, dropped_bytes) = (job.live.log.pieces, job.live.log.dropped_bytes);
         desk.put_job(job);
-        Ok(Ok(Reply::Logged { dropped_bytes, cancelled }))
+        Ok(Ok(Reply::Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
     }
 }
 
@@ -80,7 +80,10 @@ mod tests {
         let lease = story.submit_and_claim(once(1));
         let append = |text: &str| AppendLog::new(Holder::lease(&ns(), lease), text);
         for (text, dropped_bytes) in [("123456", 0), ("123é", 2), ("x", 2), ("", 2), ("yy", 4)] {
-            assert_eq!(story.run(append(text)), Ok(Reply::Logged { dropped_bytes, cancelled: false }), "{text}");
+            let Ok(Reply::Logged { dropped_bytes: told, cancelled: false, .. }) = story.run(append(text)) else {
+                panic!("{text}");
+            };
+            assert_eq!(told, dropped_bytes, "{text}");
         }
         assert_eq!(code(&story.run(append("123456789"))), "too-large");
         let kept: Vec<(u64, usize)> =

@@ -34,6 +34,7 @@ pub mod signal;
 pub mod start;
 pub mod submit;
 pub mod submit_run;
+pub mod tell;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod workers;
@@ -103,6 +104,7 @@ commands! {
     UseToken(principals::UseToken),
     PutRecord(records::PutRecord),
     DeleteRecord(records::DeleteRecord),
+    Tell(tell::Tell),
     All(all::All),
     Audited(audited::Audited),
 }
@@ -124,6 +126,7 @@ impl Command {
             Command::AppendLog(append) => append.data.len(),
             Command::Fail(fail) => fail.message.len(),
             Command::PutRecord(put) => put.value.len(),
+            Command::Tell(tell) => tell.data.len(),
             Command::PutDefinition(put) => put.body.len(),
             Command::PutSchedule(put) => put.schedule.template.payload.len(),
             Command::RegisterWorker(register) => register.extra.as_ref().map_or(0, |extra| extra.len()),

@@ -142,6 +142,7 @@ pub struct Config {
     pub connections: listener::Limits,
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
+    pub silo: crate::dialects::silo::Settings,
     pub artifacts: Option<String>,
     pub artifact_max: u64,
     pub otel_endpoint: Option<String>,
@@ -190,6 +191,16 @@ impl Config {
             },
             definitions: read.path("definitions"),
             workflows: read.path("workflows"),
+            silo: crate::dialects::silo::Settings {
+                directory: PathBuf::from(read.text("silo_jobs")),
+                directory_is_set: read.is_chosen("silo_jobs"),
+                watch: read.flag("silo_watch"),
+                runner_timeout: read.millis("silo_runner_timeout"),
+                timeout_check: read.time("silo_timeout_check").max(std::time::Duration::from_secs(1)),
+                default_priority: value::whole(read.text("silo_priority")).expect("values were checked"),
+                heartbeat: read.time("silo_heartbeat").max(std::time::Duration::from_secs(1)),
+                lock_timeout: read.millis("silo_lock_timeout"),
+            },
             artifacts: read.some("artifacts").map(str::to_owned),
             artifact_max: read.bytes("artifact_max") as u64,
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
@@ -205,6 +216,10 @@ impl<'a> Reader<'a> {
     fn text(&self, name: &str) -> &'a str {
         let found = self.0.iter().find(|effective| effective.setting.name == name);
         &found.expect("the table has every setting that is read").text
+    }
+    /// Whether somebody said so.
+    fn is_chosen(&self, name: &str) -> bool {
+        self.0.iter().any(|effective| effective.setting.name == name && effective.origin != Origin::Default)
     }
     fn some(&self, name: &str) -> Option<&'a str> {
         Some(self.text(name)).filter(|text| !text.is_empty())

@@ -15,6 +15,7 @@ pub fn check(kind: Kind, text: &str) -> Result<(), String> {
         Kind::Address => address(text),
         Kind::Url => url(text),
         Kind::Count => count(text).map(drop),
+        Kind::Whole => whole(text).map(drop),
         Kind::Bytes => bytes(text).map(drop),
         Kind::Time => time(text).map(drop),
         Kind::Flag => flag(text).map(drop),
@@ -41,6 +42,12 @@ fn url(text: &str) -> Result<(), String> {
 
 pub fn count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("{text:?} is no number"))
+}
+
+/// Within what a priority may be.
+pub fn whole(text: &str) -> Result<i32, String> {
+    let fits = text.parse().ok().filter(|number| (-1_000_000..=1_000_000).contains(number));
+    fits.ok_or_else(|| format!("{text:?} is no whole number between -1000000 and 1000000"))
 }
 
 pub fn flag(text: &str) -> Result<bool, String> {

@@ -2,4 +2,5 @@
 //!
 //! A dialect holds no state and no rules. What it alone understands rides on jobs, workers and records as opaque text.
 
+pub mod silo;
 pub mod workflow_graph;

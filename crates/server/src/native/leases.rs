@@ -139,7 +139,7 @@ async fn progress(
 async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>, Problem> {
     let append = core::append_log::AppendLog::new(holder(&ask, &body.lease)?, body.data.as_str());
     match app.engine.run(append).await? {
-        Reply::Logged { dropped_bytes, cancelled } => Ok(ok(Logged { dropped_bytes, cancelled })),
+        Reply::Logged { dropped_bytes, cancelled, .. } => Ok(ok(Logged { dropped_bytes, cancelled })),
         other => unreachable!("an append answers what it dropped, not {other:?}"),
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
         }
         Ok(Reply::Ended { job: ended, replayed }) => format!("{}{}", job(ended), also(*replayed, "replayed")),
         Ok(Reply::Job(found)) => job(found),
-        Ok(Reply::Logged { dropped_bytes, cancelled }) => {
+        Ok(Reply::Logged { dropped_bytes, cancelled, .. }) => {
             format!("dropped {dropped_bytes}{}", also(*cancelled, "cancelled"))
         }
         Ok(Reply::Worker(worker)) => format!("{} {}", worker.id, worker.liveness(now).name()),

@@ -31,6 +31,7 @@ use windlass_core::{
         start::Start,
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
+        tell::Tell,
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
@@ -45,7 +46,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 37] = [
+const WEIGHTS: [(usize, Draw); 38] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -81,6 +82,7 @@ const WEIGHTS: [(usize, Draw); 37] = [
     (20, use_token),
     (30, put_record),
     (15, delete_record),
+    (10, tell),
     (25, all),
     (15, audited),
 ];
@@ -540,6 +542,11 @@ fn put_record(world: &mut World) -> Command {
     let parent = dice.maybe_name(40, &["p1", "p2"]);
     let expires_at = dice.maybe_millis(30, 40_000).map(|length| now + length);
     PutRecord { key, expect, parent, value, facets: dice.facets(), expires_at }.into()
+}
+
+fn tell(world: &mut World) -> Command {
+    let (namespace, topic) = (world.namespace(), world.dice.name(&["item.created", "graph.updated"]));
+    Tell { namespace, topic, data: world.dice.text(40).into() }.into()
 }
 
 fn delete_record(world: &mut World) -> Command {

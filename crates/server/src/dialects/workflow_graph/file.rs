@@ -1,39 +1,16 @@
 //! Definition files: `name`, `on`, `env`, `jobs`; YAML, or JSON, which is read by the same parser so that both have lines.
 
 use super::{translate, wire};
+use crate::yaml::{self, Fault};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_saphyr::{Location, Spanned};
+use serde_saphyr::Spanned;
 use std::{collections::HashSet, fmt, marker::PhantomData};
 
 /// Larger files are no workflows.
 const BYTES_MAX: usize = 4 << 20;
-const DEPTH_MAX: usize = 32;
-
-/// What is wrong with a file, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub line: u64,
-    pub column: u64,
-    pub text: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}", self.text),
-            line => write!(f, "line {line}, column {}: {}", self.column, self.text),
-        }
-    }
-}
-
-impl Fault {
-    fn at(location: Location, text: impl Into<String>) -> Self {
-        Self { line: location.line(), column: location.column(), text: text.into() }
-    }
-}
 
 #[derive(Deserialize)]
 struct File {
@@ -119,24 +96,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 
 /// A workflow from a file's text.
 pub fn parse(text: &str) -> Result<wire::Create, Fault> {
-    if text.len() > BYTES_MAX {
-        return Err(Fault { line: 0, column: 0, text: format!("the file is larger than {BYTES_MAX} bytes") });
-    }
-    let file: File = serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
-        let location = error.location().unwrap_or(Location::UNKNOWN);
-        Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned())
-    })?;
+    let file: File = yaml::read(text, BYTES_MAX)?;
     check_needs(&file)?;
     let jobs = file.jobs.0.iter().map(|(id, job)| job_of(id, job, &file.env)).collect::<Result<Vec<_>, _>>()?;
-    translate::check(&jobs).map_err(|text| Fault { line: 0, column: 0, text })?;
+    translate::check(&jobs).map_err(Fault::nowhere)?;
     Ok(wire::Create { name: file.name, trigger: trigger(&file.on.value), jobs })
-}
-
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX, max_aliases: 0, max_anchors: 0 },
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-    }
 }
 
 fn trigger(on: &On) -> String {

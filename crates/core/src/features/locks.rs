@@ -1,0 +1,105 @@
+//! Two people at the same thing: which editing contexts touch each other.
+
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeSet, sync::Arc};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    Sketch,
+    PartDesign,
+    Assembly,
+}
+
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Sketch => "sketch",
+            Level::PartDesign => "partdesign",
+            Level::Assembly => "assembly",
+        }
+    }
+}
+
+/// Who edits: a person at a workstation. Their own locks never stand in their way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Editor {
+    pub user: Arc<str>,
+    pub workstation: Arc<str>,
+}
+
+/// What is being edited, and what it may change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    pub level: Level,
+    pub object: Arc<str>,
+    /// Keys of nodes, sorted.
+    pub cone: Vec<Arc<str>>,
+}
+
+impl Context {
+    pub fn is_same_object(&self, other: &Context) -> bool {
+        self.level == other.level && self.object == other.object
+    }
+
+    /// What both may change.
+    pub fn shared(&self, other: &Context) -> Vec<Arc<str>> {
+        let mine: BTreeSet<&Arc<str>> = self.cone.iter().collect();
+        let mut shared: Vec<Arc<str>> = other.cone.iter().filter(|key| mine.contains(key)).cloned().collect();
+        shared.sort_unstable();
+        shared.dedup();
+        shared
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Interference {
+    /// With which of the others, and in what.
+    Soft(Vec<(usize, Vec<Arc<str>>)>),
+    None,
+    /// That one has this very object.
+    Hard(usize),
+    /// The same editor has this very object already.
+    Own(usize),
+}
+
+/// How a new context stands to those that are open on the same item.
+pub fn interference(open: &[(&Editor, &Context)], editor: &Editor, context: &Context) -> Interference {
+    if let Some(at) = open.iter().position(|(_, other)| context.is_same_object(other)) {
+        return if open[at].0 == editor { Interference::Own(at) } else { Interference::Hard(at) };
+    }
+    let others = open.iter().enumerate().filter(|(_, (who, _))| *who != editor);
+    let soft = others.map(|(at, (_, other))| (at, context.shared(other))).filter(|(_, shared)| !shared.is_empty());
+    let soft: Vec<_> = soft.collect();
+    if soft.is_empty() { Interference::None } else { Interference::Soft(soft) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_object_is_refused_and_a_shared_cone_is_told() {
+        let editor = |user: &str, at: &str| Editor { user: user.into(), workstation: at.into() };
+        let context = |level, object: &str, cone: &[&str]| Context {
+            level,
+            object: object.into(),
+            cone: cone.iter().map(|key| Arc::from(*key)).collect(),
+        };
+        let (ann, bob) = (editor("ann", "ws-1"), editor("bob", "ws-2"));
+        let first = context(Level::Sketch, "Sketch001", &["Fillet005", "Pad003", "Sketch001"]);
+        let open = [(&ann, &first)];
+        let third = context(Level::Sketch, "Sketch003", &["Pad003", "Pocket002", "Sketch003"]);
+        let table = [
+            (&bob, third.clone(), Interference::Soft(vec![(0, vec!["Pad003".into()])])),
+            (&ann, third, Interference::None),
+            (&bob, first.clone(), Interference::Hard(0)),
+            (&ann, first.clone(), Interference::Own(0)),
+            (&editor("ann", "ws-9"), first.clone(), Interference::Hard(0)),
+            (&bob, context(Level::Assembly, "Sketch001", &[]), Interference::None),
+        ];
+        for (who, wanted, expected) in table {
+            assert_eq!(interference(&open, who, &wanted), expected, "{who:?} {wanted:?}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! How this protocol reads requests and writes answers.
+//!
+//! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
+
+use super::error::No;
+use crate::{app::App, ask, auth::Caller, guard, wire_time::text};
+use axum::{
+    extract::{FromRequest, FromRequestParts, Request},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
+use std::collections::HashMap;
+use windlass_core::Timestamp;
+
+/// The body as it came.
+pub struct Raw(Bytes);
+
+impl FromRequest<App> for Raw {
+    type Rejection = No;
+    async fn from_request(request: Request, _: &App) -> Result<Self, No> {
+        let kind = request.headers().get(header::CONTENT_TYPE).cloned();
+        let bytes = ask::read(request.into_body()).await?;
+        let foreign = kind.is_some_and(|kind| !is_json(&kind));
+        if foreign && !bytes.is_empty() {
+            return Err(No::invalid("the body must be application/json"));
+        }
+        Ok(Self(bytes))
+    }
+}
+
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+impl Raw {
+    /// An empty body counts as `{}`.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, No> {
+        Ok(ask::parse(&self.0)?)
+    }
+}
+
+/// For fields where null says something else than nothing: `Some(None)` is null.
+pub fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+/// The query, by name; the first of several counts.
+pub struct Params(HashMap<String, String>);
+
+impl FromRequestParts<App> for Params {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+        let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
+        let pairs = pairs.map_err(|error| No::invalid(error.body_text()))?.0;
+        let mut found = HashMap::new();
+        for (name, value) in pairs {
+            found.entry(name).or_insert(value);
+        }
+        Ok(Self(found))
+    }
+}
+
+pub const LIMIT: usize = 50;
+pub const LIMIT_MAX: usize = 500;
+
+impl Params {
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The first of several names for the same thing.
+    pub fn any(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.get(name))
+    }
+
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, No> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        number
+            .map(Some)
+            .ok_or_else(|| No::invalid(format!("{name} must be a number from {least} to {most}, not {text:?}")))
+    }
+
+    /// Offset and limit.
+    pub fn page(&self) -> Result<(usize, usize), No> {
+        let limit = self.number("limit", 1, LIMIT_MAX as u64)?.map_or(LIMIT, |limit| limit as usize);
+        let offset = self.number("offset", 0, u32::MAX.into())?.unwrap_or(0) as usize;
+        Ok((offset, limit))
+    }
+}
+
+/// Who calls.
+pub struct Who(pub Caller);
+
+impl FromRequestParts<App> for Who {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+        Ok(Self(guard::caller(parts)?))
+    }
+}
+
+/// Parts of the path, decoded. What cannot be one is nowhere.
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, No> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
+        Ok(Self(path.map_err(|_| No::missing("such path:", parts.uri.path()))?.0))
+    }
+}
+
+/// JSON with a status.
+pub struct Json<T>(pub StatusCode, pub T);
+
+pub fn ok<T>(body: T) -> Json<T> {
+    Json(StatusCode::OK, body)
+}
+
+pub fn created<T>(body: T) -> Json<T> {
+    Json(StatusCode::CREATED, body)
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        ask::Answer(self.0, self.1).into_response()
+    }
+}
+
+/// A bare list, and how many there are in all.
+pub struct Listed<T>(pub Vec<T>, pub usize);
+
+impl<T: Serialize> IntoResponse for Listed<T> {
+    fn into_response(self) -> Response {
+        let mut response = ask::Answer(StatusCode::OK, self.0).into_response();
+        response.headers_mut().insert("x-total-count", HeaderValue::from(self.1));
+        response
+    }
+}
+
+/// One page of what was found.
+pub fn page<T>(all: Vec<T>, (offset, limit): (usize, usize)) -> Listed<T> {
+    let total = all.len();
+    Listed(all.into_iter().skip(offset).take(limit).collect(), total)
+}
+
+pub fn time(at: Timestamp) -> String {
+    text(at)
+}

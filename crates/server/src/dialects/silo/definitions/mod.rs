@@ -1,0 +1,187 @@
+//! Job definitions: YAML files, which are the truth, and what is in force of them.
+
+pub mod file;
+pub mod folder;
+
+use super::{
+    body::{Json, Listed, Params, Path, ok, page, time},
+    error::No,
+    namespace, schedule,
+    store::{self, Kept},
+};
+use crate::app::App;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use windlass_api::Uuid;
+use windlass_core::{
+    RecordKey, Timestamp,
+    definition::{Definition as Row, DefinitionHead, version_key},
+    product::item::Item,
+    record::Kind,
+};
+
+/// What a file says, with every default filled in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    pub name: String,
+    pub version: u32,
+    pub description: String,
+    pub trigger: Trigger,
+    pub scope: Scope,
+    pub compute: Compute,
+    pub runner: Runner,
+    pub timeout: u64,
+    pub max_retries: u32,
+    pub priority: i32,
+    pub source_file: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trigger {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub filter: BTreeMap<String, String>,
+    pub cron: Option<String>,
+    pub timezone: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scope {
+    #[serde(rename = "type")]
+    pub kind: ScopeKind,
+    pub part_number: Option<String>,
+    pub project: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScopeKind {
+    Item,
+    Assembly,
+    Project,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compute {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub command: String,
+    pub args: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Runner {
+    pub tags: Vec<String>,
+}
+
+impl Definition {
+    /// Every key must match; no key matches all.
+    pub fn wants(&self, item: &Item) -> bool {
+        self.trigger.filter.iter().all(|(key, wanted)| match key.as_str() {
+            "item_type" => item.item_type == *wanted,
+            "schema" => item.schema == *wanted,
+            _ => false,
+        })
+    }
+}
+
+/// One that is in force: what it says, and the engine's number for this wording.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    pub definition: Arc<Definition>,
+    pub number: u32,
+    pub loaded_at: Timestamp,
+}
+
+impl InForce {
+    pub fn show(&self, next_run_at: Option<Timestamp>) -> Value {
+        let mut shown = copy(&self.definition);
+        shown["loaded_at"] = json!(time(self.loaded_at));
+        shown["next_run_at"] = json!(next_run_at.map(time));
+        shown
+    }
+}
+
+/// As a job keeps it.
+pub fn copy(definition: &Definition) -> Value {
+    let mut shown = json!(definition);
+    shown["id"] = json!(id_of(&definition.name));
+    shown
+}
+
+/// The same for the same name, over reloads and restarts.
+pub fn id_of(name: &str) -> Uuid {
+    super::derived("definition", name)
+}
+
+/// Versions never change, so what was read once can be kept.
+pub type Cache = std::sync::Mutex<std::collections::HashMap<(Arc<str>, u32), InForce>>;
+const CACHE_MAX: usize = 10_000;
+
+async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, No> {
+    let at = (name.clone(), number);
+    let cache = || app.silo.definitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(found) = cache().get(&at).cloned() {
+        return Ok(Some(found));
+    }
+    let Some(row) = app.engine.read_record::<Row>(&namespace(), &version_key(name, number)).await? else {
+        return Ok(None);
+    };
+    let definition: Definition = serde_json::from_str(&row.body)
+        .map_err(|error| No::internal(format!("the stored definition {name} cannot be read: {error}")))?;
+    let found = InForce { definition: Arc::new(definition), number, loaded_at: row.created_at };
+    let mut cache = cache();
+    if cache.len() >= CACHE_MAX {
+        cache.clear();
+    }
+    cache.insert(at, found.clone());
+    Ok(Some(found))
+}
+
+/// All that are in force, by name.
+pub async fn all(app: &App) -> Result<Vec<InForce>, No> {
+    let heads: Vec<Kept<DefinitionHead>> = store::list(app, DefinitionHead::KIND, store::Of::All).await?;
+    let mut found = Vec::new();
+    for head in heads.into_iter().filter(|head| head.value.deleted_at.is_none()) {
+        found.extend(version(app, &head.key, head.value.latest).await?);
+    }
+    Ok(found)
+}
+
+pub async fn find(app: &App, name: &str) -> Result<InForce, No> {
+    let missing = || No::missing("job definition", name);
+    if name.len() > 128 {
+        return Err(missing());
+    }
+    let key = RecordKey { namespace: namespace(), kind: DefinitionHead::KIND.into(), key: name.into() };
+    let head = app.engine.read_record::<DefinitionHead>(&key.namespace, name).await?;
+    let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(missing)?;
+    version(app, &key.key, head.latest).await?.ok_or_else(missing)
+}
+
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+    let paging = params.page()?;
+    let Listed(found, total) = page(all(&app).await?, paging);
+    let mut shown = Vec::with_capacity(found.len());
+    for one in found {
+        shown.push(one.show(schedule::next_run(&app, &one.definition).await?));
+    }
+    Ok(Listed(shown, total))
+}
+
+pub async fn one(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, No> {
+    let found = find(&app, &name).await?;
+    Ok(ok(found.show(schedule::next_run(&app, &found.definition).await?)))
+}
+
+/// A definition may be called like the path that reloads them all.
+pub async fn named_reload(state: State<App>) -> Result<Json<Value>, No> {
+    one(state, Path("reload".to_owned())).await
+}
+
+pub async fn reload(State(app): State<App>, who: super::body::Who) -> Result<Json<Value>, No> {
+    let report = folder::load(&app, &who.0.name).await?;
+    Ok(ok(report.show()))
+}

@@ -1,0 +1,428 @@
+//! Feature graphs as they are kept, and how a change of one reaches the others.
+//!
+//! A graph is a head and pieces of a hundred nodes, so that a change writes the pieces it touches. The head is written with
+//! every change and holds a fresh stamp; a graph in memory is good as long as the stored head is the one it was read
+//! with. An item's live record names its live graph, what that depends on and what depends on it; whoever works out states of
+//! an item writes its live record, so that of two changes that see each other one is worked out again.
+
+use super::{
+    error::No,
+    items,
+    store::{self, Kept, Of, Put},
+};
+use crate::app::App;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex},
+};
+use windlass_api::Uuid;
+use windlass_core::{
+    Command, Timestamp,
+    commands::records::Expect,
+    features::{
+        Node, Validation,
+        graph::{CrossEdge, Edge, Graph},
+        sync::Report,
+        world::{Spread, World},
+    },
+    product::item::Item,
+};
+use windlass_engine::ids;
+
+const NODES_A_PIECE: usize = 100;
+const EDGES_A_PIECE: usize = 2_000;
+const CROSS_A_PIECE: usize = 500;
+/// Nodes kept in memory over all graphs; when there are more, all are read again as they are needed.
+const CACHED_NODES_MAX: usize = 1_000_000;
+const READS_MAX: usize = 10;
+
+/// Which graph of an item counts, and how items hang together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// 0: it has no graph.
+    pub revision: u32,
+    /// Part numbers.
+    pub sources: BTreeSet<String>,
+    pub dependents: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    revision: u32,
+    nodes: usize,
+    edges: usize,
+    /// Another one with every write.
+    stamp: Uuid,
+}
+
+/// A graph as it was read.
+#[derive(Clone)]
+pub struct Loaded {
+    pub graph: Arc<Graph>,
+    head: Arc<str>,
+    version: u64,
+    pieces: Arc<BTreeMap<String, Arc<str>>>,
+}
+
+/// What was read before, by item and revision.
+#[derive(Default)]
+pub struct Cache(Mutex<HashMap<(String, u32), Loaded>>);
+
+impl Cache {
+    fn get(&self, at: &(String, u32), head: &str) -> Option<Loaded> {
+        let kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        kept.get(at).filter(|loaded| *loaded.head == *head).cloned()
+    }
+
+    fn put(&self, at: (String, u32), loaded: &Loaded) {
+        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let nodes: usize = kept.values().map(|loaded| loaded.graph.nodes().len()).sum();
+        if nodes + loaded.graph.nodes().len() > CACHED_NODES_MAX {
+            kept.clear();
+        }
+        kept.insert(at, loaded.clone());
+    }
+}
+
+fn head_key(part: &str, revision: u32) -> String {
+    format!("{part}/{revision:010}")
+}
+
+pub async fn load(app: &App, part: &str, revision: u32) -> Result<Option<Loaded>, No> {
+    let name = head_key(part, revision);
+    let at = (part.to_owned(), revision);
+    for _ in 0..READS_MAX {
+        let Some((head, version)) = store::raw(app, store::GRAPH, &name).await? else { return Ok(None) };
+        if let Some(found) = app.silo.graphs.get(&at, &head) {
+            return Ok(Some(Loaded { version, ..found }));
+        }
+        let pieces = store::raw_under(app, store::GRAPH_PART, &name).await?;
+        // Pieces that were read while somebody wrote may be of two graphs.
+        if store::raw(app, store::GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
+            continue;
+        }
+        let pieces: BTreeMap<String, Arc<str>> =
+            pieces.into_iter().map(|(key, text)| (key.to_string(), text)).collect();
+        let graph = Arc::new(assemble(&name, &pieces)?);
+        let loaded = Loaded { graph, head, version, pieces: Arc::new(pieces) };
+        app.silo.graphs.put(at, &loaded);
+        return Ok(Some(loaded));
+    }
+    Err(No::conflict("the graph changes faster than it can be read; try again"))
+}
+
+/// `n`odes, `e`dges and `x` for edges across items; within each in order.
+fn piece_key(name: &str, kind: char, at: usize) -> String {
+    format!("{name}/{kind}{at:06}")
+}
+
+fn assemble(name: &str, pieces: &BTreeMap<String, Arc<str>>) -> Result<Graph, No> {
+    let damaged = |error: String| No::internal(format!("the stored graph {name} cannot be read: {error}"));
+    let (mut nodes, mut edges, mut cross) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, text) in pieces {
+        let read = match key.as_bytes().get(name.len() + 1) {
+            Some(b'n') => serde_json::from_str::<Vec<Node>>(text).map(|mut read| nodes.append(&mut read)),
+            Some(b'e') => serde_json::from_str::<Vec<Edge>>(text).map(|mut read| edges.append(&mut read)),
+            _ => serde_json::from_str::<Vec<CrossEdge>>(text).map(|mut read| cross.append(&mut read)),
+        };
+        read.map_err(|error| damaged(error.to_string()))?;
+    }
+    let count = nodes.len() as u32;
+    let fits = edges.iter().all(|edge| edge.source < count && edge.target < count);
+    if !fits || cross.iter().any(|edge| edge.target >= count) {
+        return Err(damaged("an edge leads nowhere".into()));
+    }
+    Graph::new(nodes, edges, cross).map_err(|refusal| damaged(refusal.to_string()))
+}
+
+fn take_apart(name: &str, graph: &Graph) -> Result<BTreeMap<String, Arc<str>>, No> {
+    fn pieces<T: Serialize>(
+        name: &str,
+        kind: char,
+        list: &[T],
+        size: usize,
+    ) -> Vec<(String, serde_json::Result<String>)> {
+        let cut = list.chunks(size).enumerate();
+        cut.map(|(at, chunk)| (piece_key(name, kind, at), serde_json::to_string(chunk))).collect()
+    }
+    let all = [
+        pieces(name, 'n', graph.nodes(), NODES_A_PIECE),
+        pieces(name, 'e', graph.edges(), EDGES_A_PIECE),
+        pieces(name, 'x', graph.cross(), CROSS_A_PIECE),
+    ];
+    let text = |text: serde_json::Result<String>| text.map_err(|error| No::internal(error.to_string()));
+    all.into_iter().flatten().map(|(key, piece)| Ok((key, Arc::from(text(piece)?)))).collect()
+}
+
+/// What to write so that this graph is stored in place of the one that was read.
+fn write(part: &str, revision: u32, graph: &Graph, before: Option<&Loaded>) -> Result<Vec<Command>, No> {
+    let name = head_key(part, revision);
+    let (nodes, edges) = (graph.nodes().len(), graph.edges().len() + graph.cross().len());
+    let head = Head { revision, nodes, edges, stamp: ids::secret() };
+    let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
+    let mut commands = vec![Put::new(store::GRAPH, &name, expect).under(part).value(&head)?];
+    let pieces = take_apart(&name, graph)?;
+    let none = BTreeMap::new();
+    let old = before.map_or(&none, |before| &before.pieces);
+    for (key, text) in pieces.iter().filter(|(key, text)| old.get(*key) != Some(text)) {
+        commands.push(Put::new(store::GRAPH_PART, key, Expect::Anything).under(&name).text(text.clone()));
+    }
+    let gone = old.keys().filter(|key| !pieces.contains_key(*key));
+    commands.extend(gone.map(|key| store::delete(store::GRAPH_PART, key, Expect::Anything)));
+    Ok(commands)
+}
+
+pub async fn live(app: &App, part: &str) -> Result<Option<Kept<Live>>, No> {
+    store::get(app, store::LIVE, part).await
+}
+
+fn put_live(part: &str, live: &Live, expect: Expect) -> Result<Command, No> {
+    Put::new(store::LIVE, part, expect).value(live)
+}
+
+/// An item's live graph and its revision.
+pub async fn live_graph(app: &App, part: &str) -> Result<Option<(u32, Loaded)>, No> {
+    let Some(live) = live(app, part).await?.filter(|live| live.value.revision > 0) else { return Ok(None) };
+    Ok(load(app, part, live.value.revision).await?.map(|loaded| (live.value.revision, loaded)))
+}
+
+/// The stored graph of a revision, and the one a new graph of it is compared with.
+pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<Loaded>, Option<Arc<Graph>>), No> {
+    if let Some(own) = load(app, part, revision).await? {
+        let base = own.graph.clone();
+        return Ok((Some(own), Some(base)));
+    }
+    let stored = store::list::<Head>(app, store::GRAPH, Of::Under(part)).await?;
+    let lower = stored.iter().map(|kept| kept.value.revision).filter(|stored| *stored < revision).max();
+    let base = match lower {
+        Some(lower) => load(app, part, lower).await?.map(|loaded| loaded.graph),
+        None => None,
+    };
+    Ok((None, base))
+}
+
+/// Items as a change needs them: their graphs, and what has to be written if theirs change.
+pub struct Region {
+    pub world: World,
+    lives: BTreeMap<String, Option<Kept<Live>>>,
+    loaded: BTreeMap<String, (u32, Loaded)>,
+}
+
+impl Region {
+    pub fn new() -> Self {
+        Self { world: World::default(), lives: BTreeMap::new(), loaded: BTreeMap::new() }
+    }
+
+    async fn live(&mut self, app: &App, part: &str) -> Result<Option<&Kept<Live>>, No> {
+        if !self.lives.contains_key(part) {
+            self.lives.insert(part.to_owned(), live(app, part).await?);
+        }
+        Ok(self.lives[part].as_ref())
+    }
+
+    /// Brings an item's live graph in, if it has one.
+    pub async fn add(&mut self, app: &App, part: &str) -> Result<(), No> {
+        if self.loaded.contains_key(part) {
+            return Ok(());
+        }
+        let revision = self.live(app, part).await?.map_or(0, |live| live.value.revision);
+        if revision > 0
+            && let Some(loaded) = load(app, part, revision).await?
+        {
+            self.world.put(&part.into(), loaded.graph.clone());
+            self.loaded.insert(part.to_owned(), (revision, loaded));
+        }
+        Ok(())
+    }
+
+    /// Everything a graph depends on, if that leads back to its own item; else only what it depends on directly.
+    pub async fn add_sources(&mut self, app: &App, part: &str, direct: &BTreeSet<String>) -> Result<(), No> {
+        let (mut seen, mut open) = (BTreeSet::new(), direct.iter().cloned().collect::<Vec<_>>());
+        while let Some(next) = open.pop() {
+            if seen.insert(next.clone()) {
+                let sources = self.live(app, &next).await?.map(|live| live.value.sources.clone());
+                open.extend(sources.into_iter().flatten());
+            }
+        }
+        let wanted = if seen.contains(part) { &seen } else { direct };
+        for source in wanted.iter().filter(|source| *source != part) {
+            self.add(app, source).await?;
+        }
+        Ok(())
+    }
+
+    /// Everything in one direction of an item.
+    pub async fn add_all(&mut self, app: &App, part: &str, forward: bool) -> Result<(), No> {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![part.to_owned()]);
+        while let Some(next) = open.pop() {
+            if !seen.insert(next.clone()) {
+                continue;
+            }
+            let live = self.live(app, &next).await?.map(|live| live.value.clone()).unwrap_or_default();
+            open.extend(if forward { live.dependents } else { live.sources });
+            if next != part {
+                self.add(app, &next).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes on what became visible, bringing in dependents as far as the change goes.
+    async fn spread(&mut self, app: &App, part: &Arc<str>, visible: &[Arc<str>], now: Timestamp) -> Result<Spread, No> {
+        let mut reached: BTreeSet<String> = BTreeSet::from([part.to_string()]);
+        loop {
+            let mut next = BTreeSet::new();
+            for at in &reached {
+                next.extend(self.live(app, at).await?.map(|live| live.value.dependents.clone()).unwrap_or_default());
+            }
+            // The item itself is in the world as it is going to be.
+            for dependent in next.iter().filter(|dependent| ***dependent != **part) {
+                self.add(app, dependent).await?;
+            }
+            // On a copy, so that each round starts from what is stored.
+            let mut world = self.world.clone();
+            let spread = world.spread(part, visible, now);
+            let changed: BTreeSet<String> = spread.changed.iter().map(|part| part.to_string()).collect();
+            if changed.is_subset(&reached) {
+                self.world = world;
+                return Ok(spread);
+            }
+            reached.extend(changed);
+        }
+    }
+
+    /// What to write for items that a change of another one reached.
+    fn write_spread(&self, spread: &Spread) -> Result<Vec<Command>, No> {
+        let mut commands = Vec::new();
+        for part in &spread.visited {
+            if let Some(Some(live)) = self.lives.get(&**part) {
+                commands.push(put_live(part, &live.value, live.unchanged())?);
+            }
+        }
+        for part in &spread.changed {
+            let (Some(graph), Some((revision, before))) = (self.world.get(part), self.loaded.get(&**part)) else {
+                continue;
+            };
+            commands.extend(write(part, *revision, graph, Some(before))?);
+        }
+        Ok(commands)
+    }
+}
+
+/// A graph worked out anew, on its way to the store.
+pub struct Written {
+    pub graph: Arc<Graph>,
+    pub spread: Spread,
+    pub commands: Vec<Command>,
+}
+
+/// Everything that has to be written for a new graph of an item: itself, what depends on it elsewhere, and the events.
+pub async fn written(
+    app: &App,
+    item: &Kept<Item>,
+    revision: u32,
+    (graph, report): (Graph, &Report),
+    before: Option<&Loaded>,
+    mut region: Region,
+) -> Result<Written, No> {
+    let part: Arc<str> = item.value.part_number.as_str().into();
+    region.world.check_cycle(&part, &graph)?;
+    let mut graph = Arc::new(graph);
+    let known = region.live(app, &part).await?.cloned();
+    let mut live = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+    let (mut spread, mut commands) = (Spread::default(), Vec::new());
+    if revision >= live.revision {
+        let sources: BTreeSet<String> = graph.foreign_parts().iter().map(|part| part.to_string()).collect();
+        commands.extend(tie(app, &mut region, &part, &live.sources, &sources).await?);
+        (live.revision, live.sources) = (revision, sources);
+        commands.push(put_live(&part, &live, store::as_found(known.as_ref()))?);
+        if known.is_none() {
+            // The first graph; from then on the live record keeps the item from going unnoticed.
+            commands.push(items::put(&item.value, item.unchanged())?);
+        }
+        region.world.put(&part, graph.clone());
+        spread = region.spread(app, &part, &report.visible, app.engine.now().await?).await?;
+        // What it set off may have come back to it.
+        graph = region.world.get(&part).cloned().unwrap_or(graph);
+        spread.visited.remove(&part);
+        spread.changed.remove(&part);
+        commands.extend(region.write_spread(&spread)?);
+    }
+    commands.extend(write(&part, revision, &graph, before)?);
+    if report.differs {
+        commands.push(news(&item.value, revision, &graph));
+    }
+    for other in &spread.changed {
+        if let (Some(graph), Some((revision, _))) = (region.world.get(other), region.loaded.get(&**other)) {
+            let item = items::find(app, other).await?;
+            commands.push(news(&item.value, *revision, graph));
+        }
+    }
+    Ok(Written { graph, spread, commands })
+}
+
+/// Enters an item with those it depends on now, and takes it out where it no longer does.
+async fn tie(
+    app: &App,
+    region: &mut Region,
+    part: &str,
+    before: &BTreeSet<String>,
+    after: &BTreeSet<String>,
+) -> Result<Vec<Command>, No> {
+    let mut commands = Vec::new();
+    for source in before.symmetric_difference(after).filter(|source| *source != part) {
+        let known = region.live(app, source).await?.cloned();
+        let mut live = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
+        if after.contains(source) {
+            live.dependents.insert(part.to_owned());
+        } else {
+            live.dependents.remove(part);
+        }
+        commands.push(put_live(source, &live, store::as_found(known.as_ref()))?);
+    }
+    Ok(commands)
+}
+
+fn news(item: &Item, revision: u32, graph: &Graph) -> Command {
+    let told = json!({
+        "item_id": item.id,
+        "part_number": item.part_number,
+        "revision_number": revision,
+        "dirty_count": graph.in_states(&[Validation::Dirty]).len(),
+    });
+    store::tell("dag.updated", &told)
+}
+
+/// What to write when an item goes: its graphs, and what others see of it from then on.
+pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, No> {
+    let mut commands = Vec::new();
+    for head in store::list::<Head>(app, store::GRAPH, Of::Under(part)).await? {
+        for (key, _) in store::raw_under(app, store::GRAPH_PART, &head.key).await? {
+            commands.push(store::delete(store::GRAPH_PART, &key, Expect::Anything));
+        }
+        commands.push(store::delete(store::GRAPH, &head.key, head.unchanged()));
+    }
+    let Some(known) = live(app, part).await? else { return Ok(commands) };
+    let mut region = Region::new();
+    region.add(app, part).await?;
+    commands.extend(tie(app, &mut region, part, &known.value.sources, &BTreeSet::new()).await?);
+    let name: Arc<str> = part.into();
+    let keys: Vec<Arc<str>> = match region.world.get(part) {
+        Some(graph) => graph.nodes().iter().map(|node| node.key.clone()).collect(),
+        None => Vec::new(),
+    };
+    region.world.put(&name, Arc::new(Graph::default()));
+    let mut spread = region.spread(app, &name, &keys, app.engine.now().await?).await?;
+    spread.visited.remove(&name);
+    commands.extend(region.write_spread(&spread)?);
+    if known.value.dependents.is_empty() {
+        commands.push(store::delete(store::LIVE, part, known.unchanged()));
+    } else {
+        // Those who depend on it wait for another item of this number.
+        let left = Live { dependents: known.value.dependents.clone(), ..Live::default() };
+        commands.push(put_live(part, &left, known.unchanged())?);
+    }
+    Ok(commands)
+}

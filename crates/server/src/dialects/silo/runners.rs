@@ -1,0 +1,192 @@
+//! Runners as administrators see them.
+
+use super::{
+    body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
+    error::No,
+    namespace,
+    store::{self, Kept, Of, Put},
+};
+use crate::{
+    app::App,
+    auth::{self, home},
+};
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_api::Uuid;
+use windlass_core::{
+    Millis, Refusal, Tags, Timestamp, WorkerId,
+    commands::{
+        all::All,
+        audited::Audited,
+        principals::{CreatePrincipal, DisablePrincipal, IssueToken},
+        records::Expect,
+        workers::{RegisterWorker, UnregisterWorker},
+    },
+    policy::{AliveBy, MayClaim, OnlineFrom, Unregister, WorkerPolicy},
+    principal::Role,
+    product::item::{is_plain_name, is_tag},
+    worker::{Liveness, Worker},
+};
+use windlass_engine::{Error, ids, store::JobQuery};
+
+const PREFIX: &str = "silo_runner_";
+const SHOWN_CHARACTERS: usize = 20;
+const TAGS_MAX: usize = 1_000;
+const HELD_MAX: usize = 100_000;
+
+/// Kept under the runner's name, which is unique.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Runner {
+    id: Uuid,
+    name: String,
+    tags: Vec<String>,
+    token_prefix: String,
+    created_at: Timestamp,
+    created_by: String,
+}
+
+impl Runner {
+    /// What the engine calls it, and its principal: both tell name and id without looking anything up.
+    fn worker(&self) -> WorkerId {
+        WorkerId::trusted(&format!("{}/{}", self.name, self.id))
+    }
+}
+
+/// A runner dies with nobody but an administrator: its jobs have deadlines of their own.
+fn policy(timeout: Millis) -> WorkerPolicy {
+    WorkerPolicy {
+        alive_by: AliveBy::Heartbeat,
+        may_claim: MayClaim::Always,
+        unregister: Unregister::Fail,
+        online_from: OnlineFrom::FirstSign,
+        unreachable_after: None,
+        offline_after: timeout,
+        delete_after: None,
+    }
+}
+
+#[derive(Deserialize)]
+struct Create {
+    name: String,
+    tags: Option<Vec<String>>,
+}
+
+impl Create {
+    fn check(&self) -> Result<Vec<String>, No> {
+        if !is_plain_name(&self.name, 64) {
+            let why = "name: must have 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit";
+            return Err(No::invalid(why));
+        }
+        let mut tags = self.tags.clone().unwrap_or_default();
+        tags.sort();
+        tags.dedup();
+        if tags.len() > TAGS_MAX || tags.iter().any(|tag| !is_tag(tag)) {
+            let why = "tags: each has 1 to 64 of A-Z a-z 0-9 . _ : -, starting with a letter or digit; at most 1000";
+            return Err(No::invalid(why));
+        }
+        Ok(tags)
+    }
+}
+
+pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+    let body: Create = raw.parse()?;
+    let tags = body.check()?;
+    let random: [u8; 32] = rand::random();
+    let token = format!("{PREFIX}{}", auth::hex(&random));
+    let runner = Runner {
+        id: ids::job_id().0,
+        name: body.name,
+        tags,
+        token_prefix: token.chars().take(SHOWN_CHARACTERS).collect(),
+        created_at: app.engine.now().await?,
+        created_by: caller.name.to_string(),
+    };
+    let (worker, id) = (runner.worker(), runner.id.to_string());
+    let principal: Arc<str> = worker.as_str().into();
+    let put = Put::new(store::RUNNER, &runner.name, Expect::Nothing).facet("id", &id).value(&runner)?;
+    let (role, namespaces) = (Role::Worker, vec![namespace()]);
+    let issue = IssueToken {
+        namespace: home(),
+        principal: principal.clone(),
+        hash: auth::hash(&token).into(),
+        shown: runner.token_prefix.as_str().into(),
+        expires_at: None,
+    };
+    let register = RegisterWorker {
+        namespace: namespace(),
+        worker,
+        tags: runner.tags.iter().map(String::as_str).collect::<Tags>(),
+        slots: 1,
+        owner: Some(principal.clone()),
+        policy: policy(app.options.silo.runner_timeout),
+        extra: None,
+    };
+    let create = CreatePrincipal { namespace: home(), name: principal, role, namespaces };
+    let commands = vec![put, create.into(), issue.into(), register.into()];
+    match app.engine.run(Audited::new(&caller.name, All { commands })).await {
+        Ok(_) => {}
+        Err(Error::Refused(Refusal::Exists { what: "record", .. })) => {
+            return Err(No::conflict(format!("the runner {} exists already", runner.name)));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let mut shown = show(&app, &runner).await?;
+    shown["token"] = json!(token);
+    Ok(created(shown))
+}
+
+async fn show(app: &App, runner: &Runner) -> Result<Value, No> {
+    let worker = app.engine.read_record::<Worker>(&namespace(), runner.worker().as_str()).await?;
+    let now = app.engine.now().await?;
+    let online = worker.as_ref().is_some_and(|worker| worker.liveness(now) == Liveness::Online);
+    // One that has not come yet was never heard of.
+    let heard = worker.filter(|worker| !worker.away).map(|worker| time(worker.last_seen));
+    let held =
+        JobQuery { namespace: Some(namespace()), holder: Some(runner.worker()), limit: 1, ..JobQuery::default() };
+    Ok(json!({
+        "id": runner.id,
+        "name": runner.name,
+        "tags": runner.tags,
+        "status": if online { "online" } else { "offline" },
+        "last_heartbeat": heard,
+        "token_prefix": runner.token_prefix,
+        "active_jobs": app.engine.store().count(&held, HELD_MAX).await?,
+        "created_at": time(runner.created_at),
+        "created_by": runner.created_by,
+    }))
+}
+
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+    let paging = params.page()?;
+    let Listed(found, total) = page(store::list::<Runner>(&app, store::RUNNER, Of::All).await?, paging);
+    let mut shown = Vec::with_capacity(found.len());
+    for kept in found {
+        shown.push(show(&app, &kept.value).await?);
+    }
+    Ok(Listed(shown, total))
+}
+
+async fn find(app: &App, id: &str) -> Result<Kept<Runner>, No> {
+    let missing = || No::missing("runner", id);
+    let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
+    store::list::<Runner>(app, store::RUNNER, Of::With("id", &id)).await?.pop().ok_or_else(missing)
+}
+
+pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, No> {
+    let found = find(&app, &id).await?;
+    Ok(ok(show(&app, &found.value).await?))
+}
+
+pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+    let found = find(&app, &id).await?;
+    let worker = found.value.worker();
+    let disable = DisablePrincipal { namespace: home(), name: worker.as_str().into() };
+    let leave = UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), principal: None };
+    let commands = vec![store::delete(store::RUNNER, &found.key, found.unchanged()), disable.into(), leave.into()];
+    app.engine.run(Audited::new(&caller.name, All { commands })).await?;
+    app.auth.forget();
+    Ok(StatusCode::NO_CONTENT)
+}

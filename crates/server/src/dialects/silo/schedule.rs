@@ -1,0 +1,168 @@
+//! Definitions that fire by the calendar.
+//!
+//! A record per definition says when it fires next. Firing writes the next time under the version it was read at, so that of
+//! several servers one fires. Times that passed while no server ran are let go.
+
+use super::{
+    definitions::{self, Definition, InForce, ScopeKind},
+    error::No,
+    items, jobs, projects,
+    store::{self, Kept, Of, Put},
+    trigger::{self, Asked, Target, Trigger},
+};
+use crate::{app::App, calendar::Calendar};
+use serde::{Deserialize, Serialize};
+use std::{sync::Arc, time::Duration};
+use tokio::time::sleep;
+use windlass_core::{
+    Command, Millis, Timestamp,
+    commands::records::Expect,
+    product::item::{Item, Project},
+};
+
+/// A firing later than this was missed: no busy server takes so long.
+const LATE_MAX: Millis = Millis::from_secs(30);
+/// Where other servers may have loaded definitions, they are found by looking.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Jobs made in one transaction.
+const JOBS_AT_ONCE: usize = 500;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Next {
+    cron: String,
+    timezone: String,
+    /// None: the time never comes.
+    at: Option<Timestamp>,
+}
+
+fn calendar(definition: &Definition) -> Option<(Calendar, String, String)> {
+    let cron = definition.trigger.cron.clone().filter(|_| definition.trigger.kind == "schedule")?;
+    let zone = definition.trigger.timezone.clone().unwrap_or_else(|| "UTC".into());
+    Calendar::new(&cron, Some(&zone)).ok().map(|calendar| (calendar, cron, zone))
+}
+
+/// When it fires next, if ever.
+pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Timestamp>, No> {
+    if definition.trigger.kind != "schedule" {
+        return Ok(None);
+    }
+    Ok(store::get::<Next>(app, store::SCHEDULE, &definition.name).await?.and_then(|kept| kept.value.at))
+}
+
+/// Makes the records say what the definitions in force say.
+pub async fn follow(app: &App) -> Result<(), No> {
+    let now = app.engine.now().await?;
+    let definitions = definitions::all(app).await?;
+    let known = store::list::<Next>(app, store::SCHEDULE, Of::All).await?;
+    for one in &definitions {
+        let Some((calendar, cron, timezone)) = calendar(&one.definition) else { continue };
+        let before = known.iter().find(|kept| *kept.key == *one.definition.name);
+        if before.is_some_and(|kept| kept.value.cron == cron && kept.value.timezone == timezone) {
+            continue;
+        }
+        let next = Next { cron, timezone, at: calendar.strictly_after(now) };
+        let put = Put::new(store::SCHEDULE, &one.definition.name, Expect::Anything).value(&next)?;
+        store::commit(app, vec![put]).await?;
+    }
+    for kept in known {
+        let scheduled = |one: &InForce| *one.definition.name == *kept.key && calendar(&one.definition).is_some();
+        if !definitions.iter().any(scheduled) {
+            store::commit(app, vec![store::delete(store::SCHEDULE, &kept.key, kept.unchanged())]).await?;
+        }
+    }
+    app.silo.scheduler.notify_one();
+    Ok(())
+}
+
+/// Runs until it is aborted.
+pub async fn run(app: App) {
+    loop {
+        let wait = match tick(&app).await {
+            Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
+            Err(no) => {
+                tracing::warn!(why = no.message, "scheduled definitions could not be looked at");
+                LOOK_EVERY
+            }
+        };
+        tokio::select! {
+            () = app.silo.scheduler.notified() => {}
+            () = sleep(wait) => {}
+        }
+    }
+}
+
+/// Fires what is due, and says how long it is to the next one.
+pub async fn tick(app: &App) -> Result<Option<Duration>, No> {
+    let mut soonest: Option<Timestamp> = None;
+    for kept in store::list::<Next>(app, store::SCHEDULE, Of::All).await? {
+        let Some(at) = kept.value.at else { continue };
+        let now = app.engine.now().await?;
+        let next = if at <= now { fire(app, &kept, at, now).await? } else { Some(at) };
+        soonest = [soonest, next].into_iter().flatten().min();
+    }
+    let now = app.engine.now().await?;
+    Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
+}
+
+async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, No> {
+    let Ok(one) = definitions::find(app, &kept.key).await else { return Ok(None) };
+    let Some((calendar, ..)) = calendar(&one.definition) else { return Ok(None) };
+    let next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
+    let mut commands = vec![Put::new(store::SCHEDULE, &kept.key, kept.unchanged()).value(&next)?];
+    if now - at <= LATE_MAX {
+        commands.extend(due_jobs(app, &one).await?);
+    }
+    let mut pieces = commands.chunks(JOBS_AT_ONCE);
+    // The first piece moves the time on; where that was done already, somebody else makes the jobs.
+    let first = pieces.next().map(<[Command]>::to_vec).unwrap_or_default();
+    if store::commit(app, first).await?.is_some() {
+        for piece in pieces {
+            store::commit(app, piece.to_vec()).await?;
+        }
+    }
+    Ok(next.at)
+}
+
+/// A job for each target whose last one is over.
+async fn due_jobs(app: &App, one: &InForce) -> Result<Vec<Command>, No> {
+    let by: Arc<str> = "schedule".into();
+    let mut commands = Vec::new();
+    for target in targets(app, one).await? {
+        if jobs::is_open(app, trigger::target_facet(&one.definition.name, &target)).await? {
+            continue;
+        }
+        let made = trigger::make(app, one, Trigger::Schedule, &target, &by, &Asked::default()).await?;
+        commands.push(made.submit());
+    }
+    Ok(commands)
+}
+
+async fn targets(app: &App, one: &InForce) -> Result<Vec<Target>, No> {
+    let scope = &one.definition.scope;
+    let of_item = |item: Item| Target { item: Some(item), revision: None, project: None };
+    let of_project = |code: String| Target { item: None, revision: None, project: Some(code) };
+    match (scope.kind, &scope.part_number, &scope.project) {
+        (ScopeKind::Project, _, Some(code)) => match projects::find(app, code).await {
+            Ok(found) => Ok(vec![of_project(found.value.code)]),
+            Err(_) => Ok(gone(one, code)),
+        },
+        (ScopeKind::Project, _, None) => {
+            let all = store::list::<Project>(app, store::PROJECT, Of::All).await?;
+            Ok(all.into_iter().map(|kept| of_project(kept.value.code)).collect())
+        }
+        (_, Some(part), _) => match items::find(app, part).await {
+            Ok(found) => Ok(vec![of_item(found.value)]),
+            Err(_) => Ok(gone(one, part)),
+        },
+        (_, None, _) => {
+            let all = store::list::<Item>(app, store::ITEM, Of::All).await?;
+            let wanted = all.into_iter().map(|kept| kept.value).filter(|item| one.definition.wants(item));
+            Ok(wanted.map(of_item).collect())
+        }
+    }
+}
+
+fn gone(one: &InForce, what: &str) -> Vec<Target> {
+    tracing::warn!(definition = one.definition.name, target = what, "a schedule's target does not exist");
+    Vec::new()
+}

@@ -1,0 +1,228 @@
+//! Records of this dialect: read, list, and write several at once under the versions they were read at.
+//!
+//! Every change is worked out on what was read and then written all or nothing, with the versions it was worked out on. Where
+//! somebody else was faster, it is worked out again; so rules that span several records hold under races without a lock.
+
+use super::{error::No, namespace};
+use crate::app::App;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_core::{
+    Command, Facet, Record, RecordKey, Refusal, Reply,
+    commands::{
+        all::All,
+        records::{DeleteRecord, Expect, PutRecord},
+        tell::Tell,
+    },
+};
+use windlass_engine::{Error, store::RecordQuery};
+
+pub const ITEM: &str = "silo_item";
+pub const REVISION: &str = "silo_revision";
+pub const PROJECT: &str = "silo_project";
+/// Which items a project has: listed under its code.
+pub const MEMBER: &str = "silo_member";
+pub const COUNTER: &str = "silo_counter";
+pub const BOM: &str = "silo_bom";
+/// One record that every change of the BOM writes: rows are checked against all the others.
+pub const BOM_EPOCH: &str = "silo_bom_epoch";
+pub const RUNNER: &str = "silo_runner";
+pub const TOKEN: &str = "silo_token";
+pub const SCHEDULE: &str = "silo_schedule";
+pub const SESSION: &str = "silo_session";
+/// An item's live graph: which revision, and which items depend on it. Written by whoever changes either.
+pub const LIVE: &str = "silo_live";
+pub const GRAPH: &str = "silo_graph";
+pub const GRAPH_PART: &str = "silo_graph_part";
+
+const PAGE: usize = 1_000;
+
+/// A value and the version it was read at.
+#[derive(Clone, Debug)]
+pub struct Kept<T> {
+    pub key: Arc<str>,
+    pub value: T,
+    pub version: u64,
+}
+
+impl<T> Kept<T> {
+    pub fn unchanged(&self) -> Expect {
+        Expect::Version(self.version)
+    }
+}
+
+/// What to expect of something that was looked for.
+pub fn as_found<T>(found: Option<&Kept<T>>) -> Expect {
+    found.map_or(Expect::Nothing, Kept::unchanged)
+}
+
+fn key(kind: &str, key: &str) -> RecordKey {
+    RecordKey { namespace: namespace(), kind: kind.into(), key: key.into() }
+}
+
+fn decode<T: DeserializeOwned>(record: Record) -> Result<Kept<T>, No> {
+    let value = serde_json::from_str(&record.value).map_err(|error| {
+        No::internal(format!("the stored {} {} cannot be read: {error}", record.key.kind, record.key.key))
+    })?;
+    Ok(Kept { key: record.key.key, value, version: record.version })
+}
+
+pub async fn get<T: DeserializeOwned>(app: &App, kind: &str, name: &str) -> Result<Option<Kept<T>>, No> {
+    // No name is longer than this; asking for it would be refused in other words.
+    if name.len() > 256 {
+        return Ok(None);
+    }
+    app.engine.store().record(&key(kind, name)).await?.map(decode).transpose()
+}
+
+/// Which of a kind.
+#[derive(Clone, Default)]
+pub enum Of<'a> {
+    #[default]
+    All,
+    Under(&'a str),
+    With(&'static str, &'a str),
+}
+
+/// All of them, by key.
+pub async fn list<T: DeserializeOwned>(app: &App, kind: &str, of: Of<'_>) -> Result<Vec<Kept<T>>, No> {
+    let (parent, facet) = match of {
+        Of::All => (None, None),
+        Of::Under(parent) => (Some(parent.into()), None),
+        Of::With(name, value) => (None, Some(Facet::new(name, value))),
+    };
+    let mut query = RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet, after: None, limit: PAGE };
+    let mut all = Vec::new();
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        let (more, last) = (found.len() == PAGE, found.last().map(|record| record.key.key.clone()));
+        for record in found {
+            all.push(decode(record)?);
+        }
+        if !more {
+            return Ok(all);
+        }
+        query.after = last;
+    }
+}
+
+pub async fn has(app: &App, kind: &str, of: Of<'_>) -> Result<bool, No> {
+    let (parent, facet) = match of {
+        Of::All => (None, None),
+        Of::Under(parent) => (Some(parent.into()), None),
+        Of::With(name, value) => (None, Some(Facet::new(name, value))),
+    };
+    let query = RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet, after: None, limit: 1 };
+    Ok(!app.engine.store().records(&query).await?.is_empty())
+}
+
+/// A record to be written.
+pub struct Put<'a> {
+    pub kind: &'static str,
+    pub name: &'a str,
+    pub parent: Option<&'a str>,
+    pub facets: Vec<Facet>,
+    pub expect: Expect,
+}
+
+impl<'a> Put<'a> {
+    pub fn new(kind: &'static str, name: &'a str, expect: Expect) -> Self {
+        Self { kind, name, parent: None, facets: Vec::new(), expect }
+    }
+    pub fn under(mut self, parent: &'a str) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+    pub fn facet(mut self, name: &str, value: &str) -> Self {
+        self.facets.push(Facet::new(name, value));
+        self
+    }
+    pub fn value<T: Serialize>(self, value: &T) -> Result<Command, No> {
+        let text = serde_json::to_string(value).map_err(|error| No::internal(error.to_string()))?;
+        Ok(self.text(text.into()))
+    }
+    pub fn text(self, value: Arc<str>) -> Command {
+        PutRecord {
+            key: key(self.kind, self.name),
+            expect: self.expect,
+            parent: self.parent.map(Arc::from),
+            value,
+            facets: self.facets,
+            expires_at: None,
+        }
+        .into()
+    }
+}
+
+pub fn delete(kind: &str, name: &str, expect: Expect) -> Command {
+    DeleteRecord { key: key(kind, name), expect }.into()
+}
+
+/// An event in this dialect's words, told if the rest is done.
+pub fn tell(topic: &str, data: &Value) -> Command {
+    Tell { namespace: namespace(), topic: topic.into(), data: data.to_string().into() }.into()
+}
+
+/// What a change wants written, and what is answered once it is.
+pub struct Change<T> {
+    pub commands: Vec<Command>,
+    pub answer: T,
+}
+
+/// How often a change is worked out again. Each time, somebody else's got through.
+pub const TRIES: usize = 100;
+
+/// Works a change out and writes it, again and again while others are faster. A macro, because a closure that borrows what
+/// its caller has cannot be shown to be `Send` by today's compiler.
+macro_rules! settle {
+    ($app:expr, $work_out:block) => {{
+        let mut tries = 0;
+        loop {
+            let worked_out: Result<$crate::dialects::silo::store::Change<_>, No> = async { $work_out }.await;
+            let $crate::dialects::silo::store::Change { commands, answer } = worked_out?;
+            if commands.is_empty() || $crate::dialects::silo::store::commit($app, commands).await?.is_some() {
+                break Ok::<_, No>(answer);
+            }
+            tries += 1;
+            if tries == $crate::dialects::silo::store::TRIES {
+                break Err(No::conflict("others kept changing the same things; try again"));
+            }
+        }
+    }};
+}
+pub(super) use settle;
+
+/// All or nothing. None: what it was worked out on has changed.
+pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, No> {
+    match app.engine.run(All { commands }).await {
+        Ok(reply) => Ok(Some(reply)),
+        Err(Error::Refused(
+            Refusal::VersionMismatch { what: "record", .. } | Refusal::Exists { what: "record", .. },
+        )) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A record's text and version, unread.
+pub async fn raw(app: &App, kind: &str, name: &str) -> Result<Option<(Arc<str>, u64)>, No> {
+    let found = app.engine.store().record(&key(kind, name)).await?;
+    Ok(found.map(|record| (record.value, record.version)))
+}
+
+/// Keys and texts of all records under a parent.
+pub async fn raw_under(app: &App, kind: &str, parent: &str) -> Result<Vec<(Arc<str>, Arc<str>)>, No> {
+    let parent = Some(Arc::from(parent));
+    let mut query =
+        RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet: None, after: None, limit: PAGE };
+    let mut all = Vec::new();
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        let more = found.len() == PAGE;
+        query.after = found.last().map(|record| record.key.key.clone());
+        all.extend(found.into_iter().map(|record| (record.key.key, record.value)));
+        if !more {
+            return Ok(all);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `/api/auth`: who is calling, and tokens for people and tools.
+//!
+//! A token is a principal of its own, whose name is what is recorded as the author of things.
+
+use super::{
+    body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
+    error::No,
+    namespace,
+    store::{self, Kept, Of, Put},
+};
+use crate::{
+    app::App,
+    auth::{self, Caller, home},
+};
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_api::Uuid;
+use windlass_core::{
+    Refusal, Timestamp,
+    commands::{
+        all::All,
+        audited::Audited,
+        principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken},
+        records::Expect,
+    },
+    principal::{Principal, Role},
+};
+use windlass_engine::{Error, ids};
+
+const PREFIX: &str = "silo_";
+const SHOWN_CHARACTERS: usize = 12;
+const NAME_CHARS_MAX: usize = 64;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Token {
+    id: Uuid,
+    name: String,
+    role: Role,
+    token_prefix: String,
+    created_at: Timestamp,
+    created_by: String,
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "viewer",
+        Role::Editor => "editor",
+        Role::Admin => "admin",
+        Role::Worker => "runner",
+    }
+}
+
+fn show(token: &Token) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "role": role_name(token.role),
+        "token_prefix": token.token_prefix,
+        "created_at": time(token.created_at),
+    })
+}
+
+pub async fn me(Who(caller): Who) -> Json<Value> {
+    ok(json!({"name": caller.name, "role": role_name(caller.role)}))
+}
+
+#[derive(Deserialize)]
+struct Create {
+    name: String,
+    role: Option<String>,
+}
+
+fn asked_role(body: &Create, caller: &Caller) -> Result<Role, No> {
+    let role = match body.role.as_deref() {
+        None => caller.role,
+        Some("viewer") => Role::Viewer,
+        Some("editor") => Role::Editor,
+        Some("admin") => Role::Admin,
+        Some(other) => return Err(No::invalid(format!("role: {other:?} is none of viewer, editor, admin"))),
+    };
+    if !caller.role.includes(role) {
+        return Err(No::forbidden("a token may not do more than the one that makes it"));
+    }
+    Ok(role)
+}
+
+pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+    let body: Create = raw.parse()?;
+    let fits = (1..=NAME_CHARS_MAX).contains(&body.name.chars().count())
+        && body.name.len() <= 200
+        && !body.name.chars().any(|c| c.is_control() || c == '/');
+    if !fits {
+        return Err(No::invalid(format!("name: must have 1 to {NAME_CHARS_MAX} characters, and no slash")));
+    }
+    let role = asked_role(&body, &caller)?;
+    let random: [u8; 32] = rand::random();
+    let text = format!("{PREFIX}{}", auth::hex(&random));
+    let token = Token {
+        id: ids::job_id().0,
+        name: body.name,
+        role,
+        token_prefix: text.chars().take(SHOWN_CHARACTERS).collect(),
+        created_at: app.engine.now().await?,
+        created_by: caller.name.to_string(),
+    };
+    issue(&app, &caller, &token, &text).await?;
+    let mut shown = show(&token);
+    shown["token"] = json!(text);
+    Ok(created(shown))
+}
+
+async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<(), No> {
+    let name: Arc<str> = token.name.as_str().into();
+    let taken = || No::conflict(format!("the name {} is taken", token.name));
+    // A name that was given up can be had again, with the rights it had.
+    let known = app.engine.read_record::<Principal>(&home(), &name).await?;
+    let namespaces = vec![namespace()];
+    let open = match &known {
+        Some(known) if !known.disabled || known.role != token.role || known.namespaces != namespaces => {
+            return Err(taken());
+        }
+        Some(_) => EnablePrincipal { namespace: home(), name: name.clone() }.into(),
+        None => CreatePrincipal { namespace: home(), name: name.clone(), role: token.role, namespaces }.into(),
+    };
+    let id = token.id.to_string();
+    let put = Put::new(store::TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
+    let issue = IssueToken {
+        namespace: home(),
+        principal: name,
+        hash: auth::hash(text).into(),
+        shown: token.token_prefix.as_str().into(),
+        expires_at: None,
+    };
+    match app.engine.run(Audited::new(&caller.name, All { commands: vec![put, open, issue.into()] })).await {
+        Ok(_) => Ok(()),
+        Err(Error::Refused(Refusal::Exists { .. })) => Err(taken()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Those a caller made, and its own; an admin's are all.
+fn is_own(caller: &Caller, token: &Token) -> bool {
+    caller.role == Role::Admin || *token.created_by == *caller.name || *token.name == *caller.name
+}
+
+pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, No> {
+    let paging = params.page()?;
+    let mut found = store::list::<Token>(&app, store::TOKEN, Of::All).await?;
+    found.retain(|kept| is_own(&caller, &kept.value));
+    let Listed(found, total) = page(found, paging);
+    Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
+}
+
+async fn find(app: &App, id: &str) -> Result<Kept<Token>, No> {
+    let missing = || No::missing("token", id);
+    let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
+    store::list::<Token>(app, store::TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
+}
+
+pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+    let found = find(&app, &id).await?;
+    if !is_own(&caller, &found.value) {
+        return Err(No::forbidden("only its owner, or an admin, deletes a token"));
+    }
+    let disable = DisablePrincipal { namespace: home(), name: found.value.name.as_str().into() };
+    let commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged()), disable.into()];
+    app.engine.run(Audited::new(&caller.name, All { commands })).await?;
+    app.auth.forget();
+    app.native.streams.end_all();
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,208 @@
+//! From a definition and what it is about to a job.
+
+use super::{
+    bom,
+    definitions::{self, Definition, InForce, ScopeKind},
+    error::No,
+    namespace, projects,
+    show::{Detail, Extra, ScopeItem},
+    store,
+};
+use crate::app::App;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use windlass_core::{
+    Command, Facet, Millis, Tags,
+    commands::submit::{NewJob, Submit},
+    job::DefinitionRef,
+    policy::{JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, RetryForm, RetryPolicy},
+    product::item::Item,
+};
+use windlass_engine::ids;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    RevisionCreated,
+    BomChanged,
+    Manual,
+    Schedule,
+}
+
+impl Trigger {
+    pub fn name(self) -> &'static str {
+        match self {
+            Trigger::RevisionCreated => "revision_created",
+            Trigger::BomChanged => "bom_changed",
+            Trigger::Manual => "manual",
+            Trigger::Schedule => "schedule",
+        }
+    }
+}
+
+/// What a job is about.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub item: Option<Item>,
+    /// Of the item; its current one where none is named.
+    pub revision: Option<u32>,
+    pub project: Option<String>,
+}
+
+/// What was asked for beside it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    pub args: Map<String, Value>,
+    pub priority: Option<i32>,
+}
+
+/// A job to be.
+pub struct Made {
+    pub definition_name: String,
+    pub job: NewJob,
+}
+
+impl Made {
+    pub fn submit(self) -> Command {
+        Submit { namespace: namespace(), job: self.job }.into()
+    }
+}
+
+/// The jobs that something about an item sets off, by definition name.
+pub async fn fire(app: &App, trigger: Trigger, item: &Item, by: &Arc<str>) -> Result<Vec<Made>, No> {
+    let mut made = Vec::new();
+    for one in definitions::all(app).await? {
+        if one.definition.trigger.kind != trigger.name() || !one.definition.wants(item) {
+            continue;
+        }
+        let target = |project| Target { item: Some(item.clone()), revision: None, project };
+        match one.definition.scope.kind {
+            ScopeKind::Item | ScopeKind::Assembly => {
+                made.push(make(app, &one, trigger, &target(None), by, &Asked::default()).await?);
+            }
+            ScopeKind::Project => {
+                for code in &item.projects {
+                    let target = target(Some(code.clone()));
+                    made.push(make(app, &one, trigger, &target, by, &Asked::default()).await?);
+                }
+            }
+        }
+    }
+    Ok(made)
+}
+
+pub async fn make(
+    app: &App,
+    from: &InForce,
+    trigger: Trigger,
+    target: &Target,
+    by: &Arc<str>,
+    asked: &Asked,
+) -> Result<Made, No> {
+    let definition = &*from.definition;
+    let items = cover(app, definition, target).await?;
+    let detail = Detail { definition: definitions::copy(definition), items };
+    let extra = extra(definition, trigger, target, asked);
+    let text = |value: Result<String, serde_json::Error>| value.map_err(|error| No::internal(error.to_string()));
+    let job = NewJob {
+        priority: asked.priority.unwrap_or(definition.priority),
+        tags: definition.runner.tags.iter().map(String::as_str).collect::<Tags>(),
+        payload: text(serde_json::to_string(&detail))?.as_str().into(),
+        policy: policy(definition),
+        definition: Some(DefinitionRef { name: definition.name.as_str().into(), version: from.number }),
+        facets: facets(definition, target),
+        owner: Some(by.clone()),
+        extra: Some(text(serde_json::to_string(&extra))?.into()),
+        ..NewJob::new(ids::job_id())
+    };
+    Ok(Made { definition_name: definition.name.clone(), job })
+}
+
+/// Deadlines are fixed at the claim, and a failed job is followed by a new one.
+fn policy(definition: &Definition) -> JobPolicy {
+    JobPolicy {
+        lease: LeasePolicy { length: LeaseLength::FromDeadline, ends: LeaseEnd::Fixed },
+        hard_deadline: Some(Millis::from_secs(definition.timeout as i64)),
+        retry: RetryPolicy {
+            attempts: definition.max_retries + 1,
+            form: RetryForm::NewJob,
+            losses_max: u32::MAX,
+            ..RetryPolicy::default()
+        },
+        ..JobPolicy::default()
+    }
+}
+
+/// What names a target among all targets of a definition.
+pub fn target_facet(definition: &str, target: &Target) -> Facet {
+    let what = match (&target.project, &target.item) {
+        (Some(code), _) => code.as_str(),
+        (None, Some(item)) => item.part_number.as_str(),
+        (None, None) => "",
+    };
+    Facet::new("target", &format!("{definition}/{what}"))
+}
+
+fn facets(definition: &Definition, target: &Target) -> Vec<Facet> {
+    let mut facets = vec![Facet::new("definition", &definition.name), target_facet(&definition.name, target)];
+    if let Some(item) = &target.item {
+        facets.push(Facet::new("item", &item.id.to_string()));
+        facets.push(Facet::new("part", &item.part_number));
+    }
+    facets.extend(target.project.as_ref().map(|code| Facet::new("project", code)));
+    facets
+}
+
+fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &Asked) -> Extra {
+    let mut args = definition.compute.args.clone();
+    args.extend(asked.args.clone());
+    let item = target.item.as_ref();
+    let covers_project = definition.scope.kind == ScopeKind::Project;
+    Extra {
+        definition_id: definitions::id_of(&definition.name),
+        definition_version: definition.version,
+        trigger_type: trigger.name().to_owned(),
+        item_id: item.map(|item| item.id),
+        part_number: item.map(|item| item.part_number.clone()),
+        revision_number: item.map(|item| target.revision.unwrap_or(item.current_revision)),
+        project: target.project.clone(),
+        scope_type: definition.scope.kind,
+        scope_part: item.filter(|_| !covers_project).map(|item| item.part_number.clone()),
+        compute_type: definition.compute.kind.clone(),
+        compute_command: definition.compute.command.clone(),
+        args,
+        timeout: definition.timeout,
+        max_retries: definition.max_retries,
+    }
+}
+
+/// Which items the job covers, as they are now.
+async fn cover(app: &App, definition: &Definition, target: &Target) -> Result<Vec<ScopeItem>, No> {
+    let one = |item: &Item, revision: u32, depth: u32, quantity: f64| ScopeItem {
+        part_number: item.part_number.clone(),
+        item_id: item.id,
+        item_type: item.item_type.clone(),
+        revision_number: revision,
+        depth,
+        quantity: bom::number(quantity),
+    };
+    let root = target.item.as_ref().map(|item| (item, target.revision.unwrap_or(item.current_revision)));
+    match (definition.scope.kind, root) {
+        (ScopeKind::Item, Some((item, revision))) => Ok(vec![one(item, revision, 0, 1.0)]),
+        (ScopeKind::Assembly, Some((item, revision))) => {
+            let mut covered = vec![one(item, revision, 0, 1.0)];
+            for inside in bom::below(app, &item.part_number, u32::MAX).await?.inside(&item.part_number)? {
+                if inside.depth > 0
+                    && let Some(kept) = store::get::<Item>(app, store::ITEM, &inside.part_number).await?
+                {
+                    covered.push(one(&kept.value, kept.value.current_revision, inside.depth, inside.quantity));
+                }
+            }
+            Ok(covered)
+        }
+        (ScopeKind::Project, _) => {
+            let members = projects::members(app, target.project.as_deref().unwrap_or_default()).await?;
+            Ok(members.iter().map(|item| one(item, item.current_revision, 0, 1.0)).collect())
+        }
+        (_, None) => Ok(Vec::new()),
+    }
+}

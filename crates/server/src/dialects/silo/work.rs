@@ -1,0 +1,242 @@
+//! What a runner does: give signs of life, claim, report.
+
+use super::{
+    body::{Json, Path, Raw, Who, created, ok, time},
+    dag,
+    error::No,
+    jobs::{self, Entry},
+    namespace, show,
+};
+use crate::{app::App, auth::Caller};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use windlass_core::{
+    Job, Leased, Reply, Tags, WorkerId,
+    commands::{
+        append_log::AppendLog,
+        claim::{Claim, Offer, Unknown},
+        complete::Complete,
+        fail::Fail,
+        holder::{Address, Holder},
+        progress::ReportProgress,
+        release::Release,
+        workers::Heartbeat,
+    },
+};
+use windlass_engine::ids;
+
+const TEXT_BYTES_MAX: usize = 64 << 10;
+const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
+
+fn worker(caller: &Caller) -> WorkerId {
+    WorkerId::trusted(&caller.name)
+}
+
+pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<Value>, No> {
+    let sign = Heartbeat { namespace: namespace(), worker: worker(&caller), principal: Some(caller.name.clone()) };
+    let Reply::Worker(worker) = app.engine.run(sign).await? else {
+        return Err(No::internal("a heartbeat is answered with its worker"));
+    };
+    let (name, id) = show::runner(&worker.id);
+    Ok(ok(json!({
+        "status": "online",
+        "runner_id": id,
+        "name": name,
+        "tags": worker.tags.iter().collect::<Vec<_>>(),
+        "server_time": time(worker.last_seen),
+    })))
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    tags: Option<Vec<String>>,
+}
+
+pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, No> {
+    let body: Offered = raw.parse()?;
+    let offer = match &body.tags {
+        Some(tags) => Offer::Narrowed(tags.iter().map(String::as_str).filter(|tag| !tag.is_empty()).collect::<Tags>()),
+        None => Offer::Registered,
+    };
+    let claim = Claim {
+        namespace: namespace(),
+        worker: worker(&caller),
+        offer,
+        secrets: ids::secrets(1),
+        lease: None,
+        unknown: Unknown::Refuse,
+        principal: Some(caller.name.clone()),
+        request_id: None,
+    };
+    let Some(leased) = app.engine.claim(claim, Duration::ZERO).await?.pop() else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    match claimed(&app, &leased).await {
+        Ok(shown) => Ok(ok(shown).into_response()),
+        // A runner that cannot be told its job must not hold it.
+        Err(no) => {
+            drop(app.engine.run(Release { holder: holder(&caller, &leased.job) }).await);
+            Err(no)
+        }
+    }
+}
+
+async fn claimed(app: &App, leased: &Leased) -> Result<Value, No> {
+    let detail = show::detail(&leased.payload)?;
+    let job = show::job(&leased.job, Some(&detail.items), Value::Null)?;
+    let mut shown = json!({"job": job, "definition": detail.definition});
+    let extra = show::extra(&leased.job)?;
+    // So that a validation rebuilds what has to be rebuilt and nothing else.
+    if let Some(part) = extra.part_number.filter(|_| matches!(extra.compute_type.as_str(), "validate" | "rebuild")) {
+        shown["dirty"] = dag::dirty_of(app, &part).await?;
+    }
+    Ok(shown)
+}
+
+fn holder(caller: &Caller, job: &Job) -> Holder {
+    let address = Address::Worker { job: job.key.id, worker: worker(caller) };
+    Holder { namespace: namespace(), address, principal: Some(caller.name.clone()) }
+}
+
+/// The job, if this runner holds it now: for what is not a command of the engine.
+pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, No> {
+    let job = show::find(app, id).await?;
+    let now = app.engine.now().await?;
+    let mine = job.live.lease.as_ref().is_some_and(|lease| lease.worker == worker(caller));
+    if mine && job.state.is_held() && job.overdue(now).is_none() {
+        return Ok(job);
+    }
+    Err(match (&job.live.lease, mine) {
+        (Some(_), true) => windlass_core::Refusal::LeaseLost { state: ended(&job, now) }.into(),
+        (None, _) => windlass_core::Refusal::NotHeld { state: job.state }.into(),
+        (Some(_), false) => windlass_core::Refusal::NotHolder.into(),
+    })
+}
+
+fn ended(job: &Job, now: windlass_core::Timestamp) -> windlass_core::State {
+    if job.overdue(now).is_some() { windlass_core::State::Failed } else { job.state }
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    progress: i64,
+    #[serde(alias = "progress_message")]
+    message: Option<String>,
+}
+
+pub async fn progress(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(id): Path<String>,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
+    let job = show::find(&app, &id).await?;
+    let body: Progress = raw.parse()?;
+    if !(0..=100).contains(&body.progress) {
+        return Err(No::invalid("progress: must be between 0 and 100"));
+    }
+    check_text("message", body.message.as_deref().unwrap_or(""))?;
+    let message = body.message.map(Into::into);
+    let report = ReportProgress { holder: holder(&caller, &job), percent: body.progress as f64, message };
+    app.engine.run(report).await?;
+    again(&app, &id).await
+}
+
+fn check_text(field: &str, text: &str) -> Result<(), No> {
+    if text.len() <= TEXT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(No::invalid(format!("{field}: may have {TEXT_BYTES_MAX} bytes")))
+}
+
+async fn again(app: &App, id: &str) -> Result<Json<Value>, No> {
+    let job = show::find(app, id).await?;
+    Ok(ok(show::whole(app, &job).await?))
+}
+
+/// A second final report is refused, also when it says the same.
+fn final_report(reply: Reply) -> Result<(), No> {
+    match reply {
+        Reply::Ended { replayed: true, job } => Err(windlass_core::Refusal::LeaseLost { state: job.state }.into()),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Completed {
+    #[serde(default)]
+    result: Value,
+}
+
+pub async fn complete(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(id): Path<String>,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
+    let job = show::find(&app, &id).await?;
+    let body: Completed = raw.parse()?;
+    let report = Complete { holder: holder(&caller, &job), result: body.result.to_string().as_str().into() };
+    final_report(app.engine.run(report).await?)?;
+    again(&app, &id).await
+}
+
+#[derive(Deserialize)]
+struct Failed {
+    #[serde(alias = "error")]
+    error_message: String,
+}
+
+pub async fn fail(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(id): Path<String>,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
+    let job = show::find(&app, &id).await?;
+    let body: Failed = raw.parse()?;
+    check_text("error_message", &body.error_message)?;
+    if body.error_message.is_empty() {
+        return Err(No::invalid("error_message: must say what went wrong"));
+    }
+    let report = Fail { holder: holder(&caller, &job), message: body.error_message.into(), retryable: true };
+    final_report(app.engine.run(report).await?)?;
+    again(&app, &id).await
+}
+
+#[derive(Deserialize)]
+struct Log {
+    level: Option<String>,
+    message: String,
+    metadata: Option<Map<String, Value>>,
+}
+
+pub async fn log(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(id): Path<String>,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
+    let job = show::find(&app, &id).await?;
+    let body: Log = raw.parse()?;
+    let level = body.level.unwrap_or_else(|| "info".into());
+    if !LEVELS.contains(&level.as_str()) {
+        return Err(No::invalid(format!("level: {level:?} is none of {}", LEVELS.join(", "))));
+    }
+    check_text("message", &body.message)?;
+    if body.message.is_empty() {
+        return Err(No::invalid("message: must not be empty"));
+    }
+    let entry = Entry { level, message: body.message, metadata: body.metadata.unwrap_or_default() };
+    let text = serde_json::to_string(&entry).map_err(|error| No::internal(error.to_string()))?;
+    match app.engine.run(AppendLog::new(holder(&caller, &job), text.as_str())).await? {
+        Reply::Logged { piece, at, .. } => Ok(created(jobs::show_entry(&job.key.id.to_string(), piece, at, &entry))),
+        _ => Err(No::internal("a log entry is answered with its place")),
+    }
+}

@@ -1,0 +1,197 @@
+//! YAML that somebody wrote: read with its places, and with limits that no file can talk its way around.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_saphyr::{Location, Spanned};
+use std::fmt;
+
+pub const DEPTH_MAX: usize = 32;
+
+/// What is wrong with a file, and where. Line 0: nowhere in particular.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub line: u64,
+    pub column: u64,
+    pub text: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.text),
+            line => write!(f, "line {line}, column {}: {}", self.column, self.text),
+        }
+    }
+}
+
+impl Fault {
+    pub fn at(location: Location, text: impl Into<String>) -> Self {
+        Self { line: location.line(), column: location.column(), text: text.into() }
+    }
+    pub fn nowhere(text: impl Into<String>) -> Self {
+        Self { line: 0, column: 0, text: text.into() }
+    }
+}
+
+/// No aliases, so nothing grows on its way in; one document; nothing twice.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_aliases: 0,
+            max_anchors: 0,
+            max_merge_keys: 0,
+            max_documents: 1,
+        },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+    }
+}
+
+/// JSON is read by the same parser, so that both have lines.
+pub fn read<T: serde::de::DeserializeOwned>(text: &str, bytes_max: usize) -> Result<T, Fault> {
+    if text.len() > bytes_max {
+        return Err(Fault::nowhere(format!("the file is larger than {bytes_max} bytes")));
+    }
+    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+        let location = error.location().unwrap_or(Location::UNKNOWN);
+        Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned())
+    })
+}
+
+/// Anything a file can say, each part with its place.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    pub line: u64,
+    pub column: u64,
+    pub node: Node,
+}
+
+#[derive(Clone, Debug)]
+pub enum Node {
+    Null,
+    Bool(bool),
+    Whole(i64),
+    Number(f64),
+    Text(String),
+    List(Vec<Tree>),
+    Map(Vec<Entry>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub key: String,
+    pub line: u64,
+    pub column: u64,
+    pub value: Tree,
+}
+
+impl Node {
+    /// For messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Node::Null => "nothing",
+            Node::Bool(_) => "true or false",
+            Node::Whole(_) | Node::Number(_) => "a number",
+            Node::Text(_) => "text",
+            Node::List(_) => "a list",
+            Node::Map(_) => "a map",
+        }
+    }
+
+    /// None where JSON has no such number.
+    pub fn json(&self) -> Option<serde_json::Value> {
+        Some(match self {
+            Node::Null => serde_json::Value::Null,
+            Node::Bool(value) => (*value).into(),
+            Node::Whole(value) => (*value).into(),
+            Node::Number(value) => serde_json::Number::from_f64(*value)?.into(),
+            Node::Text(text) => text.as_str().into(),
+            Node::List(list) => list.iter().map(|tree| tree.node.json()).collect::<Option<Vec<_>>>()?.into(),
+            Node::Map(map) => {
+                let pairs = map.iter().map(|entry| Some((entry.key.clone(), entry.value.node.json()?)));
+                serde_json::Value::Object(pairs.collect::<Option<serde_json::Map<_, _>>>()?)
+            }
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Node>::deserialize(deserializer)?;
+        let (line, column) = (spanned.referenced.line(), spanned.referenced.column());
+        Ok(Self { line, column, node: spanned.value })
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Node;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("YAML")
+            }
+            fn visit_unit<E>(self) -> Result<Node, E> {
+                Ok(Node::Null)
+            }
+            fn visit_none<E>(self) -> Result<Node, E> {
+                Ok(Node::Null)
+            }
+            fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+                Node::deserialize(deserializer)
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+                Ok(Node::Bool(value))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+                Ok(Node::Whole(value))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+                Ok(i64::try_from(value).map_or(Node::Number(value as f64), Node::Whole))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+                Ok(Node::Number(value))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+                Ok(Node::Text(value.to_owned()))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
+                let mut list = Vec::new();
+                while let Some(one) = seq.next_element()? {
+                    list.push(one);
+                }
+                Ok(Node::List(list))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(key) = map.next_key::<Spanned<String>>()? {
+                    let (line, column) = (key.referenced.line(), key.referenced.column());
+                    entries.push(Entry { key: key.value, line, column, value: map.next_value()? });
+                }
+                Ok(Node::Map(entries))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_knows_its_place() {
+        let tree: Tree = read("a: 1\nb:\n  c: [x, {d: 2.5}]\n", 1_000).unwrap();
+        let Node::Map(top) = &tree.node else { panic!("{tree:?}") };
+        let places: Vec<_> =
+            top.iter().map(|e| (e.key.as_str(), e.line, e.column, e.value.line, e.value.column)).collect();
+        assert_eq!(places, [("a", 1, 1, 1, 4), ("b", 2, 1, 3, 3)]);
+        let Node::Map(inner) = &top[1].value.node else { panic!() };
+        let Node::List(list) = &inner[0].value.node else { panic!() };
+        assert_eq!((list[1].line, list[1].column), (3, 10));
+        assert_eq!(tree.node.json().unwrap(), serde_json::json!({"a": 1, "b": {"c": ["x", {"d": 2.5}]}}));
+    }
+}
