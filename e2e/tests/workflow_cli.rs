@@ -92,7 +92,8 @@ impl Place {
 }
 
 async fn finished(mut command: Command) -> Ran {
-    let Output { status, stdout, stderr } = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let Output { status, stdout, stderr } =
+        tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
 }
@@ -174,7 +175,11 @@ async fn mistakes_are_told_with_what_to_do() {
     place.run(&["run", "none"]).await.ends(1).says(&["there is no file none"]);
     std::fs::write(place.path().join("bad.yml"), "steps:\n  a:\n    needs: z\n    run: ls\n").unwrap();
     place.run(&["run", "bad.yml"]).await.ends(1).says(&["line 3", "z"]);
-    place.run(&["run", "build.yml", "--input", "nonsense"]).await.ends(1).says(&["neither a JSON object nor name=value"]);
+    place
+        .run(&["run", "build.yml", "--input", "nonsense"])
+        .await
+        .ends(1)
+        .says(&["neither a JSON object nor name=value"]);
     place.run(&["list", "--state", "nonsense"]).await.ends(2);
     // The same key, the same run.
     let first = place.run(&["run", "build.yml", "--key", "k", "-o", "json"]).await.json();

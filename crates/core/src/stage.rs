@@ -157,8 +157,10 @@ pub fn part_key(run: RunId, part: usize) -> String {
     format!("{run}/{part:06}")
 }
 
-pub(crate) fn turn_key(run: RunId, job: Option<JobId>) -> String {
-    job.map_or_else(|| place(run, "end"), |job| place(run, &job.to_string()))
+/// Turns of all namespaces lie side by side, so it names its own.
+pub fn turn_key(namespace: &Namespace, run: RunId, job: Option<JobId>) -> String {
+    let of = job.map_or_else(|| "end".into(), |job| job.to_string());
+    format!("{namespace}/{run}/{of}")
 }
 
 /// The step whose item or sub-step this is: `a` for `a[3]` and `a/b`.
@@ -169,7 +171,7 @@ pub fn owner(name: &str) -> Option<&str> {
 /// Tells the planners.
 pub(crate) fn call(desk: &mut Desk, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<(), Stop> {
     let turn = Turn { namespace: namespace.clone(), run, job };
-    desk.put(&home(), &turn_key(run, job), &turn)
+    desk.put(&home(), &turn_key(namespace, run, job), &turn)
 }
 
 /// All that a held job waited for beside its hold is done. Gives the job back if it has ended by that.

@@ -29,13 +29,18 @@ const FOREIGN: [(&str, &[&str]); 3] = [
         &[
             "async-trait",
             "foldhash",
+            // Encrypted lines to PostgreSQL.
+            "percent-encoding",
             "rusqlite",
+            "rustls",
+            "rustls-platform-verifier",
             "serde",
             "serde_json",
             "tempfile",
             "thiserror",
             "tokio",
             "tokio-postgres",
+            "tokio-postgres-rustls",
             "tracing",
             "uuid",
         ],

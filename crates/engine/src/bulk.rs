@@ -13,6 +13,8 @@ pub struct Rows {
     pub jobs: Vec<(Job, JobBody)>,
     pub logs: Vec<LogAppend>,
     pub records: Vec<Record>,
+    /// Records of the first version that go again, without an event: what was never part of the data.
+    pub gone: Vec<RecordKey>,
     /// With their numbers: growing by one, and going on where the ones before ended. The first ones of a store may begin
     /// anywhere, since older ones may have been thrown away.
     pub events: Vec<(u64, Event)>,
@@ -35,7 +37,11 @@ pub trait Bulk: Store {
 
 impl Rows {
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.logs.is_empty() && self.records.is_empty() && self.events.is_empty()
+        self.jobs.is_empty()
+            && self.logs.is_empty()
+            && self.records.is_empty()
+            && self.gone.is_empty()
+            && self.events.is_empty()
     }
 
     /// Jobs with all that belongs to them and records, as if they had just been decided.
@@ -55,7 +61,8 @@ impl Rows {
             decision.jobs.push(JobChange { old: None, new: Some(job) });
         }
         let new = |record: Record| RecordChange { key: record.key.clone(), old_version: None, new: Some(record) };
-        decision.records = self.records.drain(..).map(new).collect();
+        let gone = |key: RecordKey| RecordChange { key, old_version: Some(1), new: None };
+        decision.records = self.records.drain(..).map(new).chain(self.gone.drain(..).map(gone)).collect();
         decision
     }
 }

@@ -358,7 +358,7 @@ impl Plan {
     pub fn undo(&self, done: &[Done], ids: &mut dyn FnMut() -> JobId) -> Vec<RunNode> {
         let mut done: Vec<(&Done, &Step)> =
             done.iter().filter_map(|done| Some((done, self.undoable(&done.name)?))).collect();
-        done.sort_by(|(a, _), (b, _)| (b.at, b.job).cmp(&(a.at, a.job)));
+        done.sort_by_key(|(done, _)| std::cmp::Reverse((done.at, done.job)));
         let mut made: Vec<RunNode> = Vec::with_capacity(done.len());
         for (done, step) in done {
             let needs = made.last().map(|node| node.name.clone()).into_iter().collect();

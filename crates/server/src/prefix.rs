@@ -43,7 +43,8 @@ mod tests {
 
     #[test]
     fn tokens_and_doubled_slashes_leave_the_path() {
-        let table: [(&str, Option<(Option<&str>, &str)>); 9] = [
+        type Expected = Option<(Option<&'static str>, &'static str)>;
+        let table: [(&str, Expected); 9] = [
             ("/api/workflows", None),
             ("/~wl_a/api/workflows?limit=1", Some((Some("wl_a"), "/api/workflows?limit=1"))),
             ("/~wl_a//api/jobs/claim", Some((Some("wl_a"), "/api/jobs/claim"))),

@@ -2,12 +2,8 @@
 
 use super::Place;
 use anyhow::ensure;
-use windlass_core::{
-    Limits, Record, RecordKey,
-    commands::records::{DeleteRecord, Expect},
-    decider::Item,
-};
-use windlass_engine::{Bulk, Store, StoreError, bulk::Rows, store::Batch};
+use windlass_core::{Record, RecordKey};
+use windlass_engine::{Bulk, Store, StoreError, bulk::Rows};
 
 pub fn key() -> RecordKey {
     RecordKey { namespace: windlass_server::auth::home(), kind: "import".into(), key: "unfinished".into() }
@@ -19,14 +15,9 @@ pub async fn mark(store: &dyn Bulk) -> Result<(), StoreError> {
     store.insert(Rows { records: vec![record], ..Rows::default() }).await
 }
 
-/// After everything was read back and compared. Without an engine, which would begin to do what is due.
-pub async fn clear(store: &dyn Bulk) -> anyhow::Result<()> {
-    let command = DeleteRecord { key: key(), expect: Expect::Anything }.into();
-    let batch = Batch { items: vec![Item { command, seed: 0 }], limits: Limits::default() };
-    for reply in store.run(batch).await?.replies {
-        reply?;
-    }
-    Ok(())
+/// After everything was read back and compared. Not as a command, which would leave an event among those that were moved.
+pub async fn clear(store: &dyn Bulk) -> Result<(), StoreError> {
+    store.insert(Rows { gone: vec![key()], ..Rows::default() }).await
 }
 
 /// Refuses a store whose import was not finished, and says what to do.

@@ -87,7 +87,10 @@ impl Advance {
     }
 
     fn turn_key(&self, keys: &mut Keys, job: Option<JobId>) {
-        keys.want_record(record::key_of::<Turn>(&stage::home(), &stage::turn_key(self.run, job)), true);
+        keys.want_record(
+            record::key_of::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, job)),
+            true,
+        );
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
@@ -98,12 +101,12 @@ impl Advance {
             let over = found.as_ref().is_none_or(|job| job.state.is_final());
             let job = found.filter(|job| is_turn(job, *hold));
             if over || job.is_some() {
-                desk.remove::<Turn>(&stage::home(), &stage::turn_key(self.run, Some(*id)))?;
+                desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, Some(*id)))?;
             }
             job.map_or(Ok(()), |job| self.apply(desk, job, wanted))
         })?;
         if let Some(undo) = &self.undo {
-            desk.remove::<Turn>(&stage::home(), &stage::turn_key(self.run, None))?;
+            desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, None))?;
             self.last_word(desk, undo)?;
         }
         Ok(Ok(Reply::Done))

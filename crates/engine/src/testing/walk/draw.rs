@@ -60,7 +60,7 @@ const WEIGHTS: [(usize, Draw); 38] = [
     (40, cancel),
     (12, cancel_run),
     (60, staged::advance),
-    (15, staged::signal),
+    (40, staged::signal),
     (45, staged::judge),
     (20, retry),
     (15, due),

@@ -88,7 +88,8 @@ impl<'a> Rows<'a> {
         let told = match hold {
             _ if job.live.waiting > 1 => true,
             Hold::Plan | Hold::Members => {
-                self.read::<Turn>(&stage::home(), &stage::place(run, &job.key.id.to_string())).is_some()
+                let key = stage::turn_key(&job.key.namespace, run, Some(job.key.id));
+                self.read::<Turn>(&stage::home(), &key).is_some()
             }
             Hold::Event => {
                 let waits = self.read::<Waiting>(&job.key.namespace, &stage::place(run, &node.name)).is_some();
