@@ -61,8 +61,6 @@ impl Server {
         if let Some(database) = &self.database {
             command.args(["--database", database]);
         }
-        // As deploy/ has it.
-        command.env("MALLOC_ARENA_MAX", "2");
         command.env("WINDLASS_ADMIN_TOKEN", ADMIN).stdout(Stdio::null());
         self.child = Some(command.spawn().expect("the server starts"));
         while !self.is_ready().await {
