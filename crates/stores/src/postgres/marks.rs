@@ -6,7 +6,7 @@
 //! job below moves it down in the same transaction.
 //!
 //! It is moved up in two steps, because a transaction that is about to commit cannot be seen. First the new place is
-//! proposed; from then on whoever queues below takes the proposal back. Then all transactions that had written jobs by
+//! proposed, under an id of its own; from then on whoever queues below takes the proposal back. Then all transactions that had written jobs by
 //! that time are waited for: what they queued can be seen now, and the mark goes no further than the first pending job.
 
 use super::{connection::Pool, failure::Failure, rows::uuid_of, statements::Sql};
@@ -17,6 +17,7 @@ use std::{
 };
 use tokio::{sync::mpsc, time::sleep};
 use tokio_postgres::Row;
+use uuid::Uuid;
 use windlass_core::{Decision, Job, Lane, Namespace, State};
 
 /// Marks on their way at once. More are left out: their lanes get another chance.
@@ -83,12 +84,13 @@ impl Raise {
     async fn work(&self, pool: &Arc<Pool>) -> Result<(), Failure> {
         let connection = pool.take().await.map_err(Failure::Refused)?;
         let (namespace, lane, (priority, seq)) = (self.namespace.as_str(), uuid_of(self.lane), self.to);
-        connection.execute(Sql::ProposeMark, &[&namespace, &lane, &priority, &seq]).await?;
+        let by = Uuid::new_v4();
+        connection.execute(Sql::ProposeMark, &[&namespace, &lane, &priority, &seq, &by]).await?;
         let waited_for = writers(&connection.query(Sql::JobWriters, &[]).await?)?;
         for pause in 1..=PAUSES {
             let open = writers(&connection.query(Sql::JobWriters, &[]).await?)?;
             if open.is_disjoint(&waited_for) {
-                connection.execute(Sql::RaiseMark, &[&namespace, &lane, &priority, &seq]).await?;
+                connection.execute(Sql::RaiseMark, &[&namespace, &lane, &priority, &seq, &by]).await?;
                 break;
             }
             sleep(Duration::from_millis(2 << pause)).await;

@@ -7,5 +7,7 @@ CREATE TABLE windlass.lane_marks (
     seq bigint NOT NULL,
     next_priority integer,
     next_seq bigint,
+    -- Whose proposal it is: one that was taken back and made again by another is not the same.
+    next_by uuid,
     PRIMARY KEY (namespace, lane)
 ) WITH (fillfactor = 50);

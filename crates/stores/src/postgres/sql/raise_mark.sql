@@ -13,6 +13,6 @@ WITH first AS (
     FROM (SELECT) one LEFT JOIN first f ON true
 )
 UPDATE windlass.lane_marks m
-SET priority = p.priority, seq = p.seq, next_priority = NULL, next_seq = NULL
+SET priority = p.priority, seq = p.seq, next_priority = NULL, next_seq = NULL, next_by = NULL
 FROM place p
-WHERE m.namespace = $1 AND m.lane = $2 AND m.next_priority = $3 AND m.next_seq = $4
+WHERE m.namespace = $1 AND m.lane = $2 AND m.next_by = $5
