@@ -44,9 +44,9 @@ const MANY_BODY_MAX: usize = 16 << 20;
 const REFUSED: [&str; 8] =
     ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
 
-const IDEMPOTENCY_KEY: Header = Header::text(
+pub const IDEMPOTENCY_KEY: Header = Header::text(
     "Idempotency-Key",
-    "Repeating a submit with its key makes no second job; `idempotency_key` in the body wins.",
+    "Repeating a call with its key makes no second job or run; `idempotency_key` in the body wins.",
 );
 
 pub fn routes() -> Vec<Route> {

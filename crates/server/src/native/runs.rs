@@ -1,6 +1,10 @@
 //! `/api/v1/runs`: start, list, read, wait, cancel, retry, and what runs wait for.
 
-use super::{convert, jobs::page_size, workflows::REFUSED_RUN};
+use super::{
+    convert,
+    jobs::{IDEMPOTENCY_KEY, page_size},
+    workflows::REFUSED_RUN,
+};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -49,6 +53,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/runs", Access::Editor, begin)
             .says("Start a run of a definition that is sent along")
+            .reads(IDEMPOTENCY_KEY)
             .takes::<InlineRun>()
             .answers::<StartedRun>(201)
             .answers::<StartedRun>(200)
@@ -105,9 +110,7 @@ pub fn key_of(
     body: Option<&str>,
     whole: &impl Serialize,
 ) -> Result<Option<(String, String)>, Problem> {
-    let header = headers.get("idempotency-key").map(|key| key.to_str()).transpose();
-    let header = header.map_err(|_| Problem::invalid("Idempotency-Key", "must be printable ASCII"))?;
-    let Some(key) = body.or(header) else { return Ok(None) };
+    let Some(key) = body.or(IDEMPOTENCY_KEY.of(headers)?) else { return Ok(None) };
     if key.is_empty() || key.len() > 256 {
         return Err(Problem::invalid("idempotency_key", "must have 1 to 256 bytes"));
     }

@@ -1,7 +1,7 @@
 //! `/api/v1/workflows`: definitions of workflows, and runs started from them.
 
 use super::{
-    jobs::page_size,
+    jobs::{IDEMPOTENCY_KEY, page_size},
     records_page,
     runs::{key_of, started},
 };
@@ -69,6 +69,7 @@ pub fn routes() -> Vec<Route> {
             .refuses(&["not-found", "version-mismatch"]),
         Route::post("/api/v1/workflows/{name}/runs", Access::Editor, run)
             .says("Start a run of a workflow")
+            .reads(IDEMPOTENCY_KEY)
             .takes::<StartRun>()
             .answers::<StartedRun>(201)
             .answers::<StartedRun>(200)
