@@ -34,7 +34,9 @@ impl Cluster {
         );
         let file = folder.join("pgbouncer.ini");
         fs::write(&file, settings).expect("the temporary folder can be written to");
-        let mut command = Command::new("pgbouncer");
+        // Packaged among the system's programs, which are not on everybody's path.
+        let packaged = PathBuf::from("/usr/sbin/pgbouncer");
+        let mut command = Command::new(if packaged.exists() { packaged } else { "pgbouncer".into() });
         command.arg(&file).current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if let Some(user) = self.user {
             // In place, and not with runuser: a signal must reach the program itself.
