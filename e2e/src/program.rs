@@ -38,17 +38,24 @@ pub struct Server {
     listen: String,
     database: Option<String>,
     child: Option<Child>,
+    more: Vec<String>,
 }
 
 pub const ADMIN: &str = "wl_admin_0123456789abcdef0123456789abcdef";
 
 impl Server {
     pub async fn start(data: &Path, database: Option<&str>) -> Self {
+        Self::start_with(data, database, &[]).await
+    }
+
+    /// With further arguments for `windlass serve`.
+    pub async fn start_with(data: &Path, database: Option<&str>, more: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let listen = format!("127.0.0.1:{port}");
         let url = format!("http://{listen}");
-        let mut server =
-            Self { data: data.to_owned(), url, listen, database: database.map(str::to_owned), child: None };
+        let more = more.iter().map(ToString::to_string).collect();
+        let database = database.map(str::to_owned);
+        let mut server = Self { data: data.to_owned(), url, listen, database, child: None, more };
         server.restart().await;
         server
     }
@@ -57,7 +64,7 @@ impl Server {
     pub async fn restart(&mut self) -> Duration {
         let begun = Instant::now();
         let mut command = Command::new(program("windlass"));
-        command.args(["serve", "--listen", &self.listen, "--data"]).arg(&self.data);
+        command.args(["serve", "--listen", &self.listen, "--data"]).arg(&self.data).args(&self.more);
         if let Some(database) = &self.database {
             command.args(["--database", database]);
         }
