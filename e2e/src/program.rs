@@ -114,7 +114,11 @@ impl Server {
     }
 
     pub fn admin(&self) -> Client {
-        Client::builder(&self.url).token(ADMIN).build().unwrap()
+        self.client(ADMIN)
+    }
+
+    pub fn client(&self, token: &str) -> Client {
+        Client::builder(&self.url).token(token).build().unwrap()
     }
 
     /// In a namespace of its own.

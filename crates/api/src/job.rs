@@ -146,7 +146,7 @@ pub struct Retry {
     /// Tries in all, the first included; 3 where absent.
     #[serde(skip_serializing_if = "is_default")]
     pub attempts: Option<u32>,
-    /// Wait before the first retry; doubles with each. None where absent.
+    /// Wait before the first retry; doubles with each. A second where absent; 0 is at once.
     #[serde(skip_serializing_if = "is_default")]
     pub backoff_ms: Option<u64>,
     /// The longest wait; an hour where absent.

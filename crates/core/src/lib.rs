@@ -27,6 +27,7 @@ pub mod keys;
 pub mod life;
 pub mod limits;
 pub mod name;
+pub mod pace;
 pub mod payload;
 pub mod policy;
 pub mod principal;

@@ -6,10 +6,12 @@ use crate::{
     event::What,
     job::{Attempt, Job, Outcome, Reason, Spec, State, UniqueUntil},
     keys::JobKey,
+    pace,
     policy::{ParentPolicy, RetryForm},
     record::key_of,
     run::{self, Run},
     stage::{self, Hold},
+    time::Millis,
     unique::{self, Taken},
 };
 use std::sync::Arc;
@@ -80,11 +82,18 @@ fn is_loss(reason: Reason) -> bool {
     matches!(reason, Reason::LeaseExpired | Reason::WorkerLost | Reason::WorkerRemoved)
 }
 
+/// Its turn among all of its kind that failed, then its own backoff. Whoever lost a worker did nothing wrong and does
+/// not queue up behind those who did.
+fn retry_wait(desk: &mut Desk, job: &Job, reason: Reason) -> Result<Millis, Stop> {
+    let turn = if is_loss(reason) { Millis(0) } else { pace::turn(desk, job)? };
+    let seed = desk.draw();
+    Ok(Millis(turn.0.saturating_add(job.spec.policy.retry.backoff.delay(job.live.spent, seed).0)))
+}
+
 fn try_again(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
     let reason = outcome.reason;
     close_attempt(desk, &mut job, outcome);
-    let seed = desk.draw();
-    let delay = job.spec.policy.retry.backoff.delay(job.live.spent, seed);
+    let delay = retry_wait(desk, &job, reason)?;
     job.seq = desk.next_seq();
     job.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
     if delay.0 > 0 {
@@ -119,8 +128,7 @@ fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop>
     gather(desk, &job)?;
     let payload = desk.payload(&job.key)?;
     let key = JobKey::new(&job.key.namespace, desk.draw_job_id());
-    let seed = desk.draw();
-    let delay = job.spec.policy.retry.backoff.delay(job.live.spent, seed);
+    let delay = retry_wait(desk, &job, outcome.reason)?;
     job.live.retry_job = Some(key.id);
     let ended = close(desk, job, State::Failed, Some(outcome))?;
     let spec = Spec {

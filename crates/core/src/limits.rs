@@ -21,6 +21,8 @@ pub struct Limits {
     /// Jobs of one run, and commands of one [`crate::commands::all::All`].
     pub nodes_max: usize,
     pub attempts_max: u32,
+    /// Failed jobs of one kind (definition, else tags) let back into the queue, a second; 0 is no limit.
+    pub retries_per_second: u32,
     pub claim_max: usize,
     /// Any delay, lease, deadline or threshold.
     pub length_max: Millis,
@@ -48,6 +50,7 @@ impl Default for Limits {
             parents_max: 1_000,
             nodes_max: 20_000,
             attempts_max: 1_000,
+            retries_per_second: 100,
             claim_max: 1_000,
             length_max: Millis::from_secs(10 * 365 * 86_400),
             log_piece_bytes_max: 256 << 10,

@@ -123,6 +123,16 @@ pub enum Backoff {
 }
 
 impl Backoff {
+    /// What a submitter asks for where it says something, else a second, doubled each time up to an hour, and less at
+    /// random. Who really wants to try again at once says zero.
+    pub fn asked(base: Option<Millis>, cap: Option<Millis>, jitter_percent: Option<u8>) -> Self {
+        Backoff::Exponential {
+            base: base.unwrap_or(Millis::from_secs(1)),
+            cap: cap.unwrap_or(Millis::from_secs(3_600)),
+            jitter_percent: jitter_percent.unwrap_or(20),
+        }
+    }
+
     /// `retry` counts from 1. `seed` came in with the command, so that a repeated batch waits the same.
     pub fn delay(&self, retry: u32, seed: u64) -> Millis {
         match *self {

@@ -15,9 +15,6 @@ use windlass_core::{
     stage::Stage,
 };
 
-const BACKOFF_MAX: Millis = Millis::from_secs(3_600);
-const JITTER_PERCENT: u8 = 20;
-
 /// What the definition of a job says, where the step does not.
 #[derive(Clone, Debug)]
 pub struct Recipe {
@@ -126,7 +123,7 @@ fn shaped(settings: &Settings, id: JobId) -> NewJob {
             lease: LeasePolicy { length, ..LeasePolicy::default() },
             hard_deadline: millis(settings.timeout),
             pending_deadline: millis(settings.pending_timeout),
-            retry: settings.retry.as_ref().map(retry).unwrap_or_default(),
+            retry: retry(settings.retry.as_ref().unwrap_or(&Retry::default())),
             // A worker that is told can clean up.
             cancel: CancelPolicy::Drain,
             ..JobPolicy::default()
@@ -146,11 +143,11 @@ fn retry(wanted: &Retry) -> RetryPolicy {
         on_failure: wanted.on_failure.unwrap_or(default.on_failure),
         on_lost: wanted.on_lost.unwrap_or(default.on_lost),
         on_deadline: wanted.on_timeout.unwrap_or(default.on_deadline),
-        backoff: wanted.backoff.map_or(Backoff::None, |base| Backoff::Exponential {
-            base: base.0,
-            cap: wanted.backoff_max.map_or(BACKOFF_MAX, |max| max.0),
-            jitter_percent: wanted.jitter_percent.unwrap_or(JITTER_PERCENT),
-        }),
+        backoff: Backoff::asked(
+            wanted.backoff.map(|base| base.0),
+            wanted.backoff_max.map(|max| max.0),
+            wanted.jitter_percent,
+        ),
         ..default
     }
 }

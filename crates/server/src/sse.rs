@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// Bytes that may wait for a reader.
-const BUFFER: usize = 128 << 10;
+const BUFFER: usize = 64 << 10;
 /// A reader that makes no room for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
 pub const BEAT: Duration = Duration::from_secs(15);

@@ -2,8 +2,10 @@
 
 mod support;
 
+use http::Method;
 use serde_json::json;
 use support::Server;
+use windlass_core::principal::Role;
 
 #[tokio::test]
 async fn a_job_is_submitted_claimed_and_completed() {
@@ -93,4 +95,28 @@ async fn health_is_told_to_callers_with_a_token_that_ran_out() {
             .unwrap();
         assert_eq!(server.call(request).await.status.as_u16(), 200, "{path}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_submits_with_one_key_one_makes_the_job_and_nobody_elses_key_is_touched() {
+    let server = std::sync::Arc::new(Server::start().await);
+    let body = json!({"payload": {"n": 1}, "idempotency_key": "once"});
+    let submits: Vec<_> = (0..64)
+        .map(|_| {
+            let (server, body) = (server.clone(), body.clone());
+            tokio::spawn(async move { server.post("/api/v1/jobs", body).await })
+        })
+        .collect();
+    let (mut made, mut told) = (0, std::collections::HashSet::new());
+    for submit in submits {
+        let answer = submit.await.unwrap();
+        let status = answer.status.as_u16();
+        made += u32::from(status == 201);
+        told.insert(answer.expect(status)["id"].as_str().expect("a job").to_owned());
+    }
+    assert_eq!((made, told.len()), (1, 1), "one made the job, and all were told of it");
+    let other = server.send(Role::Admin, Method::POST, "/api/v1/jobs", Some(body)).await.expect(201);
+    assert!(!told.contains(other["id"].as_str().unwrap()), "another principal's key is its own");
+    let changed = json!({"payload": {"n": 2}, "idempotency_key": "once"});
+    server.post("/api/v1/jobs", changed).await.expect(422);
 }

@@ -66,7 +66,7 @@ pub struct JobOptions {
     /// How often it is tried again after a failure [default: 2].
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-    /// Wait so long before the first retry, twice as long before the next, and so on.
+    /// Wait so long before the first retry, twice as long before the next, and so on [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub backoff: Option<u64>,
     /// What cancelling does to it while it runs: `drain` tells the worker and waits for it, `revoke` ends it at once.

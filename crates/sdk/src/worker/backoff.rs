@@ -70,4 +70,22 @@ mod tests {
             assert!((5_000..=6_000).contains(&wait.as_millis()), "{wait:?}");
         }
     }
+
+    /// However they lost the server, after a while they ask for it evenly, and one that comes back is not run over.
+    #[test]
+    fn a_fleet_that_was_cut_off_does_not_come_back_together() {
+        let gone = Error::Unreachable { url: String::new(), why: String::new() };
+        let mut asked = vec![0_u32; 120];
+        for _ in 0..2_000 {
+            let mut backoff = Backoff::new(super::super::BACKOFF_MAX);
+            let mut at = Duration::ZERO;
+            while at < Duration::from_secs(120) {
+                asked[at.as_secs() as usize] += 1;
+                at += backoff.after(&gone);
+            }
+        }
+        let steady = asked[60..].iter().sum::<u32>() / 60;
+        let peak = *asked[30..].iter().max().expect("there are seconds");
+        assert!(peak <= 2 * steady, "{peak} in a second, {steady} on average");
+    }
 }

@@ -48,6 +48,8 @@ use windlass_api::worker::WorkerName;
 
 /// The server hands out no more in one call.
 const SLOTS_MAX: u32 = 1_000;
+/// The longest wait for a server that is away, where nobody says otherwise.
+const BACKOFF_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -82,7 +84,7 @@ impl Worker {
             lease: None,
             wait: Duration::from_secs(30),
             offline_after: Duration::from_secs(60),
-            backoff_max: Duration::from_secs(10),
+            backoff_max: BACKOFF_MAX,
             info: None,
             exit_when_idle: false,
             jobs_max: None,

@@ -175,6 +175,7 @@ impl Config {
                 log_bytes_max: read.bytes("job_log_max") as u64,
                 lease_default: read.millis("lease"),
                 retention: read.millis("retention"),
+                retries_per_second: read.count("retry_rate").min(1_000_000) as u32,
                 ..windlass_core::Limits::default()
             },
             events_kept: read.millis("events_kept"),

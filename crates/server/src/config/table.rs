@@ -93,6 +93,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
     setting("job_log_max", Kind::Bytes, "16MiB", "Largest log of a job; what comes after is counted and dropped"),
+    setting(
+        "retry_rate",
+        Kind::Count,
+        "100",
+        "Failed jobs of one kind (definition, else tags) that are tried again each second; more wait their turn; 0 is no limit",
+    ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
     setting("connections_max", Kind::Count, "10000", "Open connections in all; more are answered 503 and closed"),
     setting(

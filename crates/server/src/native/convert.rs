@@ -17,8 +17,6 @@ use windlass_core::{
 use windlass_engine::store::JobBody;
 
 const IDEMPOTENCY_MS: u64 = 86_400_000;
-const BACKOFF_MAX_MS: u64 = 3_600_000;
-const JITTER_PERCENT: u8 = 20;
 
 pub fn state(state: State) -> api::job::State {
     use api::job::State as Wire;
@@ -110,7 +108,7 @@ fn policy(body: &api::job::SubmitJob) -> JobPolicy {
         lease: LeasePolicy { length, ..LeasePolicy::default() },
         hard_deadline: body.timeout_ms.map(millis),
         pending_deadline: body.pending_timeout_ms.map(millis),
-        retry: body.retry.as_ref().map(retry).unwrap_or_default(),
+        retry: retry(body.retry.as_ref().unwrap_or(&api::job::Retry::default())),
         cancel: match body.cancel {
             Some(CancelMode::Revoke) => CancelPolicy::Revoke,
             Some(CancelMode::Drain) | None => CancelPolicy::Drain,
@@ -132,11 +130,7 @@ fn retry(wire: &api::job::Retry) -> RetryPolicy {
         on_failure: wire.on_failure.unwrap_or(default.on_failure),
         on_lost: wire.on_lost.unwrap_or(default.on_lost),
         on_deadline: wire.on_timeout.unwrap_or(default.on_deadline),
-        backoff: wire.backoff_ms.map_or(Backoff::None, |base| Backoff::Exponential {
-            base: millis(base),
-            cap: millis(wire.backoff_max_ms.unwrap_or(BACKOFF_MAX_MS)),
-            jitter_percent: wire.jitter_percent.unwrap_or(JITTER_PERCENT),
-        }),
+        backoff: Backoff::asked(wire.backoff_ms.map(millis), wire.backoff_max_ms.map(millis), wire.jitter_percent),
         losses_max: wire.losses_max.unwrap_or(default.losses_max),
         ..default
     }

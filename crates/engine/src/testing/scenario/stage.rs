@@ -135,6 +135,7 @@ impl Stage {
         limits.payload_bytes_max = options.number("payload")?.unwrap_or(limits.payload_bytes_max);
         limits.claim_max = options.number("claim")?.unwrap_or(limits.claim_max);
         limits.nodes_max = options.number("nodes")?.unwrap_or(limits.nodes_max);
+        limits.retries_per_second = options.number("retries")?.unwrap_or(limits.retries_per_second);
         options.finish()
     }
 }

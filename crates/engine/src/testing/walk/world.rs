@@ -51,6 +51,7 @@ pub(super) fn limits() -> Limits {
         parents_max: 4,
         nodes_max: 9,
         attempts_max: 9,
+        retries_per_second: 2,
         claim_max: 6,
         log_piece_bytes_max: 80,
         log_bytes_max: 150,
