@@ -100,12 +100,27 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
             if job.live.unsettled {
                 life::settle(desk, vec![job])?;
             } else if job.due_exactly(desk.limits().retention).is_some_and(|due| due <= now) {
-                desk.remove_job(&job.key);
+                keep_or_remove(desk, job)?;
             } else {
                 desk.put_job(job);
             }
         }
         _ => desk.put_job(job),
+    }
+    Ok(())
+}
+
+/// What a run still going on may ask for, the results of its steps, stays for as long as it does.
+fn keep_or_remove(desk: &mut Desk, job: Job) -> Result<(), Stop> {
+    let run = match job.run() {
+        Some(run) => desk.peek::<Run>(&job.key.namespace, &run.to_string())?,
+        None => None,
+    };
+    if run.is_some_and(|run| run.finished_at.is_none()) {
+        let later = desk.now() + desk.limits().retention.max(PUT_OFF);
+        desk.put_off_job(job, later);
+    } else {
+        desk.remove_job(&job.key);
     }
     Ok(())
 }
@@ -125,7 +140,7 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
 mod tests {
     use super::*;
     use crate::{
-        commands::testing::{Story, code, keyed, once},
+        commands::testing::{Story, code, graph, keyed, once},
         job::State,
         policy::WorkerPolicy,
     };
@@ -145,6 +160,27 @@ mod tests {
             story.sweep();
             assert!(story.tables.jobs.is_empty());
         }
+    }
+
+    #[test]
+    fn results_are_kept_for_as_long_as_their_run_goes_on() {
+        let mut story = Story::new();
+        story.run(graph(1, &["a", "b: a"], |_, _| {})).unwrap();
+        let first = story.claim("w");
+        story.complete(first).unwrap();
+        let week = story.tables.limits.retention.0;
+        for _ in 0..3 {
+            story.wait(week);
+            story.sweep();
+            assert_eq!(story.state(1), State::Completed);
+        }
+        let last = story.claim("w");
+        story.complete(last).unwrap();
+        story.wait(2 * week);
+        story.sweep();
+        assert!(
+            story.tables.jobs.is_empty() && story.tables.records.values().all(|record| &*record.key.kind != Run::KIND)
+        );
     }
 
     #[test]

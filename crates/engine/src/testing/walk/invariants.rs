@@ -54,6 +54,8 @@ impl<'a> Rows<'a> {
     fn has_a_way_on(&self, job: &Job) -> Result<(), String> {
         let exact = job.due_exactly(self.limits.retention);
         let timed = match (job.due, exact) {
+            // What a run may still ask for is kept for longer.
+            (Some(_), Some(_)) if job.state.is_final() && job.spec.node.is_some() => true,
             (Some(due), Some(exact)) => due <= exact,
             (None, Some(_)) => false,
             (_, None) => true,
