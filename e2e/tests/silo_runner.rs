@@ -16,6 +16,7 @@ use tokio::{
     net::TcpStream,
 };
 use windlass_e2e::{ADMIN, Server, program};
+use windlass_stores::testing::Cluster;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/silo");
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,8 +93,12 @@ struct World {
 
 impl World {
     async fn start() -> Self {
+        Self::on(None).await
+    }
+
+    async fn on(database: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let server = Server::start_with(&folder.path().join("data"), None, &["--silo-jobs", EXAMPLES]).await;
+        let server = Server::start_with(&folder.path().join("data"), database, &["--silo-jobs", EXAMPLES]).await;
         Self { server, folder }
     }
 
@@ -189,8 +194,17 @@ async fn is_gone(pid: i32) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_definitions_of_the_documentation_run() {
-    let world = World::start().await;
+async fn both_definitions_of_the_documentation_run_on_the_embedded_store() {
+    both_definitions(&World::start().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_definitions_of_the_documentation_run_on_postgres() {
+    let cluster = Cluster::start();
+    both_definitions(&World::on(Some(&cluster.create_database("runner"))).await).await;
+}
+
+async fn both_definitions(world: &World) {
     let server = &world.server;
     let runner = world.runner("").await;
     let id = world.assembly(0.05).await;
@@ -293,6 +307,63 @@ async fn a_runner_that_is_asked_to_end_reports_what_it_ran() {
     assert_eq!((&job["status"], &job["error_message"]), (&json!("failed"), &json!("runner shutting down")), "{job}");
     let retry = until(&world.server, &text_of(&job["retry_job_id"]), is("pending")).await;
     assert_eq!(retry["retry_of"], json!(id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_a_runner_that_cannot_report() {
+    let mut world = World::start().await;
+    let runner = world.shell_runner(&format!("echo $$ > {}; exec sleep 1000", world.path("pid").display())).await;
+    world.assembly(0.0).await;
+    let pid = world.pid("pid").await;
+    world.server.kill();
+    runner.signal(Signal::SIGTERM);
+    assert!(is_gone(pid).await);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    runner.signal(Signal::SIGTERM);
+    assert_eq!(runner.ends(), Some(4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runner_that_is_killed_takes_its_command_along() {
+    let world = World::start().await;
+    let text = format!("sleep 1000 & echo $! > {}; wait", world.path("pid").display());
+    let runner = world.shell_runner(&text).await;
+    world.assembly(0.0).await;
+    let pid = world.pid("pid").await;
+    runner.signal(Signal::SIGKILL);
+    assert_eq!(runner.ends(), None);
+    assert!(is_gone(pid).await, "another runner may be given the job");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn much_that_is_printed_arrives_whole_and_in_order() {
+    let world = World::start().await;
+    let _runner = world.shell_runner("seq 1 20000").await;
+    let id = world.assembly(0.0).await;
+    let begun = Instant::now();
+    until(&world.server, &id, is("completed")).await;
+    let log = get(&world.server, &format!("/api/jobs/{id}/logs?limit=10000")).await;
+    let entries: Vec<String> = log.as_array().unwrap().iter().map(|entry| text_of(&entry["message"])).collect();
+    println!("20000 lines, {} entries, {:?}", entries.len(), begun.elapsed());
+    let expected: Vec<String> = (1..=20_000).map(|number| number.to_string()).collect();
+    assert!(entries.join("\n").lines().eq(expected.iter().map(String::as_str)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_assembly_may_have_the_files_of_its_parts() {
+    let world = World::start().await;
+    let server = &world.server;
+    let list = "find . -type f | sort | jq -R . | jq -s '{found: .}' > $SILO_RESULT_FILE";
+    call(server, "POST", "/api/items", json!({"part_number": "PRT-1"})).await;
+    upload(server, "/api/items/PRT-1/revisions/1/files/sub/part.json", b"{}").await;
+    call(server, "POST", "/api/items", json!({"part_number": "ASM-001", "item_type": "assembly"})).await;
+    call(server, "POST", "/api/items/ASM-001/bom", json!({"child_part_number": "PRT-1"})).await;
+    upload(server, "/api/items/ASM-001/revisions/2/files/design.json", b"{}").await;
+    let made = call(server, "POST", "/api/items/ASM-001/revisions", json!({})).await;
+    let command = json!(["/bin/sh", "-c", list]);
+    let _runner = world.runner(&format!("fetch: scope\ncommands:\n  create-validate: {command}\n")).await;
+    let job = until(server, &text_of(&made["triggered_jobs"][0]["id"]), is("completed")).await;
+    assert_eq!(job["result"]["found"], json!(["./design.json", "./parts/PRT-1/sub/part.json"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

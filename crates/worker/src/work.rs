@@ -117,15 +117,6 @@ pub async fn work(
     Ok(worker.run(move |job: JobContext| child::run(setup.clone(), job), shutdown).await?)
 }
 
-fn is_harmless(name: &str) -> bool {
-    PASSED.contains(&name) || name.starts_with("LC_")
-}
-
-/// What jobs get where nobody says more.
-pub fn basic_environment(own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    own.filter(|(name, _)| is_harmless(&name.to_string_lossy())).collect()
-}
-
 /// Little, because whatever is in the worker's environment may be a secret; never the worker's own settings.
 fn environment(
     args: &Args,
@@ -136,7 +127,8 @@ fn environment(
     let passes = |name: &OsStr| {
         let text = name.to_string_lossy();
         let asked = args.pass_env.iter().any(|wanted| **wanted == *text);
-        !text.starts_with("WINDLASS_") && (all || asked || is_harmless(&text))
+        let ours = text.starts_with("WINDLASS_");
+        !ours && (all || asked || PASSED.contains(&&*text) || text.starts_with("LC_"))
     };
     let mut env: Vec<_> = own.filter(|(name, _)| passes(name)).collect();
     if args.pass_token {

@@ -140,6 +140,9 @@ async fn an_assembly_job_reads_the_files_of_its_whole_scope() {
     let path = format!("/api/runner/jobs/{job}/files/p");
     assert_eq!(download(&silo, &runner, &path).await.0, 404);
     assert_eq!(download(&silo, &runner, &format!("{path}?part_number=PRT")).await, (200, b"p".to_vec()));
+    let path = format!("/api/runner/jobs/{job}/files?scope=all");
+    let listed = silo.call(&runner, "GET", &path, Value::Null).await.expect(200);
+    assert_eq!((all(&listed, "part_number"), all(&listed, "name")), (vec![&json!("PRT")], vec![&json!("p")]));
 }
 
 #[tokio::test]

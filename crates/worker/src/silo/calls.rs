@@ -147,9 +147,13 @@ impl Server {
         }
     }
 
-    /// None: there is nothing to do.
-    pub async fn claim(&self, tags: Option<&[String]>) -> Result<Option<Claimed>, Trouble> {
-        let body = tags.map_or_else(|| serde_json::json!({}), |tags| serde_json::json!({ "tags": tags }));
+    /// None: there is nothing to do. Asking again with the same `request` gives the same job once more; servers that do not
+    /// know that ignore it.
+    pub async fn claim(&self, tags: Option<&[String]>, request: &str) -> Result<Option<Claimed>, Trouble> {
+        let mut body = serde_json::json!({ "request_id": request });
+        if let Some(tags) = tags {
+            body["tags"] = tags.into();
+        }
         let whole = self.call(&Call::post("/api/runner/claim", body)).await?;
         if whole.is_null() {
             return Ok(None);

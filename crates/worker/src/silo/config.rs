@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const PREFIX: &str = "SILO_RUNNER_";
 const TOKEN_PREFIX: &str = "silo_runner_";
 /// Of `commands` there is no variable.
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "server_url",
     "token",
     "name",
@@ -22,9 +22,22 @@ const KEYS: [&str; 9] = [
     "create_path",
     "heartbeat_interval",
     "work_dir",
+    "fetch",
     "commands",
 ];
 const BUILT_IN: [&str; 4] = ["validate", "export", "dag-extract", "thumbnail"];
+
+/// Which files a job's folder gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fetch {
+    None,
+    /// Those of the job's item.
+    #[default]
+    Item,
+    /// And those of everything else in its scope.
+    Scope,
+}
 
 /// No `Debug`: it holds the token.
 pub struct Config {
@@ -36,6 +49,7 @@ pub struct Config {
     pub poll_interval: Duration,
     pub heartbeat_interval: Duration,
     pub work_dir: Option<PathBuf>,
+    pub fetch: Fetch,
     /// Programs by the names jobs know them by, ready to be started.
     pub commands: BTreeMap<String, Vec<String>>,
 }
@@ -61,6 +75,7 @@ impl Config {
             poll_interval: source.seconds("poll_interval", 5.0)?,
             heartbeat_interval: source.seconds("heartbeat_interval", 30.0)?,
             work_dir: source.text("work_dir")?.map(PathBuf::from),
+            fetch: source.fetch()?,
             commands: commands(source.file_value("commands")?.unwrap_or_default(), &create_path)?,
         })
     }
@@ -189,6 +204,13 @@ impl<V: Fn(&str) -> Option<String>> Source<'_, V> {
         Ok(tags.filter(|tags| !tags.is_empty()))
     }
 
+    fn fetch(&self) -> Result<Fetch, String> {
+        match self.variable("fetch") {
+            Some(word) => serde_json::from_value(word.into()).map_err(|error| format!("fetch: {error}")),
+            None => Ok(self.file_value("fetch")?.unwrap_or_default()),
+        }
+    }
+
     fn seconds(&self, key: &str, default: f64) -> Result<Duration, String> {
         let wrong = |what: &dyn fmt::Display| format!("{key}: {what} is no number of seconds from 0.05 to 86400");
         let seconds = match self.variable(key) {
@@ -251,7 +273,7 @@ mod tests {
             config.commands["create-dag-extract"],
             ["/opt/create", "--console", "-m", "silo.runner", "dag-extract"]
         );
-        assert_eq!(config.commands.len(), 4);
+        assert_eq!((config.commands.len(), config.fetch), (4, Fetch::Item));
     }
 
     #[test]
@@ -263,12 +285,13 @@ mod tests {
             ("SILO_RUNNER_TAGS", "a, b,"),
             ("SILO_RUNNER_POLL_INTERVAL", "0.5"),
             ("SILO_RUNNER_CREATE_PATH", "/c"),
+            ("SILO_RUNNER_FETCH", "scope"),
         ];
         let config = read(&format!("{NEEDED}name: n\npoll_interval: 9\ntags: [x]\n"), &variables).unwrap();
         assert_eq!((config.server_url.as_str(), config.token.as_str()), ("http://other", "silo_runner_y"));
         assert_eq!((config.name.as_str(), config.tags.unwrap()), ("n", vec!["a".to_owned(), "b".into()]));
         assert_eq!(config.poll_interval, Duration::from_millis(500));
-        assert_eq!(config.commands["create-export"][0], "/c");
+        assert_eq!((config.commands["create-export"][0].as_str(), config.fetch), ("/c", Fetch::Scope));
         let found =
             |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         assert!(Config::read(Path::new("/nowhere/runner.yaml"), found).is_ok(), "no file is needed");
@@ -299,6 +322,7 @@ mod tests {
             (&format!("{NEEDED}commands: {{a: run}}\n"), &[], &["runner.yaml:3:11: commands: "]),
             (&format!("{NEEDED}token: silo_runner_z\n"), &[], &["runner.yaml:3:1"]),
             ("server_url: [\n", &[], &["runner.yaml:"]),
+            (&format!("{NEEDED}fetch: all\n"), &[], &["runner.yaml:3:8: fetch: ", "`scope`"]),
             ("- a\n", &[], &["runner.yaml: ", "a map of settings"]),
         ] {
             let why = wrong(text, variables);

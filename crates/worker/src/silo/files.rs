@@ -5,6 +5,7 @@
 
 use super::{
     calls::{Backoff, Job, Server, Trouble, escape},
+    config::Fetch,
     stop::Stop,
 };
 use crate::folder::Folder;
@@ -25,14 +26,28 @@ use tokio::{
 use tokio_util::io::ReaderStream;
 
 const TEMPLATE: &str = "output_key_template";
-const KEY_BYTES_MAX: usize = 255;
+const PATH_BYTES_MAX: usize = 1_000;
 
-/// A file of the revision the job is about.
+/// A file of a revision the job is about.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Input {
+    /// Of the item it belongs to, where that is not the job's own.
+    pub part_number: Option<String>,
     pub name: String,
     pub size: u64,
     pub sha256: String,
+    /// Below the folder the command starts in.
+    #[serde(skip_deserializing)]
+    pub path: String,
+}
+
+impl Input {
+    fn path(&self) -> String {
+        match &self.part_number {
+            Some(part) => format!("parts/{part}/{}", self.name),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// Where the command may leave a file, and what the server will know it by.
@@ -45,7 +60,7 @@ pub struct Output {
 fn is_below(name: &str) -> bool {
     let path = Path::new(name);
     !name.is_empty()
-        && name.len() <= KEY_BYTES_MAX
+        && name.len() <= PATH_BYTES_MAX
         && !name.contains('\0')
         && path.components().all(|part| matches!(part, Component::Normal(_)))
 }
@@ -96,34 +111,47 @@ macro_rules! insist {
     }};
 }
 
-/// The files of the job's item and revision, into the folder the command starts in.
-pub async fn fetch(server: &Server, job: &Job, folder: &Folder, stop: &Stop) -> Result<Vec<Input>, Trouble> {
-    if job.part_number.is_none() {
-        return Ok(Vec::new());
-    }
-    let inputs = match insist!(stop, list(server, job)) {
+/// Files of the job's item and revision into the folder the command starts in, those of other items of its scope into
+/// `parts/PART_NUMBER` there.
+pub async fn fetch(
+    server: &Server,
+    job: &Job,
+    which: Fetch,
+    folder: &Folder,
+    stop: &Stop,
+) -> Result<Vec<Input>, Trouble> {
+    let query: &[(&str, &str)] = match which {
+        Fetch::None => return Ok(Vec::new()),
+        Fetch::Item if job.part_number.is_none() => return Ok(Vec::new()),
+        Fetch::Item => &[],
+        Fetch::Scope => &[("scope", "all")],
+    };
+    let mut inputs = match insist!(stop, list(server, job, query)) {
         // A server without files.
         Err(Trouble::Refused(404, _)) => return Ok(Vec::new()),
         inputs => inputs?,
     };
-    for input in &inputs {
-        if !is_below(&input.name) {
-            return Err(Trouble::Refused(0, format!("a file of the revision is called {:?}", input.name)));
+    for input in &mut inputs {
+        input.part_number.take_if(|part| job.part_number.as_ref() == Some(part));
+        input.path = input.path();
+        if !is_below(&input.path) {
+            return Err(Trouble::Refused(0, format!("a file of the revision is called {:?}", input.path)));
         }
-        insist!(stop, download(server, job, input, &folder.files().join(&input.name)))?;
+        insist!(stop, download(server, job, input, &folder.files().join(&input.path)))?;
     }
     Ok(inputs)
 }
 
-async fn list(server: &Server, job: &Job) -> Result<Vec<Input>, Trouble> {
-    let response = server.send(server.client.plain_request(Method::GET, &job.path("files"))).await?;
+async fn list(server: &Server, job: &Job, query: &[(&str, &str)]) -> Result<Vec<Input>, Trouble> {
+    let response = server.send(server.client.plain_request(Method::GET, &job.path("files")).query(query)).await?;
     let body = response.bytes().await.map_err(|error| server.unheard(&error))?;
     serde_json::from_slice(&body).map_err(|error| Trouble::Refused(0, format!("the list of files: {error}")))
 }
 
 async fn download(server: &Server, job: &Job, input: &Input, to: &Path) -> Result<(), Trouble> {
     let path = job.path(&format!("files/{}", escape(&input.name)));
-    let mut response = server.send(server.client.plain_request(Method::GET, &path)).await?;
+    let of_scope: Vec<_> = input.part_number.iter().map(|part| ("part_number", part)).collect();
+    let mut response = server.send(server.client.plain_request(Method::GET, &path).query(&of_scope)).await?;
     let broken = |error: io::Error| Trouble::Refused(0, unwritten(to)(error));
     if let Some(parent) = to.parent() {
         tokio::fs::create_dir_all(parent).await.map_err(broken)?;

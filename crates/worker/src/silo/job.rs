@@ -166,7 +166,7 @@ async fn in_folder(
 /// None: the job has to end.
 async fn fetch(runner: &Runner, claimed: &Claimed, folder: &Folder, stop: &Stop) -> Result<Option<Vec<Input>>, String> {
     let fetched = tokio::select! {
-        fetched = files::fetch(&runner.server, &claimed.job, folder, stop) => fetched,
+        fetched = files::fetch(&runner.server, &claimed.job, runner.config.fetch, folder, stop) => fetched,
         _ = stop.needed() => return Ok(None),
     };
     match fetched {

@@ -11,12 +11,13 @@ mod lines;
 mod report;
 mod stop;
 
-use crate::{Exit, Guard, args, work::basic_environment};
+use crate::{Exit, Guard, args};
 use calls::{Backoff, Call, Claimed, Server, Trouble};
 use clap::Parser;
 use config::Config;
 use serde_json::json;
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::Arc,
@@ -143,7 +144,7 @@ struct Runner {
     config: Config,
     server: Server,
     grace: Duration,
-    env: Vec<(std::ffi::OsString, std::ffi::OsString)>,
+    env: Vec<(OsString, OsString)>,
     guard: Option<Guard>,
     orders: Orders,
 }
@@ -159,7 +160,7 @@ impl Runner {
             );
         }
         let client = builder.build().map_err(|error| End::Settings(format!("server_url: {error}")))?;
-        let env = basic_environment(std::env::vars_os());
+        let env = environment(&config.token, std::env::vars_os());
         Ok(Self { config, server: Server { client }, grace: cli.grace, env, guard: None, orders: Orders::default() })
     }
 
@@ -220,18 +221,20 @@ impl Runner {
 
     async fn claim_and_run(self: &Arc<Self>) -> End {
         let mut backoff = Backoff::default();
+        let mut request = request_id();
         while !self.orders.shutdown.is_cancelled() && !self.orders.denied.is_cancelled() {
-            // Never given up on its way: a job whose claim nobody hears would wait for its timeout.
-            let wait = match self.server.claim(self.config.tags.as_deref()).await {
+            // Never given up on its way, and asked again under the same name: a job whose claim nobody heard would wait for
+            // its timeout.
+            let answer = self.server.claim(self.config.tags.as_deref(), &request).await;
+            if answer.is_ok() {
+                (backoff, request) = (Backoff::default(), request_id());
+            }
+            let wait = match answer {
                 Ok(Some(claimed)) => {
-                    backoff = Backoff::default();
                     job::run(self, claimed).await;
                     continue;
                 }
-                Ok(None) => {
-                    backoff = Backoff::default();
-                    self.config.poll_interval
-                }
+                Ok(None) => self.config.poll_interval,
                 Err(Trouble::Denied(why)) => return End::Denied(why),
                 Err(trouble) => {
                     let wait = backoff.next();
@@ -252,7 +255,21 @@ impl Runner {
     }
 }
 
+/// CAD programs want displays, libraries and licences, so they get all but what is the runner's own. Which programs run is
+/// the operator's choice, not a job's.
+fn environment(token: &str, own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let is_own = |name: &OsString, value: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("SILO_RUNNER_") || name.starts_with("WINDLASS_") || value.to_string_lossy().contains(token)
+    };
+    own.filter(|(name, value)| !is_own(name, value)).collect()
+}
+
 fn make(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn request_id() -> String {
+    format!("{:032x}", rand::random::<u128>())
 }

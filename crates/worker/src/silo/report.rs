@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// A command that prints faster than the server can be told has its lines put together when so many wait.
-const CROWD: usize = 200;
+const CROWD: usize = 900;
 const ENTRY_BYTES_MAX: usize = 60 << 10;
 
 /// Runs until everything was said, or until nobody wants to hear it.
@@ -85,14 +85,14 @@ mod tests {
     async fn a_crowd_of_lines_becomes_one_entry_and_order_stays() {
         let (sender, mut receiver) = mpsc::channel(1_000);
         let log = |level, text: String| Said::Log(level, text);
-        for number in 0..300 {
+        for number in 0..950 {
             sender.try_send(log("info", number.to_string())).unwrap();
         }
         sender.try_send(log("warn", "w".into())).unwrap();
         let first = receiver.recv().await.unwrap();
         let (joined, held) = crowded(first, &mut receiver);
         let Said::Log("info", text) = joined else { panic!("{joined:?}") };
-        assert_eq!((text.lines().count(), text.lines().last()), (300, Some("299")));
+        assert_eq!((text.lines().count(), text.lines().last()), (950, Some("949")));
         assert_eq!(held, Some(log("warn", "w".into())));
         sender.try_send(log("info", "a".into())).unwrap();
         sender.try_send(log("info", "b".into())).unwrap();

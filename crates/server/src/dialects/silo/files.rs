@@ -1,18 +1,16 @@
-//! Files: those of an item's revision, which jobs read, and those that jobs leave.
+//! Files of an item's revisions, which jobs read.
 //!
 //! A revision is history, so a file of it is never replaced: another one of the same name is refused, and the same one once
 //! more changes nothing. Files of the next revision, the one that is not there yet, may be put and replaced, so that the
-//! jobs a revision sets off find its files. A job's artifact is replaced by whoever holds the job. The latter are artifacts
-//! of the native API as well, and go when their job goes; the former go with their item.
+//! jobs a revision sets off find its files. They go with their item.
 
 use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page, time},
     error::No,
-    items, namespace, revisions, show,
+    items, namespace, revisions,
     store::{self, Change, Kept, Of, Put},
-    work,
 };
-use crate::{app::App, content, native::artifacts, problem::Problem, wire_time};
+use crate::{app::App, content, problem::Problem};
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -21,16 +19,18 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use windlass_api::{Uuid, artifact::Artifact};
-use windlass_core::{Command, Facet, Job, Timestamp, product::item::Item};
+use windlass_api::Uuid;
+use windlass_core::{Command, Facet, Record, Timestamp, commands::records::Expect, product::item::Item};
 use windlass_engine::{ids, store::RecordQuery};
 
-const FILES_MAX: usize = 1_000;
+/// Of one revision, or of one job.
+pub const FILES_MAX: usize = 1_000;
 const PARTS_MAX: usize = 16;
+const PAGE: usize = 500;
 
 /// A file of a revision, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct File {
+pub struct File {
     name: String,
     /// Of the item; another item may have had its part number before.
     item: Uuid,
@@ -42,7 +42,7 @@ struct File {
     created_by: String,
 }
 
-fn shown(file: &File) -> Value {
+pub fn shown(file: &File) -> Value {
     json!({
         "name": file.name,
         "size": file.size,
@@ -54,7 +54,7 @@ fn shown(file: &File) -> Value {
 }
 
 /// A relative path below some folder, on any system: no way up, nothing hidden in it.
-fn check_name(what: &str, name: &str) -> Result<(), No> {
+pub fn check_name(what: &str, name: &str) -> Result<(), No> {
     let parts = || name.split('/');
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.ends_with([' ', '.']);
     let fits = (1..=content::NAME_BYTES_MAX).contains(&name.len())
@@ -87,7 +87,7 @@ async fn find(app: &App, item: &Item, number: u32, name: &str) -> Result<Option<
 }
 
 /// By name.
-async fn all(app: &App, item: &Item, number: u32) -> Result<Vec<File>, No> {
+pub async fn all(app: &App, item: &Item, number: u32) -> Result<Vec<File>, No> {
     let found = store::list::<File>(app, store::FILE, Of::Under(&of_revision(item, number))).await?;
     let mut files: Vec<File> = found.into_iter().map(|kept| kept.value).filter(|file| file.item == item.id).collect();
     files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -132,27 +132,42 @@ pub async fn remove(app: &App, contents: Vec<Uuid>) {
 
 /// Files whose item went while they came in. How many went.
 pub async fn sweep(app: &App) -> Result<usize, No> {
+    let kind = store::FILE.into();
+    let mut query = RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE };
     let mut gone = 0;
-    for file in store::list::<File>(app, store::FILE, Of::All).await? {
-        let part = file.key.split('/').next().unwrap_or_default();
-        let item = store::get::<Item>(app, store::ITEM, part).await?;
-        if item.is_none_or(|item| item.value.id != file.value.item) {
-            let delete = store::delete(store::FILE, &file.key, file.unchanged());
-            if store::commit(app, vec![delete]).await?.is_some() {
-                content::remove(app, file.value.content).await;
-                gone += 1;
-            }
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        for record in &found {
+            gone += usize::from(sweep_one(app, record).await?);
         }
+        match found.last() {
+            Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
+            _ => return Ok(gone),
+        }
+    }
+}
+
+async fn sweep_one(app: &App, record: &Record) -> Result<bool, No> {
+    let Ok(file) = serde_json::from_str::<File>(&record.value) else { return Ok(false) };
+    let part = record.key.key.split('/').next().unwrap_or_default();
+    let item = store::get::<Item>(app, store::ITEM, part).await?;
+    if item.is_some_and(|item| item.value.id == file.item) {
+        return Ok(false);
+    }
+    let delete = store::delete(store::FILE, &record.key.key, Expect::Version(record.version));
+    let gone = store::commit(app, vec![delete]).await?.is_some();
+    if gone {
+        content::remove(app, file.content).await;
     }
     Ok(gone)
 }
 
 /// A file comes in; its record is written by the caller.
-struct Incoming {
-    id: Uuid,
-    size: u64,
-    sha256: String,
-    content_type: Option<String>,
+pub struct Incoming {
+    pub id: Uuid,
+    pub size: u64,
+    pub sha256: String,
+    pub content_type: Option<String>,
 }
 
 impl Incoming {
@@ -177,7 +192,7 @@ struct Place<'a> {
     name: &'a str,
 }
 
-async fn receive(app: &App, params: &Params, request: Request) -> Result<Incoming, No> {
+pub async fn receive(app: &App, params: &Params, request: Request) -> Result<Incoming, No> {
     let wanted = content::announced(params.get("sha256"))?;
     let (id, content_type) = (ids::job_id().0, content::content_type(request.headers()));
     let (size, sha256) = content::receive(app, id, request.into_body(), wanted.as_deref()).await?;
@@ -247,7 +262,7 @@ pub async fn list(
     Ok(Listed(files.iter().map(shown).collect(), total))
 }
 
-async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
+pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
     let missing = || No::missing("file", name);
     let file = find(app, item, number, name).await?.ok_or_else(missing)?.value;
     let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
@@ -274,139 +289,6 @@ pub async fn delete(
         None => return Err(No::conflict(format!("the file {name} was just changed by somebody else"))),
     }
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The item and revision a held job is about, or another one that its scope names.
-async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), No> {
-    let (part, number) = match params.get("part_number") {
-        Some(part) => {
-            let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
-            let items = show::detail(&body.payload)?.items;
-            let of_scope = items.into_iter().find(|item| item.part_number == part);
-            let item = of_scope.ok_or_else(|| No::invalid(format!("part_number: {part} is not in the job's scope")))?;
-            (item.part_number, Some(item.revision_number))
-        }
-        None => {
-            let extra = show::extra(job)?;
-            let part = extra.part_number.ok_or_else(|| No::invalid("the job has no item; name one of its scope"))?;
-            (part, extra.revision_number)
-        }
-    };
-    let item = items::find(app, &part).await?.value;
-    let number = number.unwrap_or(item.current_revision);
-    Ok((item, number))
-}
-
-/// For the runner that holds the job, and nobody else with a runner's token.
-pub async fn for_job(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-    params: Params,
-) -> Result<Json<Vec<Value>>, No> {
-    let job = work::held(&app, &caller, &id).await?;
-    let (item, number) = target(&app, &job, &params).await?;
-    Ok(ok(all(&app, &item, number).await?.iter().map(shown).collect()))
-}
-
-pub async fn one_for_job(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path((id, name)): Path<(String, String)>,
-    params: Params,
-) -> Result<Response, No> {
-    let job = work::held(&app, &caller, &id).await?;
-    let (item, number) = target(&app, &job, &params).await?;
-    give(&app, &item, number, &name).await
-}
-
-fn shown_artifact(artifact: &Artifact) -> Value {
-    json!({
-        "key": artifact.name,
-        "size": artifact.size,
-        "sha256": artifact.sha256,
-        "content_type": artifact.content_type,
-        "created_at": artifact.created_at,
-    })
-}
-
-/// By key; of several that came at once the last one counts.
-async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>, No> {
-    let found = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
-    let by_key: std::collections::BTreeMap<String, Artifact> =
-        found.into_iter().map(|artifact| (artifact.name.clone(), artifact)).collect();
-    Ok(by_key.into_values().collect())
-}
-
-pub async fn upload_artifact(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path((id, key)): Path<(String, String)>,
-    params: Params,
-    request: Request,
-) -> Result<Json<Value>, No> {
-    let job = work::held(&app, &caller, &id).await?;
-    check_name("key", &key)?;
-    // The path of another protocol's call.
-    if key == "cancelled" {
-        return Err(No::invalid("key: an artifact cannot be called cancelled"));
-    }
-    let incoming = receive(&app, &params, request).await?;
-    // The job may have been lost while the file came in.
-    let written = match work::held(&app, &caller, &id).await {
-        Ok(_) => keep_artifact(&app, &job, &key, &incoming).await,
-        Err(no) => Err(no),
-    };
-    match written {
-        Ok((artifact, before)) => {
-            let new = before.is_empty();
-            remove(&app, before).await;
-            let shown = shown_artifact(&artifact);
-            Ok(if new { created(shown) } else { ok(shown) })
-        }
-        Err(no) => {
-            content::remove(&app, incoming.id).await;
-            Err(no)
-        }
-    }
-}
-
-/// The artifact, and the content of those it replaces.
-async fn keep_artifact(app: &App, job: &Job, key: &str, incoming: &Incoming) -> Result<(Artifact, Vec<Uuid>), No> {
-    let all = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
-    let before: Vec<Uuid> = all.iter().filter(|artifact| artifact.name == key).map(|artifact| artifact.id).collect();
-    if all.len() - before.len() >= FILES_MAX {
-        return Err(No::invalid(format!("a job may leave {FILES_MAX} files")));
-    }
-    let artifact = Artifact {
-        id: incoming.id,
-        namespace: namespace().to_string(),
-        name: key.to_owned(),
-        size: incoming.size,
-        sha256: incoming.sha256.clone(),
-        content_type: incoming.content_type.clone(),
-        job: Some(job.key.id.0),
-        created_at: wire_time::text(app.engine.now().await?),
-    };
-    let mut commands = vec![artifacts::put(&namespace(), &artifact)?];
-    commands.extend(before.iter().copied().map(artifacts::forget));
-    store::commit(app, commands).await?.ok_or_else(|| No::conflict("the artifact was just written; try again"))?;
-    Ok((artifact, before))
-}
-
-pub async fn artifacts(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Listed<Value>, No> {
-    let job = show::find(&app, &id).await?;
-    let Listed(found, total) = page(artifacts_of(&app, &job).await?, params.page()?);
-    Ok(Listed(found.iter().map(shown_artifact).collect(), total))
-}
-
-pub async fn artifact(State(app): State<App>, Path((id, key)): Path<(String, String)>) -> Result<Response, No> {
-    let job = show::find(&app, &id).await?;
-    let missing = || No::missing("artifact", &key);
-    let found = artifacts_of(&app, &job).await?.into_iter().find(|artifact| artifact.name == key);
-    let found = found.ok_or_else(missing)?;
-    let answer = content::answer(&app, found.id, &found.name, found.size, &found.sha256).await?;
-    answer.ok_or_else(missing)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod events;
 pub mod files;
 mod graphs;
 mod items;
+mod job_files;
 mod jobs;
 mod projects;
 mod revisions;
@@ -125,15 +126,15 @@ fn file_routes() -> Vec<Route> {
             .says("A file of a revision"),
         Route::delete("/api/items/{part}/revisions/{number}/files/{*name}", Access::Editor, files::delete)
             .says("Delete a file of a revision"),
-        Route::get("/api/runner/jobs/{id}/files", Access::Worker, files::for_job)
+        Route::get("/api/runner/jobs/{id}/files", Access::Worker, job_files::list)
             .says("The files of a held job's item"),
-        Route::get("/api/runner/jobs/{id}/files/{*name}", Access::Worker, files::one_for_job)
+        Route::get("/api/runner/jobs/{id}/files/{*name}", Access::Worker, job_files::download)
             .says("A file of a held job's item"),
-        Route::put("/api/runner/jobs/{id}/artifacts/{*key}", Access::Worker, files::upload_artifact)
+        Route::put("/api/runner/jobs/{id}/artifacts/{*key}", Access::Worker, job_files::leave)
             .says("Leave a file that the job made")
             .body_max(ROUTE_MAX),
-        Route::get("/api/jobs/{id}/artifacts", Access::Viewer, files::artifacts).says("The files a job left"),
-        Route::get("/api/jobs/{id}/artifacts/{*key}", Access::Viewer, files::artifact).says("A file a job left"),
+        Route::get("/api/jobs/{id}/artifacts", Access::Viewer, job_files::artifacts).says("The files a job left"),
+        Route::get("/api/jobs/{id}/artifacts/{*key}", Access::Viewer, job_files::artifact).says("A file a job left"),
     ]
 }
 
