@@ -15,7 +15,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-use windlass_e2e::{ADMIN, Server, program};
+use windlass_e2e::{ADMIN, Server, knob, program};
 use windlass_stores::testing::Cluster;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/silo");
@@ -253,6 +253,33 @@ async fn a_server_that_is_killed_in_the_middle_is_waited_for() {
     let rebuilt =
         log.as_array().unwrap().iter().filter(|entry| text_of(&entry["message"]).starts_with("rebuilt")).count();
     assert!(rebuilt >= 5, "nothing of its log is lost: {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_lost_to_a_server_that_keeps_being_killed() {
+    let mut world = World::start().await;
+    let runs = world.path("runs");
+    let _runner = world.shell_runner(&format!("echo $SILO_JOB_ID >> {}; sleep 0.02", runs.display())).await;
+    call(&world.server, "POST", "/api/items", json!({"part_number": "ASM-001", "item_type": "assembly"})).await;
+    let mut jobs = Vec::new();
+    for round in 0..knob("WINDLASS_RUNNER_KILLS", 4) {
+        for _ in 0..10 {
+            let wanted = json!({"definition_name": "assembly-validate", "part_number": "ASM-001"});
+            jobs.push(text_of(&call(&world.server, "POST", "/api/jobs", wanted).await["id"]));
+        }
+        // At another moment of the loop each time.
+        tokio::time::sleep(Duration::from_millis(40 + 13 * (round as u64 % 9))).await;
+        world.server.kill();
+        world.server.restart().await;
+    }
+    for id in &jobs {
+        let job = until(&world.server, id, |job| job["completed_at"].is_string()).await;
+        assert_eq!((&job["status"], &job["retry_job_id"]), (&json!("completed"), &Value::Null), "{job}");
+    }
+    let mut ran: Vec<String> = std::fs::read_to_string(runs).unwrap().lines().map(str::to_owned).collect();
+    ran.sort();
+    jobs.sort();
+    assert_eq!(ran, jobs, "each ran once, and none waited for its timeout");
 }
 
 #[tokio::test(flavor = "multi_thread")]
