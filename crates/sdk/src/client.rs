@@ -103,8 +103,8 @@ impl Client {
         self.plain_request(method, path).query(&[("namespace", &self.inner.namespace)])
     }
 
-    /// For protocols without namespaces.
-    pub(crate) fn plain_request(&self, method: Method, path: &str) -> RequestBuilder {
+    /// For protocols without namespaces: with the token, and with nothing else of the native API.
+    pub fn plain_request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.inner.http.request(method, format!("{}{path}", self.inner.base));
         match (&self.inner.token, &self.inner.basic) {
             (Some(token), _) => request.bearer_auth(token),

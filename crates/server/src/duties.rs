@@ -84,6 +84,9 @@ async fn sweep(app: App) {
     }
     loop {
         sleep(SWEEP_EVERY).await;
+        if let Err(no) = silo::files::sweep(&app).await {
+            tracing::warn!(why = no.message, "files of removed items could not be swept");
+        }
         match artifacts::sweep(&app).await {
             Ok(0) => {}
             Ok(gone) => tracing::info!(gone, "artifacts of removed jobs are gone"),

@@ -11,6 +11,7 @@ pub mod auth;
 pub mod bootstrap;
 pub mod calendar;
 pub mod config;
+pub mod content;
 pub mod definitions;
 pub mod dialects;
 pub mod duties;

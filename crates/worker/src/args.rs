@@ -48,7 +48,8 @@ pub struct Args {
     #[arg(long = "tag", env = "WINDLASS_TAGS", value_delimiter = ',', value_name = "TAG")]
     pub tags: Vec<String>,
     /// Which protocol to speak. With workflow-graph, to Windlass or to the original server, every job is a shell command:
-    /// whoever may create workflows there may run programs here, as this user. Tags are its labels.
+    /// whoever may create workflows there may run programs here, as this user. Tags are its labels. With silo, --config is a
+    /// runner's configuration (YAML), and of the other flags --ca-cert, --grace and --log-format apply.
     #[arg(long, value_enum, default_value_t = Dialect::Native)]
     pub dialect: Dialect,
     /// Jobs at a time.
@@ -103,6 +104,7 @@ pub enum Dialect {
     #[default]
     Native,
     WorkflowGraph,
+    Silo,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -111,7 +113,7 @@ pub enum LogFormat {
     Json,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
@@ -190,18 +192,18 @@ impl Args {
         let own = || std::env::temp_dir().join(format!("windlass-work-{}", nix::unistd::Uid::effective()));
         self.work_dir.clone().unwrap_or_else(own)
     }
+}
 
-    /// To standard error, as the environment's WINDLASS_LOG says: `info`, `debug`, `windlass_sdk=trace`.
-    pub fn start_logging(&self) {
-        use tracing_subscriber::{EnvFilter, fmt};
-        let filter = EnvFilter::try_from_env("WINDLASS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-        let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-        // Fails only where logging was started before, which is as good.
-        drop(match self.log_format {
-            LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-            LogFormat::Json => builder.json().try_init(),
-        });
-    }
+/// To standard error, as the environment's WINDLASS_LOG says: `info`, `debug`, `windlass_sdk=trace`.
+pub fn start_logging(format: LogFormat) {
+    use tracing_subscriber::{EnvFilter, fmt};
+    let filter = EnvFilter::try_from_env("WINDLASS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // Fails only where logging was started before, which is as good.
+    drop(match format {
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    });
 }
 
 pub(crate) fn host() -> String {

@@ -1,30 +1,19 @@
-//! Runs one attempt: starts its command, passes on what it prints, ends it when it has to end, says what came of it.
+//! Runs one attempt: what its command is, where it runs, what it is told, and what came of it.
 
 use crate::{
     args::Dialect,
     folder::Folder,
-    graph, group,
+    graph,
     guard::Guard,
     output::{Output, Piece},
     plan::{Plan, Rules},
+    process::{self, Broken, Ear, Start},
 };
-use nix::{sys::signal::Signal, unistd::Pid};
+use nix::sys::signal::Signal;
 use std::{
-    ffi::OsString,
-    io,
-    os::{fd::OwnedFd, unix::process::ExitStatusExt},
-    path::PathBuf,
-    process::{ExitStatus, Stdio},
-    sync::Arc,
-    time::Duration,
+    ffi::OsString, io, os::unix::process::ExitStatusExt, path::PathBuf, process::ExitStatus, sync::Arc, time::Duration,
 };
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::unix::pipe,
-    process::{Child, Command},
-    time::timeout,
-};
-use tokio_util::sync::CancellationToken;
+use tokio::process::Command;
 use windlass_sdk::{
     api::RawValue,
     worker::{Failure, JobContext, Outcome, StopReason},
@@ -32,11 +21,6 @@ use windlass_sdk::{
 
 /// A command that exits with this says that trying again would not help.
 pub const PERMANENT: i32 = 100;
-/// Whatever still holds the pipe after the command and its group are gone gets so long to say something.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-const READ_BYTES: usize = 64 << 10;
-/// No pipe holds more.
-const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// What all attempts of a worker have in common.
 pub struct Setup {
@@ -54,7 +38,9 @@ pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
         Ok(plan) => plan,
         Err(failure) => return Outcome::Fail(failure),
     };
-    let mut folder = match Folder::create(&setup.work_dir, job.leased(), &plan.cwd) {
+    let name = format!("{}-{}", job.id(), job.attempt());
+    let payload = job.payload().map_or("null", |json| json.get());
+    let mut folder = match Folder::create(&setup.work_dir, &name, payload, &plan.cwd) {
         Ok(folder) => folder,
         Err(error) => {
             return fail(format!("the working folder in {} cannot be made: {error}", setup.work_dir.display()));
@@ -88,48 +74,27 @@ async fn attempt(
     plan: Plan,
     folder: &Folder,
 ) -> Result<(ExitStatus, Output), Failure> {
-    let (mut child, reader) = start(setup, job, &plan, folder)
-        .map_err(|error| Failure::new(format!("{} cannot be started: {error}", plan.argv[0])))?;
-    let group = Pid::from_raw(child.id().and_then(|id| i32::try_from(id).ok()).expect("it was not waited for yet"));
-    let lease = &job.leased().lease;
-    if let Some(guard) = &setup.guard {
-        guard.begins(group, lease);
-    }
-    feed(&mut child, plan.stdin);
-    let over = CancellationToken::new();
+    let program = plan.argv[0].clone();
+    let broken = |broken: Broken| match broken {
+        Broken::NotStarted(_) => Failure::new(format!("{program} {broken}")),
+        Broken::Unseen(_) => Failure::new(broken.to_string()),
+    };
+    let command = command(setup, job, &plan, folder).map_err(|error| broken(Broken::NotStarted(error)))?;
+    let start = Start { command, stdin: plan.stdin, mark: &job.leased().lease, guard: setup.guard.as_ref() };
     let output = match setup.rules.dialect {
-        Dialect::Native => Output::default(),
         Dialect::WorkflowGraph => Output::with_outputs(),
+        Dialect::Native | Dialect::Silo => Output::default(),
     };
-    let mut printed = tokio::spawn(pass_on(job.clone(), reader, over.clone(), output));
-    let status = follow(setup, job, &mut child, group).await;
-    let lease = lease.clone();
-    drop(tokio::task::spawn_blocking(move || group::kill_rest(group, &lease)).await);
-    let output = match timeout(LAST_WORDS, &mut printed).await {
-        Ok(output) => output,
-        Err(_) => {
-            over.cancel();
-            printed.await
-        }
-    };
-    if let Some(guard) = &setup.guard {
-        guard.ended(group);
-    }
-    let unseen = |error: &dyn std::fmt::Display| Failure::new(format!("the command's end cannot be seen: {error}"));
-    Ok((status.map_err(|error| unseen(&error))?, output.map_err(|error| unseen(&error))?))
+    let ear = Told { job: job.clone(), output };
+    let (status, mut ears) = process::run(start, vec![ear], stop(setup, job)).await.map_err(broken)?;
+    Ok((status, ears.pop().map(|ear| ear.output).unwrap_or_default()))
 }
 
-fn start(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io::Result<(Child, pipe::Receiver)> {
-    let (reader, writer) = io::pipe()?;
+fn command(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io::Result<Command> {
     let mut command = Command::new(&plan.argv[0]);
     command
         .args(&plan.argv[1..])
         .current_dir(folder.files().join(&plan.cwd))
-        .stdin(Stdio::piped())
-        .stdout(writer.try_clone()?)
-        .stderr(writer)
-        .process_group(0)
-        .kill_on_drop(true)
         .env_clear()
         .envs(setup.env.iter().map(|(name, value)| (name, value)))
         .envs(&plan.env)
@@ -137,10 +102,7 @@ fn start(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io::R
     if setup.rules.dialect == Dialect::WorkflowGraph {
         command.envs(graph::about(job.payload(), folder)?);
     }
-    let child = command.spawn()?;
-    // The command holds the other ends of the pipe; they must close with it.
-    drop(command);
-    Ok((child, pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?))
+    Ok(command)
 }
 
 /// What every command is told about its job.
@@ -149,7 +111,6 @@ fn about(job: &JobContext, folder: &Folder) -> Vec<(&'static str, OsString)> {
     let mut about: Vec<(&'static str, OsString)> = vec![
         ("WINDLASS_JOB_ID", leased.job.to_string().into()),
         ("WINDLASS_ATTEMPT", leased.attempt.to_string().into()),
-        ("WINDLASS_LEASE", leased.lease.clone().into()),
         ("WINDLASS_SERVER", job.client().base().into()),
         ("WINDLASS_NAMESPACE", job.client().namespace().into()),
         ("WINDLASS_PAYLOAD", folder.payload().into()),
@@ -162,59 +123,31 @@ fn about(job: &JobContext, folder: &Folder) -> Vec<(&'static str, OsString)> {
     about
 }
 
-/// A command that does not read its input is none of our business.
-fn feed(child: &mut Child, input: Vec<u8>) {
-    if let Some(mut stdin) = child.stdin.take() {
-        tokio::spawn(async move { drop(stdin.write_all(&input).await) });
-    }
-}
-
-/// Waits until the command has ended, and sees to it that it does.
-async fn follow(setup: &Setup, job: &JobContext, child: &mut Child, group: Pid) -> io::Result<ExitStatus> {
-    let why = tokio::select! {
-        status = child.wait() => return status,
-        why = job.cancelled() => why,
-    };
+/// Comes when the command has to end, with how long it may take.
+async fn stop(setup: &Setup, job: &JobContext) -> Duration {
+    let why = job.cancelled().await;
     tracing::info!(job = %job.id(), ?why, "ending its processes");
-    let grace = if why == StopReason::Stopped { Duration::ZERO } else { setup.grace };
-    group::signal(group, Signal::SIGTERM);
-    if let Ok(status) = timeout(grace, child.wait()).await {
-        return status;
-    }
-    group::signal(group, Signal::SIGKILL);
-    child.wait().await
+    if why == StopReason::Stopped { Duration::ZERO } else { setup.grace }
 }
 
-/// Reads until nobody can write any more. A task of its own: what was read is also said, however long the server takes.
-async fn pass_on(job: JobContext, mut reader: pipe::Receiver, over: CancellationToken, mut output: Output) -> Output {
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let count = tokio::select! {
-            biased;
-            read = reader.read(&mut buffer) => read.unwrap_or(0),
-            () = over.cancelled() => break,
-        };
-        if count == 0 {
-            break;
-        }
-        for piece in output.feed(&buffer[..count]) {
-            say(&job, piece).await;
-        }
-        if over.is_cancelled() {
-            // Somebody who got away still writes; what the command itself left in the pipe is read, and no more.
-            for _ in 0..PIPE_BYTES_MAX / READ_BYTES {
-                let Ok(count @ 1..) = reader.try_read(&mut buffer) else { break };
-                for piece in output.feed(&buffer[..count]) {
-                    say(&job, piece).await;
-                }
-            }
-            break;
+/// Passes on what a command prints.
+struct Told {
+    job: JobContext,
+    output: Output,
+}
+
+impl Ear for Told {
+    async fn hear(&mut self, bytes: &[u8]) {
+        for piece in self.output.feed(bytes) {
+            say(&self.job, piece).await;
         }
     }
-    for piece in output.finish() {
-        say(&job, piece).await;
+
+    async fn end(&mut self) {
+        for piece in self.output.finish() {
+            say(&self.job, piece).await;
+        }
     }
-    output
 }
 
 async fn say(job: &JobContext, piece: Piece) {
@@ -235,8 +168,8 @@ fn outcome(setup: &Setup, job: &JobContext, status: ExitStatus, output: &Output,
     }
     if status.success() {
         let result = match setup.rules.dialect {
-            Dialect::Native => result(output, folder),
             Dialect::WorkflowGraph => graph::outputs(output, folder).map(Some),
+            Dialect::Native | Dialect::Silo => result(output, folder),
         };
         return result.map_or_else(Outcome::Fail, Outcome::Complete);
     }

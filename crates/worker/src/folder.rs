@@ -6,7 +6,6 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
-use windlass_sdk::api::lease::Leased;
 
 /// A result larger than this is not even read; the server takes less.
 const RESULT_BYTES_MAX: u64 = 16 << 20;
@@ -19,8 +18,9 @@ pub struct Folder {
 }
 
 impl Folder {
-    pub fn create(below: &Path, leased: &Leased, cwd: &Path) -> io::Result<Self> {
-        let path = below.join(format!("{}-{}", leased.job, leased.attempt));
+    /// `name` is unlike every other attempt's.
+    pub fn create(below: &Path, name: &str, payload: &str, cwd: &Path) -> io::Result<Self> {
+        let path = below.join(name);
         // Left behind by a worker that was killed, or somebody else's: then it cannot be removed, and that is said.
         if path.exists() {
             fs::remove_dir_all(&path)?;
@@ -29,7 +29,7 @@ impl Folder {
         builder.recursive(true).mode(0o700);
         let folder = Self { path, keep: false };
         builder.create(folder.files().join(cwd))?;
-        fs::write(folder.payload(), leased.payload.as_ref().map_or("null", |json| json.get()))?;
+        fs::write(folder.payload(), payload)?;
         Ok(folder)
     }
 
@@ -69,7 +69,8 @@ impl Folder {
     }
 }
 
-fn read_written(path: &Path) -> io::Result<Option<String>> {
+/// A file that a command may have written; none where there is nothing in it.
+pub fn read_written(path: &Path) -> io::Result<Option<String>> {
     match fs::symlink_metadata(path) {
         Ok(meta) if !meta.is_file() => Err(io::Error::other("it is no ordinary file")),
         Ok(meta) if meta.len() > RESULT_BYTES_MAX => {

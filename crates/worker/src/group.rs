@@ -7,6 +7,9 @@ use nix::{
     unistd::Pid,
 };
 
+/// The variable that tells whose a process is.
+pub const MARK: &str = "WINDLASS_LEASE";
+
 /// Signals the whole group. False: there is nobody left.
 pub fn signal(group: Pid, signal: Signal) -> bool {
     // A group that holds only what runs as another user cannot be signalled; nothing can be done about it here.
@@ -25,7 +28,7 @@ pub fn kill_rest(group: Pid, lease: &str) {
 /// Processes that were started under this lease, wherever they are now.
 #[cfg(target_os = "linux")]
 pub fn marked(lease: &str) -> Vec<Pid> {
-    let mark = format!("WINDLASS_LEASE={lease}").into_bytes();
+    let mark = format!("{MARK}={lease}").into_bytes();
     let own = Pid::this();
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).map(Pid::from_raw);

@@ -1,7 +1,7 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
 //! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints,
-//! `graph` is what jobs of workflow-graph have beyond ours,
+//! `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
 //! `group` ends everything it started, `guard` does so when the worker itself is killed. The worker loop is the SDK's.
 #![forbid(unsafe_code)]
 
@@ -13,13 +13,16 @@ mod group;
 mod guard;
 mod output;
 mod plan;
+mod process;
+mod silo;
 mod work;
 
 pub use args::Args;
 pub use guard::Guard;
 pub use work::{Exit, work};
 
-use clap::{CommandFactory, FromArgMatches};
+use args::Dialect;
+use clap::{CommandFactory, FromArgMatches, Parser};
 use std::{
     ffi::OsString,
     process::{Command, ExitCode},
@@ -36,11 +39,34 @@ pub fn main_as(name: &'static str, subcommand: &[&str], args: impl IntoIterator<
     let parsed = args::Cli::command().bin_name(name).try_get_matches_from(args);
     match parsed.and_then(|matches| args::Cli::from_arg_matches(&matches)) {
         Ok(cli) => run(cli.args, subcommand),
-        Err(error) => {
-            drop(error.print());
-            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::USAGE))
-        }
+        Err(error) => misused(&error),
     }
+}
+
+/// The same worker under the name `silorunner`: a runner for Silo's protocol, with its configuration.
+pub fn silorunner(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match silo::Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
+    if cli.guard {
+        return guard::watch();
+    }
+    args::start_logging(cli.log_format);
+    silo::run(&cli, guard_command(&[]))
+}
+
+fn misused(error: &clap::Error) -> ExitCode {
+    drop(error.print());
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(Exit::USAGE))
+}
+
+/// This program once more, to watch over the processes of the first.
+fn guard_command(subcommand: &[&str]) -> Option<Command> {
+    let program = std::env::current_exe().ok()?;
+    let mut command = Command::new(program);
+    command.args(subcommand).arg("--guard");
+    Some(command)
 }
 
 /// Works until told to stop.
@@ -48,12 +74,11 @@ fn run(args: Args, subcommand: &[&str]) -> ExitCode {
     if args.guard {
         return guard::watch();
     }
-    args.start_logging();
-    let guard = std::env::current_exe().map(|program| {
-        let mut command = Command::new(program);
-        command.args(subcommand).arg("--guard");
-        command
-    });
+    args::start_logging(args.log_format);
+    let guard = guard_command(subcommand);
+    if args.dialect == Dialect::Silo {
+        return silo::run(&silo::Cli::of(&args), guard);
+    }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -61,7 +86,7 @@ fn run(args: Args, subcommand: &[&str]) -> ExitCode {
             return ExitCode::from(Exit::ERROR);
         }
     };
-    match runtime.block_on(work::until_signal(&args, guard.ok())) {
+    match runtime.block_on(work::until_signal(&args, guard)) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
             eprintln!("windlass-worker: {error:#}");

@@ -326,3 +326,23 @@ async fn bodies_are_held_to_their_limits_and_forms() {
     let health = silo.get("/health").await;
     assert_eq!((&health["status"], &health["mode"]), (&json!("ok"), &json!("normal")));
 }
+
+#[tokio::test]
+async fn a_claim_that_nobody_heard_is_answered_again_under_its_name() {
+    let silo = Silo::start(&[("a.yaml", &manual("a", ""))]).await;
+    silo.item("P", "part").await;
+    let (first, second) = (silo.job("a", "P").await, silo.job("a", "P").await);
+    let runner = silo.runner("w", &[]).await;
+    let claim = async |name: &str| {
+        let body = json!({"request_id": name});
+        text(&silo.call(&runner, "POST", "/api/runner/claim", body).await.expect(200)["job"]["id"])
+    };
+    assert_eq!((claim("x").await, claim("x").await, claim("y").await), (first.clone(), first.clone(), second));
+    silo.report(&runner, &first, "complete", json!({})).await.expect(200);
+    let body = json!({"request_id": "x"});
+    assert_eq!(
+        silo.call(&runner, "POST", "/api/runner/claim", body).await.status,
+        204,
+        "what is done is not given again"
+    );
+}

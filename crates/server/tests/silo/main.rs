@@ -9,6 +9,7 @@ mod socket;
 mod dag;
 mod definitions;
 mod events;
+mod files;
 mod items;
 mod jobs;
 mod sessions;

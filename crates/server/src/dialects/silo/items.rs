@@ -3,7 +3,7 @@
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
-    graphs, namespace,
+    files, graphs, namespace,
     store::{self, Change, Kept, Of, Put},
 };
 use crate::app::App;
@@ -270,9 +270,9 @@ pub async fn update(
     Ok(ok(show(&item)))
 }
 
-/// Its revisions, rows and graphs go with it; jobs that wait for a runner are cancelled.
+/// Its revisions, files, rows and graphs go with it; jobs that wait for a runner are cancelled.
 pub async fn delete(State(app): State<App>, Path(part): Path<String>) -> Result<StatusCode, No> {
-    store::settle!(&app, {
+    let contents = store::settle!(&app, {
         let kept = find(&app, &part).await?;
         if store::has(&app, store::BOM, Of::With("child", &part)).await? {
             return Err(No::conflict(format!("{part} is part of other items; take it out of their BOM first")));
@@ -291,10 +291,13 @@ pub async fn delete(State(app): State<App>, Path(part): Path<String>) -> Result<
             commands.push(store::delete(store::SESSION, &session.key, session.unchanged()));
         }
         commands.extend(graphs::remove(&app, &part).await?);
+        let (forget, contents) = files::forget(&app, &part).await?;
+        commands.extend(forget);
         commands.extend(cancel_pending(&app, &kept.value).await?);
         commands.push(store::tell("item.deleted", &json!({"id": kept.value.id, "part_number": part})));
-        Ok(Change { commands, answer: () })
+        Ok(Change { commands, answer: contents })
     })?;
+    files::remove(&app, contents).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -11,8 +11,10 @@ pub mod definitions;
 pub mod duties;
 pub mod error;
 mod events;
+pub mod files;
 mod graphs;
 mod items;
+mod job_files;
 mod jobs;
 mod projects;
 mod revisions;
@@ -27,6 +29,7 @@ mod work;
 
 use crate::{
     app::App,
+    content::ROUTE_MAX,
     route::{Access, Route, Surface},
 };
 use axum::{extract::State, response::IntoResponse};
@@ -108,7 +111,31 @@ async fn ready(State(app): State<App>) -> impl IntoResponse {
 
 pub fn routes() -> Vec<Route> {
     let all = [auth_routes(), job_routes(), runner_routes(), item_routes(), bom_routes(), graph_routes()].concat();
-    all.into_iter().map(|route| route.on(Surface::Silo).body_max(BODY_MAX)).collect()
+    let ordinary = all.into_iter().map(|route| route.body_max(BODY_MAX));
+    ordinary.chain(file_routes()).map(|route| route.on(Surface::Silo)).collect()
+}
+
+fn file_routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/items/{part}/revisions/{number}/files", Access::Viewer, files::list)
+            .says("A revision's files"),
+        Route::put("/api/items/{part}/revisions/{number}/files/{*name}", Access::Editor, files::upload)
+            .says("Add a file to a revision")
+            .body_max(ROUTE_MAX),
+        Route::get("/api/items/{part}/revisions/{number}/files/{*name}", Access::Viewer, files::download)
+            .says("A file of a revision"),
+        Route::delete("/api/items/{part}/revisions/{number}/files/{*name}", Access::Editor, files::delete)
+            .says("Delete a file of a revision"),
+        Route::get("/api/runner/jobs/{id}/files", Access::Worker, job_files::list)
+            .says("The files of a held job's item"),
+        Route::get("/api/runner/jobs/{id}/files/{*name}", Access::Worker, job_files::download)
+            .says("A file of a held job's item"),
+        Route::put("/api/runner/jobs/{id}/artifacts/{*key}", Access::Worker, job_files::leave)
+            .says("Leave a file that the job made")
+            .body_max(ROUTE_MAX),
+        Route::get("/api/jobs/{id}/artifacts", Access::Viewer, job_files::artifacts).says("The files a job left"),
+        Route::get("/api/jobs/{id}/artifacts/{*key}", Access::Viewer, job_files::artifact).says("A file a job left"),
+    ]
 }
 
 fn auth_routes() -> Vec<Route> {

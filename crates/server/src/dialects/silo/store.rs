@@ -33,6 +33,8 @@ pub const SCHEDULE: &str = "silo_schedule";
 pub const SESSION: &str = "silo_session";
 /// An item's live graph: which revision, and which items depend on it. Written by whoever changes either.
 pub const LIVE: &str = "silo_live";
+/// Files of revisions: listed under the revision.
+pub const FILE: &str = "silo_file";
 pub const GRAPH: &str = "silo_graph";
 pub const GRAPH_PART: &str = "silo_graph_part";
 

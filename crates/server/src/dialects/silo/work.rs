@@ -56,6 +56,8 @@ pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<
 #[derive(Deserialize)]
 struct Offered {
     tags: Option<Vec<String>>,
+    /// Ours: asking again under the same name gives the same job, for runners that did not hear the answer.
+    request_id: Option<String>,
 }
 
 pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, No> {
@@ -72,7 +74,7 @@ pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result
         lease: None,
         unknown: Unknown::Refuse,
         principal: Some(caller.name.clone()),
-        request_id: None,
+        request_id: body.request_id.map(Into::into),
     };
     let Some(leased) = app.engine.claim(claim, Duration::ZERO).await?.pop() else {
         return Ok(StatusCode::NO_CONTENT.into_response());

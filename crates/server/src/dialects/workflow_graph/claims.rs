@@ -171,6 +171,10 @@ fn ended(reply: Reply) -> Result<StatusCode, No> {
     }
 }
 
+pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>, No> {
+    cancelled(state, Path((workflow, "artifacts".into()))).await
+}
+
 /// The poll names no lease, so the answer is about the latest execution; a new one is not begun while an old one drains.
 pub async fn cancelled(
     State(app): State<App>,

@@ -53,6 +53,9 @@ pub fn routes() -> Vec<Route> {
         Route::post("/api/jobs/{id}/release", Access::Worker, claims::release).says("Give a job back"),
         Route::post("/api/jobs/{id}/logs", Access::Worker, logs::append).says("Send log lines").body_max(LOGS_BODY_MAX),
         Route::get("/api/jobs/{id}/{job}/cancelled", Access::Worker, claims::cancelled).says("Was the job cancelled?"),
+        // Another protocol's path begins like this one of a job that is called so.
+        Route::get("/api/jobs/{id}/artifacts/cancelled", Access::Worker, claims::artifacts_cancelled)
+            .says("Was the job named artifacts cancelled?"),
     ];
     routes.into_iter().map(|route| route.on(Surface::WorkflowGraph)).collect()
 }

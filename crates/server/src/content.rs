@@ -1,0 +1,221 @@
+//! The content of files: taken in piece by piece, given out again, removed when nobody knows it any more.
+//!
+//! It lies in an object store (a folder, by default) under ids drawn here; a name given by a caller is never part of a path.
+//! A file is complete or not there at all: whoever keeps one writes a record of it after its content, and content that no
+//! record knows is swept away.
+
+use crate::{app::App, auth::hex, dialects::silo, native::artifacts, problem::Problem};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderValue, header};
+use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart, path::Path as Place};
+use sha2::{Digest, Sha256};
+use std::{fmt::Display, str::FromStr, sync::Arc, time::Duration};
+use windlass_api::Uuid;
+
+/// Where no other limit is set.
+pub const BYTES_MAX: u64 = 1 << 30;
+/// A route's own limit is above every limit that can be set, which is counted while the file arrives.
+pub const ROUTE_MAX: usize = 1 << 44;
+pub const NAME_BYTES_MAX: usize = 255;
+const PART_BYTES: usize = 8 << 20;
+const PARTS_AT_ONCE: usize = 2;
+/// Content younger than this may be of an upload under way.
+const ORPHAN_AGE: Duration = Duration::from_secs(86_400);
+
+/// Opens where files are kept: a folder's path, or the URL of an object store this server was built for.
+pub fn open(place: &str) -> Result<Arc<dyn ObjectStore>, String> {
+    if !place.contains("://") {
+        std::fs::create_dir_all(place).map_err(|error| format!("the folder {place} cannot be made: {error}"))?;
+        let folder = object_store::local::LocalFileSystem::new_with_prefix(place)
+            .map_err(|error| format!("the folder {place} cannot be used: {error}"))?;
+        return Ok(Arc::new(folder));
+    }
+    let url = parsed(place)?;
+    let (store, prefix) = object_store::parse_url(&url).map_err(|error| format!("{place} cannot be used: {error}"))?;
+    Ok(Arc::new(object_store::prefix::PrefixStore::new(store, prefix)))
+}
+
+/// Leaves it to the object store which type of URL it takes.
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| format!("{text} is no URL: {error}"))
+}
+
+fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
+    app.options.artifacts.as_ref().ok_or_else(|| Problem::new("unavailable", "this server keeps no artifacts"))
+}
+
+fn broken(error: object_store::Error) -> Problem {
+    if is_full(&error) {
+        tracing::error!(%error, "there is no room for artifacts");
+        return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
+            .retry_after(1_000);
+    }
+    tracing::error!(%error, "the store of artifacts failed");
+    Problem::new("unavailable", "the store of artifacts failed; the server's log says why").retry_after(1_000)
+}
+
+/// Whether somewhere among the reasons is a disk without room.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    let mut reason = Some(error);
+    while let Some(error) = reason {
+        let io = error.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|io| matches!(io.kind(), StorageFull | QuotaExceeded)) {
+            return true;
+        }
+        reason = error.source();
+    }
+    false
+}
+
+/// Spread over folders, because some file systems dislike many files in one.
+fn place(id: Uuid) -> Place {
+    let name = id.simple().to_string();
+    Place::from_iter([&name[30..], name.as_str()])
+}
+
+/// A digest that a caller announced, in lower case.
+pub fn announced(sha256: Option<&str>) -> Result<Option<String>, Problem> {
+    let wanted = sha256.map(str::to_ascii_lowercase);
+    if wanted.as_ref().is_some_and(|wanted| wanted.len() != 64 || !wanted.bytes().all(|b| b.is_ascii_hexdigit())) {
+        return Err(Problem::invalid("sha256", "must be 64 hexadecimal digits"));
+    }
+    Ok(wanted)
+}
+
+/// What the caller says the file is.
+pub fn content_type(headers: &HeaderMap) -> Option<String> {
+    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    said.filter(|value| value.len() <= NAME_BYTES_MAX).map(str::to_owned)
+}
+
+/// Takes the file in piece by piece: its size and digest. Whatever goes wrong, nothing of it stays.
+pub async fn receive(app: &App, id: Uuid, body: Body, wanted: Option<&str>) -> Result<(u64, String), Problem> {
+    let upload = store(app)?.put_multipart(&place(id)).await.map_err(broken)?;
+    let mut file = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
+    let taken = take_in(&mut file, body, app.options.artifact_bytes_max).await;
+    let checked = taken.and_then(|(size, sha256)| match wanted {
+        Some(wanted) if wanted != sha256 => {
+            let why = format!("the file's digest is {sha256}: it was changed on the way, or another file was meant");
+            Err(Problem::invalid("sha256", why))
+        }
+        _ => Ok((size, sha256)),
+    });
+    match checked {
+        Ok(done) => file.finish().await.map(|_| done).map_err(broken),
+        Err(problem) => {
+            if let Err(error) = file.abort().await {
+                tracing::warn!(%error, "a half upload could not be removed; the next sweep will");
+            }
+            Err(problem)
+        }
+    }
+}
+
+async fn take_in(file: &mut WriteMultipart, body: Body, bytes_max: u64) -> Result<(u64, String), Problem> {
+    let (mut size, mut hash) = (0u64, Sha256::new());
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Problem::new("bad-request", "the file ended early").at("body"))?;
+        size += piece.len() as u64;
+        if size > bytes_max {
+            return Err(Problem::new("too-large", format!("a file may have at most {bytes_max} bytes")).at("body"));
+        }
+        hash.update(&piece);
+        file.wait_for_capacity(PARTS_AT_ONCE).await.map_err(broken)?;
+        file.put(piece);
+    }
+    Ok((size, hex(&hash.finalize())))
+}
+
+/// The file as an answer. None: its content is gone.
+pub async fn answer(app: &App, id: Uuid, name: &str, size: u64, sha256: &str) -> Result<Option<Response>, Problem> {
+    let found = match store(app)?.get(&place(id)).await {
+        Ok(found) => found,
+        Err(object_store::Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(broken(error)),
+    };
+    let mut response = Body::from_stream(found.into_stream()).into_response();
+    let headers = response.headers_mut();
+    // Never shown as a page of this server, whatever somebody uploaded.
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+    headers.insert(header::CONTENT_DISPOSITION, disposition(name));
+    if let Ok(digest) = HeaderValue::from_str(sha256) {
+        headers.insert("x-content-sha256", digest);
+    }
+    Ok(Some(response))
+}
+
+/// RFC 6266: a plain name for old readers, and the whole one, both harmless in a header. Readers see a file name, never a
+/// path.
+fn disposition(name: &str) -> HeaderValue {
+    let name = match name.rsplit(['/', '\\']).next().unwrap_or_default() {
+        "" | "." | ".." => "artifact",
+        last => last,
+    };
+    let keeps = |c: char| c.is_ascii_alphanumeric() || " -_.+=,@()[]".contains(c);
+    let plain: String = name.chars().map(|c| if keeps(c) { c } else { '_' }).collect();
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let whole: String = name
+        .bytes()
+        .map(|byte| if safe(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect();
+    let value = format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}");
+    HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("attachment"))
+}
+
+pub async fn remove(app: &App, id: Uuid) {
+    let Ok(store) = store(app) else { return };
+    match store.delete(&place(id)).await {
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+        Err(error) => tracing::warn!(%error, "an artifact's content could not be removed; the next sweep will"),
+    }
+}
+
+/// Removes what no record knows. How many files went.
+pub async fn sweep(app: &App) -> Result<usize, Problem> {
+    let Ok(store) = store(app) else { return Ok(0) };
+    let before = app.engine.now().await?.0 - ORPHAN_AGE.as_millis() as i64;
+    let mut objects = store.list(None);
+    let mut gone = 0;
+    while let Some(object) = objects.next().await {
+        let object = object.map_err(broken)?;
+        let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
+        let old = object.last_modified.timestamp_millis() < before;
+        let Some(id) = id.filter(|_| old) else { continue };
+        if !artifacts::knows(app, id).await? && !silo::files::knows(app, id).await? {
+            remove(app, id).await;
+            gone += 1;
+        }
+    }
+    Ok(gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_its_header() {
+        for (name, plain) in [
+            ("report.pdf", "report.pdf"),
+            ("../../etc/passwd", "passwd"),
+            ("a\"; filename=\"b", "a__ filename=_b"),
+            ("C:\\Windows\\evil.exe", "evil.exe"),
+            ("..", "artifact"),
+            ("größe.txt", "gr__e.txt"),
+        ] {
+            let value = disposition(name);
+            let text = value.to_str().unwrap();
+            assert!(text.starts_with(&format!("attachment; filename=\"{plain}\"; filename*=UTF-8''")), "{text}");
+            assert!(!text.contains('\n') && text.is_ascii());
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Files of an item's revisions, which jobs read.
+//!
+//! A revision is history, so a file of it is never replaced: another one of the same name is refused, and the same one once
+//! more changes nothing. Files of the next revision, the one that is not there yet, may be put and replaced, so that the
+//! jobs a revision sets off find its files. They go with their item.
+
+use super::{
+    body::{Json, Listed, Params, Path, Who, created, ok, page, time},
+    error::No,
+    items, namespace, revisions,
+    store::{self, Change, Kept, Of, Put},
+};
+use crate::{app::App, content, problem::Problem};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use windlass_api::Uuid;
+use windlass_core::{Command, Facet, Record, Timestamp, commands::records::Expect, product::item::Item};
+use windlass_engine::{ids, store::RecordQuery};
+
+/// Of one revision, or of one job.
+pub const FILES_MAX: usize = 1_000;
+const PARTS_MAX: usize = 16;
+const PAGE: usize = 500;
+
+/// A file of a revision, as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct File {
+    name: String,
+    /// Of the item; another item may have had its part number before.
+    item: Uuid,
+    content: Uuid,
+    size: u64,
+    sha256: String,
+    content_type: Option<String>,
+    created_at: Timestamp,
+    created_by: String,
+}
+
+pub fn shown(file: &File) -> Value {
+    json!({
+        "name": file.name,
+        "size": file.size,
+        "sha256": file.sha256,
+        "content_type": file.content_type,
+        "created_at": time(file.created_at),
+        "created_by": file.created_by,
+    })
+}
+
+/// A relative path below some folder, on any system: no way up, nothing hidden in it.
+pub fn check_name(what: &str, name: &str) -> Result<(), No> {
+    let parts = || name.split('/');
+    let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.ends_with([' ', '.']);
+    let fits = (1..=content::NAME_BYTES_MAX).contains(&name.len())
+        && parts().count() <= PARTS_MAX
+        && parts().all(plain)
+        && !name.chars().any(|c| c.is_control() || matches!(c, '\\' | ':'));
+    if fits {
+        return Ok(());
+    }
+    let max = content::NAME_BYTES_MAX;
+    Err(No::invalid(format!(
+        "{what}: {name:?} must be a relative path of at most {max} bytes and {PARTS_MAX} parts, without . and .., \\, : \
+         and control characters"
+    )))
+}
+
+fn of_revision(item: &Item, number: u32) -> String {
+    format!("{}/{number:010}", item.part_number)
+}
+
+/// Names may be longer than a key, so their digest stands for them.
+fn key(item: &Item, number: u32, name: &str) -> String {
+    let digest = crate::auth::hex(&Sha256::digest(name));
+    format!("{}/{}", of_revision(item, number), &digest[..32])
+}
+
+async fn find(app: &App, item: &Item, number: u32, name: &str) -> Result<Option<Kept<File>>, No> {
+    let found = store::get::<File>(app, store::FILE, &key(item, number, name)).await?;
+    Ok(found.filter(|file| file.value.item == item.id))
+}
+
+/// By name.
+pub async fn all(app: &App, item: &Item, number: u32) -> Result<Vec<File>, No> {
+    let found = store::list::<File>(app, store::FILE, Of::Under(&of_revision(item, number))).await?;
+    let mut files: Vec<File> = found.into_iter().map(|kept| kept.value).filter(|file| file.item == item.id).collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(files)
+}
+
+/// An item and a revision that is there, or the one that will be next.
+async fn revision(app: &App, part: &str, number: &str) -> Result<(Item, u32), No> {
+    let item = items::find(app, part).await?.value;
+    let number = number.parse().map_err(|_| No::missing("revision", number))?;
+    check_revision(app, &item, number).await?;
+    Ok((item, number))
+}
+
+async fn check_revision(app: &App, item: &Item, number: u32) -> Result<(), No> {
+    if Some(number) != item.current_revision.checked_add(1) {
+        revisions::find(app, item, number).await?;
+    }
+    Ok(())
+}
+
+/// Whether this content is a file of a revision.
+pub async fn knows(app: &App, content: Uuid) -> Result<bool, Problem> {
+    let facet = Some(Facet::new("content", &content.to_string()));
+    let query =
+        RecordQuery { namespace: namespace(), kind: store::FILE.into(), parent: None, facet, after: None, limit: 1 };
+    Ok(!app.engine.store().records(&query).await?.is_empty())
+}
+
+/// What forgets all files of an item, and their content, to be removed once it is done.
+pub async fn forget(app: &App, part: &str) -> Result<(Vec<Command>, Vec<Uuid>), No> {
+    let found = store::list::<File>(app, store::FILE, Of::With("part", part)).await?;
+    let commands = found.iter().map(|file| store::delete(store::FILE, &file.key, file.unchanged())).collect();
+    Ok((commands, found.into_iter().map(|file| file.value.content).collect()))
+}
+
+pub async fn remove(app: &App, contents: Vec<Uuid>) {
+    for id in contents {
+        content::remove(app, id).await;
+    }
+}
+
+/// Files whose item went while they came in. How many went.
+pub async fn sweep(app: &App) -> Result<usize, No> {
+    let kind = store::FILE.into();
+    let mut query = RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE };
+    let mut gone = 0;
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        for record in &found {
+            gone += usize::from(sweep_one(app, record).await?);
+        }
+        match found.last() {
+            Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
+            _ => return Ok(gone),
+        }
+    }
+}
+
+async fn sweep_one(app: &App, record: &Record) -> Result<bool, No> {
+    let Ok(file) = serde_json::from_str::<File>(&record.value) else { return Ok(false) };
+    let part = record.key.key.split('/').next().unwrap_or_default();
+    let item = store::get::<Item>(app, store::ITEM, part).await?;
+    if item.is_some_and(|item| item.value.id == file.item) {
+        return Ok(false);
+    }
+    let delete = store::delete(store::FILE, &record.key.key, Expect::Version(record.version));
+    let gone = store::commit(app, vec![delete]).await?.is_some();
+    if gone {
+        content::remove(app, file.content).await;
+    }
+    Ok(gone)
+}
+
+/// A file comes in; its record is written by the caller.
+pub struct Incoming {
+    pub id: Uuid,
+    pub size: u64,
+    pub sha256: String,
+    pub content_type: Option<String>,
+}
+
+impl Incoming {
+    fn file(&self, name: &str, item: Uuid, now: Timestamp, by: &str) -> File {
+        File {
+            name: name.to_owned(),
+            item,
+            content: self.id,
+            size: self.size,
+            sha256: self.sha256.clone(),
+            content_type: self.content_type.clone(),
+            created_at: now,
+            created_by: by.to_owned(),
+        }
+    }
+}
+
+/// Where a file of a revision belongs.
+struct Place<'a> {
+    part: &'a str,
+    number: u32,
+    name: &'a str,
+}
+
+pub async fn receive(app: &App, params: &Params, request: Request) -> Result<Incoming, No> {
+    let wanted = content::announced(params.get("sha256"))?;
+    let (id, content_type) = (ids::job_id().0, content::content_type(request.headers()));
+    let (size, sha256) = content::receive(app, id, request.into_body(), wanted.as_deref()).await?;
+    Ok(Incoming { id, size, sha256, content_type })
+}
+
+pub async fn upload(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path((part, number, name)): Path<(String, String, String)>,
+    params: Params,
+    request: Request,
+) -> Result<Json<Value>, No> {
+    let (_, number) = revision(&app, &part, &number).await?;
+    check_name("name", &name)?;
+    let incoming = receive(&app, &params, request).await?;
+    let written = keep(&app, &Place { part: &part, number, name: &name }, &incoming, &caller.name).await;
+    if !matches!(written, Ok((_, true, _))) {
+        content::remove(&app, incoming.id).await;
+    }
+    let (file, taken, before) = written?;
+    let new = taken && before.is_none();
+    remove(&app, before.into_iter().collect()).await;
+    Ok(if new { created(shown(&file)) } else { ok(shown(&file)) })
+}
+
+/// The file as it is kept, whether it is this one, and the content of the one it replaces.
+async fn keep(app: &App, place: &Place<'_>, incoming: &Incoming, by: &str) -> Result<(File, bool, Option<Uuid>), No> {
+    let Place { part, number, name } = *place;
+    store::settle!(app, {
+        let kept = items::find(app, part).await?;
+        let item = &kept.value;
+        check_revision(app, item, number).await?;
+        let (key, mut commands) = (key(item, number, name), Vec::new());
+        let before = store::get::<File>(app, store::FILE, &key).await?;
+        let same = before.as_ref().map(|before| &before.value).filter(|file| file.item == item.id);
+        if let Some(same) = same {
+            if same.sha256 == incoming.sha256 {
+                return Ok(Change { commands, answer: (same.clone(), false, None) });
+            }
+            if number <= item.current_revision {
+                return Err(No::conflict(format!(
+                    "revision {number} of {part} has another file {name} (sha256 {}); make a new revision, or delete it first",
+                    same.sha256
+                )));
+            }
+            // So that the revision does not come into being meanwhile, with the file that is replaced.
+            commands.push(items::put(item, kept.unchanged())?);
+        } else if all(app, item, number).await?.len() >= FILES_MAX {
+            return Err(No::invalid(format!("a revision may have {FILES_MAX} files")));
+        }
+        let file = incoming.file(name, item.id, app.engine.now().await?, by);
+        let (parent, content) = (of_revision(item, number), incoming.id.to_string());
+        let put = Put::new(store::FILE, &key, store::as_found(before.as_ref())).under(&parent);
+        commands.push(put.facet("part", part).facet("content", &content).value(&file)?);
+        Ok(Change { commands, answer: (file, true, before.as_ref().map(|before| before.value.content)) })
+    })
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Path((part, number)): Path<(String, String)>,
+    params: Params,
+) -> Result<Listed<Value>, No> {
+    let (item, number) = revision(&app, &part, &number).await?;
+    let Listed(files, total) = page(all(&app, &item, number).await?, params.page()?);
+    Ok(Listed(files.iter().map(shown).collect(), total))
+}
+
+pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
+    let missing = || No::missing("file", name);
+    let file = find(app, item, number, name).await?.ok_or_else(missing)?.value;
+    let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
+    answer.ok_or_else(missing)
+}
+
+pub async fn download(
+    State(app): State<App>,
+    Path((part, number, name)): Path<(String, String, String)>,
+) -> Result<Response, No> {
+    let (item, number) = revision(&app, &part, &number).await?;
+    give(&app, &item, number, &name).await
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    Path((part, number, name)): Path<(String, String, String)>,
+) -> Result<StatusCode, No> {
+    let (item, number) = revision(&app, &part, &number).await?;
+    let file = find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
+    let delete = store::delete(store::FILE, &file.key, file.unchanged());
+    match store::commit(&app, vec![delete]).await? {
+        Some(_) => content::remove(&app, file.value.content).await,
+        None => return Err(No::conflict(format!("the file {name} was just changed by somebody else"))),
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_relative_paths_that_stay_where_they_are() {
+        for name in ["a", "part.json", "exports/F01-0001_rev3.step", "größe/ä b.txt", ".hidden", "a..b"] {
+            assert!(check_name("name", name).is_ok(), "{name}");
+        }
+        let (long, deep) = ("x".repeat(256), vec!["a"; 17].join("/"));
+        for name in [
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/./b",
+            "a//b",
+            "a/",
+            "a\\b",
+            "C:x",
+            "a\nb",
+            "a\0",
+            "a. ",
+            "b./c",
+        ] {
+            assert!(check_name("name", name).is_err(), "{name:?}");
+        }
+        assert!(check_name("name", &long).is_err() && check_name("name", &deep).is_err());
+    }
+}

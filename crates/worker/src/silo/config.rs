@@ -1,0 +1,333 @@
+//! A runner's configuration: a YAML file, and variables that come before it. What is wrong is said with its key.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor},
+};
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+use std::{collections::BTreeMap, fmt, fs, io, path::Path, path::PathBuf, time::Duration};
+
+pub const FILE: &str = "/etc/silo/runner.yaml";
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const PREFIX: &str = "SILO_RUNNER_";
+const TOKEN_PREFIX: &str = "silo_runner_";
+/// Of `commands` there is no variable.
+const KEYS: [&str; 10] = [
+    "server_url",
+    "token",
+    "name",
+    "tags",
+    "poll_interval",
+    "create_path",
+    "heartbeat_interval",
+    "work_dir",
+    "fetch",
+    "commands",
+];
+const BUILT_IN: [&str; 4] = ["validate", "export", "dag-extract", "thumbnail"];
+
+/// Which files a job's folder gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fetch {
+    None,
+    /// Those of the job's item.
+    #[default]
+    Item,
+    /// And those of everything else in its scope.
+    Scope,
+}
+
+/// No `Debug`: it holds the token.
+pub struct Config {
+    pub server_url: String,
+    pub token: String,
+    pub name: String,
+    /// None: all that the runner was registered with.
+    pub tags: Option<Vec<String>>,
+    pub poll_interval: Duration,
+    pub heartbeat_interval: Duration,
+    pub work_dir: Option<PathBuf>,
+    pub fetch: Fetch,
+    /// Programs by the names jobs know them by, ready to be started.
+    pub commands: BTreeMap<String, Vec<String>>,
+}
+
+impl Config {
+    /// What the file and the environment say; the environment comes first. The text says what is wrong, with its key.
+    pub fn read(file: &Path, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let said = match text(file)? {
+            Some(text) => said(&text).map_err(|why| format!("{}:{why}", file.display()))?,
+            None => Said::default(),
+        };
+        let source = Source { file, said, variable };
+        let create_path = source.text("create_path")?.unwrap_or_else(|| "/usr/bin/create".into());
+        let token: String = source.required("token")?;
+        if !token.starts_with(TOKEN_PREFIX) {
+            return Err(format!("token: must start with {TOKEN_PREFIX}; the one that registering the runner showed"));
+        }
+        Ok(Self {
+            server_url: source.required("server_url")?,
+            token,
+            name: source.text("name")?.unwrap_or_else(crate::args::host),
+            tags: source.tags()?,
+            poll_interval: source.seconds("poll_interval", 5.0)?,
+            heartbeat_interval: source.seconds("heartbeat_interval", 30.0)?,
+            work_dir: source.text("work_dir")?.map(PathBuf::from),
+            fetch: source.fetch()?,
+            commands: commands(source.file_value("commands")?.unwrap_or_default(), &create_path)?,
+        })
+    }
+}
+
+fn text(file: &Path) -> Result<Option<String>, String> {
+    let large = fs::metadata(file).is_ok_and(|meta| meta.len() > FILE_BYTES_MAX);
+    if large {
+        return Err(format!("{}: a configuration has at most {FILE_BYTES_MAX} bytes", file.display()));
+    }
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        // Everything may be in the environment.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}", file.display())),
+    }
+}
+
+/// What the file says: keys and values with their lines.
+#[derive(Default)]
+struct Said(Vec<(Spanned<String>, Spanned<Value>)>);
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Map;
+        impl<'de> Visitor<'de> for Map {
+            type Value = Said;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of settings")
+            }
+            fn visit_unit<E>(self) -> Result<Said, E> {
+                Ok(Said::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Said, A::Error> {
+                let mut said = Vec::new();
+                while let Some(key) = map.next_key()? {
+                    said.push((key, map.next_value()?));
+                }
+                Ok(Said(said))
+            }
+        }
+        deserializer.deserialize_any(Map)
+    }
+}
+
+fn at(location: Location, what: impl fmt::Display) -> String {
+    match location.line() {
+        0 => format!(" {what}"),
+        line => format!("{line}:{}: {what}", location.column()),
+    }
+}
+
+/// No aliases, nothing twice, and no key that means nothing: it would be a typing error that nobody sees.
+fn said(text: &str) -> Result<Said, String> {
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(Said::default());
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        // A runner may be called n, or on.
+        strict_booleans: true,
+        budget: serde_saphyr::budget! { max_depth: 8, max_aliases: 0, max_anchors: 0, max_merge_keys: 0, max_documents: 1 },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
+    };
+    let said: Said = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let why = error.to_string().lines().next().unwrap_or("cannot be read").to_owned();
+        at(error.location().unwrap_or(Location::UNKNOWN), why)
+    })?;
+    match said.0.iter().find(|(key, _)| !KEYS.contains(&key.value.as_str())) {
+        Some((key, _)) => {
+            let known = KEYS.join(", ");
+            Err(at(key.referenced, format!("{}: there is no such key; there are {known}", key.value)))
+        }
+        None => Ok(said),
+    }
+}
+
+struct Source<'a, V> {
+    file: &'a Path,
+    said: Said,
+    variable: V,
+}
+
+fn variable_name(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_uppercase())
+}
+
+impl<V: Fn(&str) -> Option<String>> Source<'_, V> {
+    /// An empty variable is none.
+    fn variable(&self, key: &str) -> Option<String> {
+        (self.variable)(&variable_name(key)).filter(|text| !text.trim().is_empty())
+    }
+
+    /// Null is nothing said.
+    fn file_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, String> {
+        let Some((_, value)) = self.said.0.iter().find(|(name, value)| name.value == key && !value.value.is_null())
+        else {
+            return Ok(None);
+        };
+        let wrong = |error: serde_json::Error| {
+            format!("{}:{}", self.file.display(), at(value.referenced, format_args!("{key}: {error}")))
+        };
+        serde_json::from_value(value.value.clone()).map(Some).map_err(wrong)
+    }
+
+    fn text(&self, key: &str) -> Result<Option<String>, String> {
+        match self.variable(key) {
+            Some(text) => Ok(Some(text)),
+            None => Ok(self.file_value::<String>(key)?.filter(|text| !text.trim().is_empty())),
+        }
+    }
+
+    fn required(&self, key: &str) -> Result<String, String> {
+        let file = self.file.display();
+        let missing = if self.file.exists() { String::new() } else { format!(" (there is no file {file})") };
+        let why = || format!("{key}: is needed; write it in {file} or set {}{missing}", variable_name(key));
+        self.text(key)?.ok_or_else(why)
+    }
+
+    fn tags(&self) -> Result<Option<Vec<String>>, String> {
+        let tags = match self.variable("tags") {
+            Some(text) => Some(text.split(',').map(|tag| tag.trim().to_owned()).collect()),
+            None => self.file_value::<Vec<String>>("tags")?,
+        };
+        let tags = tags.map(|tags| tags.into_iter().filter(|tag| !tag.is_empty()).collect::<Vec<_>>());
+        Ok(tags.filter(|tags| !tags.is_empty()))
+    }
+
+    fn fetch(&self) -> Result<Fetch, String> {
+        match self.variable("fetch") {
+            Some(word) => serde_json::from_value(word.into()).map_err(|error| format!("fetch: {error}")),
+            None => Ok(self.file_value("fetch")?.unwrap_or_default()),
+        }
+    }
+
+    fn seconds(&self, key: &str, default: f64) -> Result<Duration, String> {
+        let wrong = |what: &dyn fmt::Display| format!("{key}: {what} is no number of seconds from 0.05 to 86400");
+        let seconds = match self.variable(key) {
+            Some(text) => text.trim().parse::<f64>().map_err(|_| wrong(&format_args!("{text:?}")))?,
+            None => self.file_value(key)?.unwrap_or(default),
+        };
+        // A runner that asks without pause would be in everybody's way.
+        if !(0.05..=86_400.0).contains(&seconds) {
+            return Err(wrong(&seconds));
+        }
+        Ok(Duration::from_secs_f64(seconds))
+    }
+}
+
+/// The built-in ones, and over them those of the file.
+fn commands(own: BTreeMap<String, Vec<String>>, create_path: &str) -> Result<BTreeMap<String, Vec<String>>, String> {
+    let built_in = |what: &&str| {
+        let argv = ["{create_path}", "--console", "-m", "silo.runner", what].map(str::to_owned);
+        (format!("create-{what}"), argv.to_vec())
+    };
+    let mut all: BTreeMap<_, _> = BUILT_IN.iter().map(built_in).collect();
+    all.extend(own);
+    if let Some((name, _)) = all.iter().find(|(_, argv)| argv.first().is_none_or(String::is_empty)) {
+        return Err(format!("commands.{name}: needs at least the program to start, as a list"));
+    }
+    for argument in all.values_mut().flatten() {
+        *argument = argument.replace("{create_path}", create_path);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEEDED: &str = "server_url: http://h\ntoken: silo_runner_x\n";
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("runner.yaml");
+        fs::write(&file, text).unwrap();
+        let found =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        Config::read(&file, found)
+    }
+
+    fn wrong(text: &str, variables: &[(&str, &str)]) -> String {
+        read(text, variables).err().unwrap_or_else(|| panic!("{text:?} is taken"))
+    }
+
+    #[test]
+    fn the_file_of_the_documentation_is_understood() {
+        let text = "server_url: \"https://silo.example.com\"\ntoken: \"silo_runner_abc123...\"\nname: \"worker-01\"\n\
+                    tags: [\"create\", \"linux\"]\npoll_interval: 5\ncreate_path: \"/opt/create\"\n";
+        let config = read(text, &[]).unwrap();
+        assert_eq!((config.server_url.as_str(), config.name.as_str()), ("https://silo.example.com", "worker-01"));
+        assert_eq!(config.tags.unwrap(), ["create", "linux"]);
+        assert_eq!((config.poll_interval.as_secs(), config.heartbeat_interval.as_secs()), (5, 30));
+        assert_eq!(
+            config.commands["create-dag-extract"],
+            ["/opt/create", "--console", "-m", "silo.runner", "dag-extract"]
+        );
+        assert_eq!((config.commands.len(), config.fetch), (4, Fetch::Item));
+    }
+
+    #[test]
+    fn the_environment_comes_first_and_suffices() {
+        let variables = [
+            ("SILO_RUNNER_SERVER_URL", "http://other"),
+            ("SILO_RUNNER_TOKEN", "silo_runner_y"),
+            ("SILO_RUNNER_NAME", ""),
+            ("SILO_RUNNER_TAGS", "a, b,"),
+            ("SILO_RUNNER_POLL_INTERVAL", "0.5"),
+            ("SILO_RUNNER_CREATE_PATH", "/c"),
+            ("SILO_RUNNER_FETCH", "scope"),
+        ];
+        let config = read(&format!("{NEEDED}name: n\npoll_interval: 9\ntags: [x]\n"), &variables).unwrap();
+        assert_eq!((config.server_url.as_str(), config.token.as_str()), ("http://other", "silo_runner_y"));
+        assert_eq!((config.name.as_str(), config.tags.unwrap()), ("n", vec!["a".to_owned(), "b".into()]));
+        assert_eq!(config.poll_interval, Duration::from_millis(500));
+        assert_eq!((config.commands["create-export"][0].as_str(), config.fetch), ("/c", Fetch::Scope));
+        let found =
+            |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        assert!(Config::read(Path::new("/nowhere/runner.yaml"), found).is_ok(), "no file is needed");
+    }
+
+    #[test]
+    fn commands_are_added_and_replaced() {
+        let config =
+            read(&format!("{NEEDED}commands:\n  mesh: [mesher, -v]\n  create-export: ['{{create_path}}2', x]\n"), &[]);
+        let config = config.unwrap();
+        assert_eq!(config.commands["mesh"], ["mesher", "-v"]);
+        assert_eq!(config.commands["create-export"], ["/usr/bin/create2", "x"]);
+        assert_eq!(config.commands.len(), 5);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_key_and_line() {
+        for (text, variables, parts) in [
+            ("token: silo_runner_x\n", &[] as &[(&str, &str)], &["server_url: ", "SILO_RUNNER_SERVER_URL"] as &[&str]),
+            ("server_url: http://h\n", &[], &["token: ", "SILO_RUNNER_TOKEN"]),
+            ("server_url: http://h\ntoken: silo_x\n", &[], &["token: ", "silo_runner_"]),
+            (&format!("{NEEDED}poll_intervall: 5\n"), &[], &["runner.yaml:3:1: poll_intervall: "]),
+            (&format!("{NEEDED}\npoll_interval: soon\n"), &[], &["runner.yaml:4:16: poll_interval: "]),
+            (&format!("{NEEDED}poll_interval: 0\n"), &[], &["poll_interval: 0 is no number of seconds"]),
+            (NEEDED, &[("SILO_RUNNER_HEARTBEAT_INTERVAL", "x")], &["heartbeat_interval: \"x\" is no number"]),
+            (&format!("{NEEDED}tags: create\n"), &[], &["runner.yaml:3:7: tags: "]),
+            (&format!("{NEEDED}commands: {{a: []}}\n"), &[], &["commands.a: "]),
+            (&format!("{NEEDED}commands: {{a: run}}\n"), &[], &["runner.yaml:3:11: commands: "]),
+            (&format!("{NEEDED}token: silo_runner_z\n"), &[], &["runner.yaml:3:1"]),
+            ("server_url: [\n", &[], &["runner.yaml:"]),
+            (&format!("{NEEDED}fetch: all\n"), &[], &["runner.yaml:3:8: fetch: ", "`scope`"]),
+            ("- a\n", &[], &["runner.yaml: ", "a map of settings"]),
+        ] {
+            let why = wrong(text, variables);
+            assert!(parts.iter().all(|part| why.contains(part)), "{text:?}: {why}");
+            assert!(!why.contains("silo_runner_z") && !why.contains("silo_x\n"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! A runner for Silo's protocol: heartbeats, claims, runs the command a job names, reports.
+//!
+//! `config` is what an operator says, `calls` what is said to the server, `job` one job from claim to report, `lines` what its
+//! command prints, `report` who passes that on, `files` what it reads and leaves, `stop` why it may have to end early.
+
+mod calls;
+mod config;
+mod files;
+mod job;
+mod lines;
+mod report;
+mod stop;
+
+use crate::{Exit, Guard, args};
+use calls::{Backoff, Call, Claimed, Server, Trouble};
+use clap::Parser;
+use config::Config;
+use serde_json::json;
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+    sync::Arc,
+    time::Duration,
+};
+use stop::Orders;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+use windlass_sdk::Client;
+
+/// Runs compute jobs of Silo's protocol as child processes.
+#[derive(Parser)]
+#[command(name = "silorunner", version, max_term_width = 100)]
+pub struct Cli {
+    /// The runner's configuration (YAML). Variables SILO_RUNNER_* come before it, and it is not needed where they say enough.
+    #[arg(long, value_name = "FILE", default_value = config::FILE)]
+    config: PathBuf,
+    /// Trust this certificate authority as well (PEM).
+    #[arg(long, value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
+    /// Seconds between asking a job's processes to end (TERM) and ending them (KILL).
+    #[arg(long, default_value = "10", value_parser = args::seconds, value_name = "SECONDS")]
+    grace: Duration,
+    #[arg(long, value_enum, default_value_t = args::LogFormat::Text)]
+    pub log_format: args::LogFormat,
+    /// For the runner's own use.
+    #[arg(long, hide = true)]
+    pub guard: bool,
+}
+
+impl Cli {
+    /// What `windlass-worker --dialect silo` was told.
+    pub fn of(args: &args::Args) -> Self {
+        Self {
+            config: args.config.clone().unwrap_or_else(|| config::FILE.into()),
+            ca_cert: args.ca_cert.clone(),
+            grace: args.grace,
+            log_format: args.log_format,
+            guard: args.guard,
+        }
+    }
+}
+
+/// How a runner ends, as a status.
+#[derive(Debug)]
+enum End {
+    Asked,
+    AtOnce,
+    /// Settings that cannot be worked with; the text names the key.
+    Settings(String),
+    Denied(String),
+    Broken(String),
+}
+
+/// Works until told to stop.
+pub fn run(cli: &Cli, guard: Option<Command>) -> ExitCode {
+    let end = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => {
+            let end = runtime.block_on(until_end(cli, guard));
+            // A call that hangs must not keep the program.
+            runtime.shutdown_timeout(Duration::from_millis(100));
+            end
+        }
+        Err(error) => End::Broken(format!("no threads to work with: {error}")),
+    };
+    let (text, code) = match end {
+        End::Asked => return ExitCode::SUCCESS,
+        End::AtOnce => return ExitCode::from(Exit::HARD_STOPPED),
+        End::Settings(why) => (why, Exit::USAGE),
+        End::Denied(why) => {
+            (format!("the server does not take this runner's token: {why}; register the runner again"), Exit::DENIED)
+        }
+        End::Broken(why) => (why, Exit::ERROR),
+    };
+    eprintln!("silorunner: {text}");
+    ExitCode::from(code)
+}
+
+async fn until_end(cli: &Cli, guard: Option<Command>) -> End {
+    let runner = match Runner::new(cli) {
+        Ok(runner) => runner,
+        Err(end) => return end,
+    };
+    let guard = guard.and_then(|command| {
+        let guard = Guard::start(command);
+        guard.inspect_err(|error| tracing::warn!(%error, "no guard: jobs survive a runner that is killed")).ok()
+    });
+    let runner = Arc::new(Runner { guard, ..runner });
+    if let Err(why) = listen(runner.orders.clone()) {
+        return End::Broken(why);
+    }
+    tokio::select! {
+        biased;
+        () = runner.orders.at_once.cancelled() => End::AtOnce,
+        end = runner.work() => end,
+    }
+}
+
+/// The first signal ends what runs and reports it, the second ends at once.
+fn listen(orders: Orders) -> Result<(), String> {
+    let heard = |kind| signal(kind).map_err(|error| format!("signals cannot be heard: {error}"));
+    let (mut terminate, mut interrupt) = (heard(SignalKind::terminate())?, heard(SignalKind::interrupt())?);
+    tokio::spawn(async move {
+        for (token, what) in [
+            (orders.shutdown, "ending what runs, and reporting it; once more to stop at once"),
+            (orders.at_once, "stopping at once"),
+        ] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("{what}");
+            token.cancel();
+        }
+    });
+    Ok(())
+}
+
+/// What all jobs of a runner have in common.
+struct Runner {
+    config: Config,
+    server: Server,
+    grace: Duration,
+    env: Vec<(OsString, OsString)>,
+    guard: Option<Guard>,
+    orders: Orders,
+}
+
+impl Runner {
+    fn new(cli: &Cli) -> Result<Self, End> {
+        let config = Config::read(&cli.config, |name| std::env::var(name).ok()).map_err(End::Settings)?;
+        let mut builder = Client::builder(&config.server_url).token(&config.token);
+        if let Some(file) = &cli.ca_cert {
+            let pem = std::fs::read(file);
+            builder = builder.root_certificate(
+                pem.map_err(|error| End::Settings(format!("--ca-cert: {}: {error}", file.display())))?,
+            );
+        }
+        let client = builder.build().map_err(|error| End::Settings(format!("server_url: {error}")))?;
+        let env = environment(&config.token, std::env::vars_os());
+        Ok(Self { config, server: Server { client }, grace: cli.grace, env, guard: None, orders: Orders::default() })
+    }
+
+    fn work_dir(&self) -> PathBuf {
+        let own = || std::env::temp_dir().join(format!("silorunner-{}", nix::unistd::Uid::effective()));
+        self.config.work_dir.clone().unwrap_or_else(own)
+    }
+
+    async fn work(self: &Arc<Self>) -> End {
+        if let Err(error) = make(&self.work_dir()) {
+            return End::Settings(format!("work_dir: {} cannot be made: {error}", self.work_dir().display()));
+        }
+        let sign = Call::post("/api/runner/heartbeat", json!({}));
+        match self.server.insist(&sign, &self.orders.shutdown).await {
+            Ok(answer) => self.greet(&answer),
+            Err(Trouble::Denied(why)) => return End::Denied(why),
+            Err(Trouble::Later(_)) if self.orders.shutdown.is_cancelled() => return End::Asked,
+            Err(trouble) => return End::Broken(trouble.text().to_owned()),
+        }
+        let (quiet, runner) = (CancellationToken::new(), self.clone());
+        let (stop, beat) = (quiet.clone(), sign);
+        let signs = tokio::spawn(async move { runner.beat(&beat, &stop).await });
+        let end = self.claim_and_run().await;
+        quiet.cancel();
+        drop(signs.await);
+        end
+    }
+
+    fn greet(&self, answer: &serde_json::Value) {
+        let (name, known) = (&self.config.name, answer["name"].as_str().unwrap_or_default());
+        let tags = self.config.tags.as_deref().map_or_else(|| "all".into(), |tags| tags.join(","));
+        tracing::info!(server = self.server.client.base(), name, tags, "claiming");
+        if known != name {
+            tracing::warn!(configured = name, registered = known, "the server knows this token by another name");
+        }
+    }
+
+    /// Signs of life, also while a job runs.
+    async fn beat(&self, sign: &Call, stop: &CancellationToken) {
+        let mut backoff = Backoff::default();
+        let mut wait = self.config.heartbeat_interval;
+        loop {
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = stop.cancelled() => return,
+            }
+            wait = self.config.heartbeat_interval;
+            match self.server.call(sign).await {
+                Ok(_) => backoff = Backoff::default(),
+                Err(Trouble::Denied(_)) => return self.orders.denied.cancel(),
+                Err(trouble) => {
+                    wait = backoff.next().min(wait);
+                    tracing::warn!(why = trouble.text(), "a heartbeat was not heard");
+                }
+            }
+        }
+    }
+
+    async fn claim_and_run(self: &Arc<Self>) -> End {
+        let mut backoff = Backoff::default();
+        let mut request = request_id();
+        while !self.orders.shutdown.is_cancelled() && !self.orders.denied.is_cancelled() {
+            // Never given up on its way, and asked again under the same name: a job whose claim nobody heard would wait for
+            // its timeout.
+            let answer = self.server.claim(self.config.tags.as_deref(), &request).await;
+            if answer.is_ok() {
+                (backoff, request) = (Backoff::default(), request_id());
+            }
+            let wait = match answer {
+                Ok(Some(claimed)) => {
+                    job::run(self, claimed).await;
+                    continue;
+                }
+                Ok(None) => self.config.poll_interval,
+                Err(Trouble::Denied(why)) => return End::Denied(why),
+                Err(trouble) => {
+                    let wait = backoff.next();
+                    tracing::warn!(why = trouble.text(), wait_ms = wait.as_millis() as u64, "no claim");
+                    wait
+                }
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.orders.shutdown.cancelled() => {}
+                () = self.orders.denied.cancelled() => {}
+            }
+        }
+        match self.orders.denied.is_cancelled() {
+            true => End::Denied("it was refused while working".into()),
+            false => End::Asked,
+        }
+    }
+}
+
+/// CAD programs want displays, libraries and licences, so they get all but what is the runner's own. Which programs run is
+/// the operator's choice, not a job's.
+fn environment(token: &str, own: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    let is_own = |name: &OsString, value: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("SILO_RUNNER_") || name.starts_with("WINDLASS_") || value.to_string_lossy().contains(token)
+    };
+    own.filter(|(name, value)| !is_own(name, value)).collect()
+}
+
+fn make(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn request_id() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}

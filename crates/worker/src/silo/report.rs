@@ -1,0 +1,102 @@
+//! Tells the server what a command says, in its order, and repeats how far it is, so that a silent command's cancellation is
+//! noticed too.
+
+use super::{
+    calls::{Call, Job, Server, Trouble},
+    lines::Said,
+    stop::{Stop, Why},
+};
+use serde_json::json;
+use std::time::Duration;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
+
+/// A command that prints faster than the server can be told has its lines put together when so many wait.
+const CROWD: usize = 900;
+const ENTRY_BYTES_MAX: usize = 60 << 10;
+
+/// Runs until everything was said, or until nobody wants to hear it.
+pub async fn report(server: Server, job: Job, mut said: mpsc::Receiver<Said>, every: Duration, stop: Stop) {
+    let mut tick = interval_at(Instant::now() + every, every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut last, mut held) = (Said::Progress(0, None), None);
+    loop {
+        let next = match held.take() {
+            Some(next) => next,
+            None => tokio::select! {
+                biased;
+                () = stop.over() => return,
+                _ = tick.tick() => last.clone(),
+                next = said.recv() => match next {
+                    Some(next) => next,
+                    None => return,
+                },
+            },
+        };
+        let (next, following) = crowded(next, &mut said);
+        held = following;
+        if matches!(next, Said::Progress(..)) {
+            last = next.clone();
+        }
+        let answer = server.insist(&call(&job, next), stop.giving_up()).await;
+        match answer {
+            Ok(_) => {}
+            Err(Trouble::Denied(why)) => return stop.because(Why::Denied, &why),
+            Err(trouble) if trouble.ends_the_job() => return stop.because(Why::Lost, trouble.text()),
+            Err(trouble) => tracing::warn!(job = job.id, why = trouble.text(), "a report was not taken"),
+        }
+    }
+}
+
+/// Entries of one level that wait in a crowd become one; what comes after them is held back.
+fn crowded(first: Said, said: &mut mpsc::Receiver<Said>) -> (Said, Option<Said>) {
+    let Said::Log(level, mut text) = first else { return (first, None) };
+    if said.len() < CROWD {
+        return (Said::Log(level, text), None);
+    }
+    loop {
+        match said.try_recv() {
+            Ok(Said::Log(next, more)) if next == level && text.len() + more.len() < ENTRY_BYTES_MAX => {
+                text.push('\n');
+                text.push_str(&more);
+            }
+            following => return (Said::Log(level, text), following.ok()),
+        }
+    }
+}
+
+fn call(job: &Job, said: Said) -> Call {
+    match said {
+        Said::Progress(percent, None) => Call::put(job.path("progress"), json!({ "progress": percent })),
+        Said::Progress(percent, Some(text)) => {
+            Call::put(job.path("progress"), json!({"progress": percent, "message": text}))
+        }
+        Said::Log(level, text) => Call::post(job.path("log"), json!({"level": level, "message": text})),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_crowd_of_lines_becomes_one_entry_and_order_stays() {
+        let (sender, mut receiver) = mpsc::channel(1_000);
+        let log = |level, text: String| Said::Log(level, text);
+        for number in 0..950 {
+            sender.try_send(log("info", number.to_string())).unwrap();
+        }
+        sender.try_send(log("warn", "w".into())).unwrap();
+        let first = receiver.recv().await.unwrap();
+        let (joined, held) = crowded(first, &mut receiver);
+        let Said::Log("info", text) = joined else { panic!("{joined:?}") };
+        assert_eq!((text.lines().count(), text.lines().last()), (950, Some("949")));
+        assert_eq!(held, Some(log("warn", "w".into())));
+        sender.try_send(log("info", "a".into())).unwrap();
+        sender.try_send(log("info", "b".into())).unwrap();
+        let first = receiver.recv().await.unwrap();
+        assert_eq!(crowded(first, &mut receiver), (log("info", "a".into()), None), "few stay as they are");
+    }
+}
