@@ -103,6 +103,9 @@ pub struct Rows {
     pub heads: HashMap<HeadQuery, Vec<Head>>,
     pub records: Vec<Record>,
     pub siblings: HashMap<(Namespace, Arc<str>, Arc<str>), Vec<RecordKey>>,
+    /// Nobody else can write while this batch runs: every row counts as locked, and rows that nobody asked for yet may come
+    /// along, to spare the batch another look.
+    pub exclusive: bool,
 }
 
 /// Decodes the two JSON columns of a stored job. Shared by the stores, so that they cannot read differently.

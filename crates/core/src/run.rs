@@ -7,10 +7,11 @@ use crate::{
     id::RunId,
     is_default,
     job::{CancelRequest, DefinitionRef, Job, Outcome, Reason, State},
+    keys::RecordKey,
     life,
     name::Namespace,
     policy::CancelPolicy,
-    record::Kind,
+    record::{Kind, key_of},
     stage,
     time::Timestamp,
 };
@@ -83,6 +84,11 @@ impl Run {
             RunState::Completed
         }
     }
+}
+
+/// The record of the run a job belongs to: whoever ends the job writes it.
+pub fn key_for(job: &Job) -> Option<RecordKey> {
+    Some(key_of::<Run>(&job.key.namespace, &job.run()?.to_string()))
 }
 
 /// Counts a job that has ended, and ends the run with its last one.

@@ -1,29 +1,37 @@
 //! Group commit: while one batch commits, the next one fills.
 //!
-//! The batcher has a thread of its own. Stores that work in place (the embedded one) do so right on it, without handing
-//! the batch over to yet another thread; stores that wait for a network are run several batches at a time.
+//! Stores that work in place (the embedded one) are run by a task among those that serve the callers: who asks, who writes and
+//! who answers then share a thread, and nobody has to be woken on another. A batch that takes long is moved out of the way.
+//! Stores that wait for a network are run by a thread of the batcher's own, several batches at a time.
 
 use crate::{
     engine::Inner,
-    gather::Gather,
+    gather::NAP,
     ids,
+    settings::Settings,
+    settle::{Held, Settler},
     store::{Batch, StoreError},
 };
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
+    task::JoinHandle,
+};
 use windlass_core::{
     Command, Namespace, Refusal, Reply,
     commands::{holder::Holder, release::Release},
     decider::Item,
 };
 
-/// The shortest sleep worth its system call.
-const NAP: Duration = Duration::from_micros(50);
+/// Batches larger than this are kept away from the threads that serve the callers.
+const HEAVY_COMMANDS: usize = 256;
+const HEAVY_BYTES: usize = 256 << 10;
 
 pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
@@ -38,107 +46,206 @@ pub struct Request {
     pub weight: usize,
 }
 
-pub struct Queues {
-    pub commands: mpsc::UnboundedReceiver<Request>,
-    pub logs: mpsc::UnboundedReceiver<Request>,
+impl Request {
+    fn is_promise(&self) -> bool {
+        self.commands.iter().any(Command::is_promise)
+    }
+
+    fn fits(&self, which: Which) -> bool {
+        which == Which::All || !self.is_promise()
+    }
+}
+
+/// What is run now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    NoPromises,
+}
+
+/// What waits to be run.
+#[derive(Default)]
+pub struct Queue {
+    waiting: Mutex<Waiting>,
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    commands: VecDeque<Request>,
+    /// Apart, so that a flood of log lines delays nothing else.
+    logs: VecDeque<Request>,
+    closed: bool,
+}
+
+impl Queue {
+    /// False: nothing more is taken.
+    pub fn push(&self, request: Request, is_log: bool) -> bool {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return false;
+        }
+        if is_log { &mut waiting.logs } else { &mut waiting.commands }.push_back(request);
+        drop(waiting);
+        self.bell.notify_one();
+        true
+    }
+
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.bell.notify_one();
+    }
+
+    /// Returns when there is something to run: what, or none when nothing more will come. While the disk is busy, promises would
+    /// wait for the sync after this one whenever they are written, so they gather here and are written together.
+    async fn wait_for_work(&self, settler: &Settler) -> Option<Which> {
+        loop {
+            let which = if settler.is_syncing() { Which::NoPromises } else { Which::All };
+            {
+                let waiting = self.lock();
+                if !waiting.logs.is_empty() || waiting.commands.iter().any(|request| request.fits(which)) {
+                    return Some(which);
+                }
+                if waiting.closed && waiting.commands.is_empty() {
+                    return None;
+                }
+            }
+            self.bell.notified().await;
+        }
+    }
+
+    /// Somebody should look again.
+    pub fn ring(&self) {
+        self.bell.notify_one();
+    }
+
+    fn len(&self) -> usize {
+        self.lock().commands.len()
+    }
+
+    fn next_batch(&self, which: Which, settings: &Settings) -> Vec<Request> {
+        let mut waiting = self.lock();
+        let mut batch = Vec::new();
+        let commands = &mut waiting.commands;
+        let (mut fit, rest) = match which {
+            Which::All => (std::mem::take(commands), VecDeque::new()),
+            Which::NoPromises => std::mem::take(commands).into_iter().partition(|request| request.fits(which)),
+        };
+        fill(&mut batch, &mut fit, settings.batch_max, settings.batch_bytes_max);
+        fit.extend(rest);
+        *commands = fit;
+        let mut logs = Vec::new();
+        fill(&mut logs, &mut waiting.logs, settings.batch_max, settings.log_batch_bytes_max);
+        batch.extend(logs);
+        batch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Batcher {
     inner: Arc<Inner>,
-    queues: Queues,
-    /// Taken from the queues but not yet run.
-    waiting: VecDeque<Request>,
-    waiting_logs: VecDeque<Request>,
-    gather: Arc<Mutex<Gather>>,
     in_flight: Arc<Semaphore>,
-    in_place: bool,
+    settling: thread::JoinHandle<()>,
 }
 
-/// Ends when every sender is gone and all that was queued is answered.
-pub fn spawn(inner: Arc<Inner>, queues: Queues) -> std::io::Result<thread::JoinHandle<()>> {
-    let runtime = tokio::runtime::Handle::current();
-    let in_flight = inner.store.in_flight().max(1);
-    let batcher = Batcher {
-        inner,
-        queues,
-        waiting: VecDeque::new(),
-        waiting_logs: VecDeque::new(),
-        gather: Arc::default(),
-        in_flight: Arc::new(Semaphore::new(in_flight)),
-        in_place: in_flight == 1,
-    };
-    thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(batcher.work()))
+/// The batcher at work.
+pub enum Working {
+    Task(JoinHandle<()>),
+    Thread(thread::JoinHandle<()>),
+}
+
+impl Working {
+    pub async fn end(self) {
+        match self {
+            Working::Task(task) => drop(task.await),
+            Working::Thread(thread) => drop(tokio::task::spawn_blocking(move || thread.join()).await),
+        }
+    }
+}
+
+/// Ends when the queue is closed and all that was in it is answered.
+pub fn spawn(inner: Arc<Inner>) -> std::io::Result<Working> {
+    let runtime = Handle::current();
+    let in_flight = Arc::new(Semaphore::new(inner.store.in_flight().max(1)));
+    let in_place = inner.store.in_place();
+    let settling = Settler::spawn(inner.clone())?;
+    let batcher = Batcher { inner, in_flight, settling };
+    if in_place {
+        return Ok(Working::Task(runtime.spawn(batcher.work_in_place())));
+    }
+    let thread = thread::Builder::new().name("windlass-batcher".into());
+    Ok(Working::Thread(thread.spawn(move || runtime.block_on(batcher.work()))?))
 }
 
 impl Batcher {
-    async fn work(mut self) {
-        while self.wait_for_work().await {
-            let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
-            self.gather();
-            self.take_all();
-            let requests = self.next_batch();
-            if requests.is_empty() {
-                continue;
+    async fn work_in_place(self) {
+        while let Some(which) = self.inner.queue.wait_for_work(&self.inner.settler).await {
+            if self.inner.pace().in_company() {
+                // Those who are about to ask as well, and those who were just answered, go first: a larger batch costs less.
+                tokio::task::yield_now().await;
             }
-            let (inner, gather) = (self.inner.clone(), self.gather.clone());
-            let run = async move {
-                run_batch(&inner, &gather, requests).await;
-                drop(slot);
-            };
-            if self.in_place {
-                run.await;
+            let requests = self.inner.queue.next_batch(which, &self.inner.settings);
+            if is_heavy(&requests) && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+                tokio::task::block_in_place(|| Handle::current().block_on(run_batch(&self.inner, requests)));
             } else {
-                tokio::spawn(run);
+                run_batch(&self.inner, requests).await;
             }
         }
+        self.finish().await;
+    }
+
+    async fn work(self) {
+        while self.inner.queue.wait_for_work(&self.inner.settler).await.is_some() {
+            let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
+            self.gather();
+            let requests = self.inner.queue.next_batch(Which::All, &self.inner.settings);
+            let inner = self.inner.clone();
+            let run = async move {
+                run_batch(&inner, requests).await;
+                drop(slot);
+            };
+            if self.inner.store.in_flight() > 1 {
+                tokio::spawn(run);
+            } else {
+                run.await;
+            }
+        }
+        self.finish().await;
+    }
+
+    /// Nothing more comes in. What is on its way is answered, and all of it is on disk.
+    async fn finish(self) {
         // Whoever holds the permits is still at work.
         let all = self.inner.store.in_flight().max(1) as u32;
         drop(self.in_flight.acquire_many(all).await);
-    }
-
-    async fn wait_for_work(&mut self) -> bool {
-        if !self.waiting.is_empty() || !self.waiting_logs.is_empty() {
-            return true;
+        self.inner.settler.close();
+        drop(tokio::task::spawn_blocking(move || self.settling.join()).await);
+        if let Err(error) = self.inner.store.sync() {
+            tracing::error!(%error, "the last writes could not be synced");
         }
-        tokio::select! {
-            Some(request) = self.queues.commands.recv() => self.waiting.push_back(request),
-            Some(request) = self.queues.logs.recv() => self.waiting_logs.push_back(request),
-            else => return false,
-        }
-        true
     }
 
     /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
-    fn gather(&mut self) {
+    fn gather(&self) {
         let begun = Instant::now();
         loop {
-            let waiting = self.waiting.len() + self.queues.commands.len();
-            let window = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).window(waiting);
+            let window = self.inner.pace().window(self.inner.queue.len());
             match window {
                 Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
                 _ => return,
             }
         }
     }
+}
 
-    fn take_all(&mut self) {
-        while let Ok(request) = self.queues.commands.try_recv() {
-            self.waiting.push_back(request);
-        }
-        while let Ok(request) = self.queues.logs.try_recv() {
-            self.waiting_logs.push_back(request);
-        }
-    }
-
-    fn next_batch(&mut self) -> Vec<Request> {
-        let settings = &self.inner.settings;
-        let mut batch = Vec::new();
-        fill(&mut batch, &mut self.waiting, settings.batch_max, settings.batch_bytes_max);
-        let mut logs = Vec::new();
-        fill(&mut logs, &mut self.waiting_logs, settings.batch_max, settings.log_batch_bytes_max);
-        batch.extend(logs);
-        batch
-    }
+fn is_heavy(requests: &[Request]) -> bool {
+    let (commands, bytes) = requests
+        .iter()
+        .fold((0, 0), |(commands, bytes), request| (commands + request.commands.len(), bytes + request.weight));
+    commands > HEAVY_COMMANDS || bytes > HEAVY_BYTES
 }
 
 /// Takes from the front while there is room; a request too large for any batch goes alone.
@@ -158,13 +265,18 @@ fn fill(batch: &mut Vec<Request>, waiting: &mut VecDeque<Request>, count_max: us
     }
 }
 
-async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Request>) {
+/// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
+async fn run_batch(inner: &Inner, requests: Vec<Request>) {
+    if requests.is_empty() {
+        return;
+    }
     let mut items = Vec::with_capacity(requests.len());
     let mut callers = Vec::with_capacity(requests.len());
     let mut log_bytes = 0;
     for request in requests {
         log_bytes += request.commands.iter().map(log_bytes_of).sum::<usize>();
-        callers.push((request.commands.len(), request.reply, request.abandon, request.room));
+        let promises = request.is_promise();
+        callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
         items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
     }
     let commands = items.len();
@@ -173,25 +285,28 @@ async fn run_batch(inner: &Arc<Inner>, gather: &Mutex<Gather>, requests: Vec<Req
         Err(error) => {
             tracing::error!(%error, commands, "a batch failed");
             inner.failed(&error);
-            for (_, reply, _, _) in callers {
+            for (_, reply, ..) in callers {
                 drop(reply.send(Err(error.clone())));
             }
             return;
         }
     };
-    let learned = outcome.commit_time;
-    gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).learn(learned, callers.len());
+    inner.pace().learn(outcome.commit_time, callers.len());
+    let mut held = Held { first_event: outcome.first_event, ..Held::default() };
+    (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
     let mut replies = std::mem::take(&mut outcome.replies).into_iter();
-    // Waiting claimers first hear of the work after those who made it are answered: they are nearer to going on.
-    for (count, reply, abandon, room) in callers {
+    for (count, reply, abandon, room, promises) in callers {
         let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
         drop(room);
-        if let (Err(Ok(undelivered)), Some(namespace)) = (reply.send(Ok(answer)), abandon) {
+        if promises {
+            held.answers.push((reply, answer));
+        } else if let (Err(Ok(undelivered)), Some(namespace)) = (reply.send(Ok(answer)), abandon) {
             take_back(inner, &namespace, undelivered);
         }
     }
     inner.logged(log_bytes);
-    inner.committed(outcome, commands);
+    inner.written(&outcome, commands, !held.events.is_empty());
+    inner.settler.settle(inner, held);
 }
 
 fn log_bytes_of(command: &Command) -> usize {

@@ -1,21 +1,22 @@
 //! The engine: what everything above the rules talks to.
 
 use crate::{
-    batcher::{self, Answer, Queues, Request},
+    batcher::{self, Answer, Queue, Request, Working},
     bulletin::Bulletin,
     feed::{Feed, Subscription},
+    gather::Gather,
     ids,
     settings::Settings,
+    settle::{Held, Settler},
     store::{Bell, JobQuery, Outcome, Store, StoreError},
     sweeper::{self, Alarm},
     waiters::{Waiter, Waiters},
 };
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 use thiserror::Error;
@@ -24,7 +25,8 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags, Timestamp,
+    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
+    Timestamp,
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
@@ -59,13 +61,15 @@ pub enum Error {
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
-    batcher: Arc<Mutex<Option<thread::JoinHandle<()>>>>,
+    batcher: Arc<Mutex<Option<Working>>>,
 }
 
 pub struct Inner {
     pub store: Arc<dyn Store>,
     pub settings: Settings,
-    commands: Mutex<Option<Senders>>,
+    pub queue: Queue,
+    pace: Mutex<Gather>,
+    pub settler: Settler,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
@@ -96,22 +100,16 @@ pub struct Counts {
     pub readers: usize,
 }
 
-#[derive(Clone)]
-struct Senders {
-    commands: mpsc::UnboundedSender<Request>,
-    logs: mpsc::UnboundedSender<Request>,
-}
-
 impl Engine {
     /// Starts the batcher and, unless the settings say otherwise, the sweeper.
     pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        let (commands, command_queue) = mpsc::unbounded_channel();
-        let (logs, log_queue) = mpsc::unbounded_channel();
         let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
         let inner = Arc::new(Inner {
             room: room(settings.queue_bytes_max),
             log_room: room(settings.log_queue_bytes_max),
-            commands: Mutex::new(Some(Senders { commands, logs })),
+            queue: Queue::default(),
+            pace: Mutex::default(),
+            settler: Settler::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
             feed: Arc::new(Feed::new(settings.poll_every)),
@@ -124,7 +122,7 @@ impl Engine {
             store,
             settings,
         });
-        let batcher = batcher::spawn(inner.clone(), Queues { commands: command_queue, logs: log_queue })
+        let batcher = batcher::spawn(inner.clone())
             .map_err(|error| StoreError::Unavailable(format!("no thread for the batcher: {error}")))?;
         let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
         if engine.inner.settings.grace {
@@ -164,7 +162,7 @@ impl Engine {
         &self.inner
     }
 
-    /// Runs one command. Answered after its transaction has committed.
+    /// Runs one command. Answered after its transaction has committed and, if it is a promise, when no power cut can undo it.
     pub async fn run(&self, command: impl Into<Command>) -> Result<Reply, Error> {
         let mut replies = self.run_many(vec![command.into()]).await?;
         Ok(replies.pop().expect("one command has one reply")?)
@@ -179,6 +177,12 @@ impl Engine {
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
         let deadline = Instant::now() + wait;
+        // Most claims find something at once and need no place in line.
+        let leases = self.claim_now(claim.clone()).await?;
+        if !leases.is_empty() || self.is_over(deadline) {
+            return Ok(leases);
+        }
+        claim.secrets = ids::secrets(claim.secrets.len());
         let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
         let mut woken: Option<Waiter> = None;
         loop {
@@ -361,7 +365,7 @@ impl Engine {
         self.inner.close();
         let batcher = self.batcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         if let Some(batcher) = batcher {
-            drop(tokio::task::spawn_blocking(move || batcher.join()).await);
+            batcher.end().await;
         }
     }
 }
@@ -400,27 +404,44 @@ impl Inner {
         abandon: Option<Namespace>,
     ) -> Result<oneshot::Receiver<Answer>, Error> {
         let is_log = matches!(commands.first(), Some(Command::AppendLog(_)));
-        let senders =
-            self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone().ok_or(Error::Closed)?;
         let weight: usize = commands.iter().map(Command::weight).sum();
         let room = if is_log { &self.log_room } else { &self.room };
         let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
         let room = room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)?;
         let (reply, receiver) = oneshot::channel();
-        let sender = if is_log { senders.logs } else { senders.commands };
-        sender.send(Request { commands, reply, room, abandon, weight }).map_err(|_| Error::Closed)?;
-        Ok(receiver)
+        let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
+        if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
 
-    /// Everything that follows from a commit.
-    pub fn committed(&self, outcome: Outcome, commands: usize) {
+    pub fn pace(&self) -> MutexGuard<'_, Gather> {
+        self.pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// What follows from a batch as soon as it is written: only those who look for work, and the sweeper, may know.
+    pub fn written(&self, outcome: &Outcome, commands: usize, events: bool) {
         self.batches.fetch_add(1, Ordering::Relaxed);
         self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
         self.waiters.wake(&outcome.wakes);
-        self.bulletin.post(&outcome.events, &outcome.logged);
         self.alarm.hear_of(outcome.next_due);
-        self.alarm.wrote(!outcome.events.is_empty());
-        self.feed.publish(outcome.first_event, outcome.events);
+        self.alarm.wrote(events);
+    }
+
+    /// What follows once it is safe.
+    pub fn tell(&self, first_event: Option<u64>, events: Vec<Event>, logged: &[JobKey]) {
+        self.bulletin.post(&events, logged);
+        self.feed.publish(first_event, events);
+    }
+
+    /// Whether somebody follows the events.
+    pub fn is_heard(&self) -> bool {
+        self.feed.readers() > 0
+    }
+
+    /// Nobody follows the events of this batch and nobody waits for the disk. Whoever comes later asks the store, which
+    /// then syncs.
+    pub fn written_quietly(&self, held: &Held) {
+        self.bulletin.post(&held.events, &held.logged);
+        self.feed.skip();
     }
 
     pub fn logged(&self, bytes: usize) {
@@ -434,7 +455,7 @@ impl Inner {
     }
 
     fn close(&self) {
-        self.commands.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        self.queue.close();
         self.alarm.stop();
     }
 }

@@ -39,7 +39,7 @@ impl Feed {
         Self { ring: Mutex::default(), news: watch::Sender::new(0), poll_every }
     }
 
-    /// Called after the commit, in commit order, so that subscribers may trust what they hear.
+    /// Called when the events are safe, in commit order, so that subscribers may trust what they hear.
     pub fn publish(&self, first: Option<u64>, events: Vec<Event>) {
         if events.is_empty() {
             return;
@@ -55,6 +55,14 @@ impl Feed {
             ring.drain(..excess);
         }
         self.ring_bell();
+    }
+
+    /// There were events that are not told here: who follows them reads the store.
+    pub fn skip(&self) {
+        self.lock().clear();
+        if self.news.receiver_count() > 0 {
+            self.ring_bell();
+        }
     }
 
     pub fn readers(&self) -> usize {

@@ -1,4 +1,4 @@
-//! How long to wait for company before a commit.
+//! How long to wait for company before a commit, or before the sync where that is apart.
 //!
 //! Callers that were just answered come back a moment after the next commit has begun, so on a slow disk they would
 //! always miss it and every other commit would be nearly empty. Waiting about 15 % of a commit's time catches them. On
@@ -8,6 +8,9 @@ use std::time::Duration;
 
 const WORTH_IT: Duration = Duration::from_micros(200);
 const SHARE: f64 = 0.15;
+
+/// The shortest sleep worth its system call.
+pub const NAP: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
 pub struct Gather {
@@ -24,11 +27,21 @@ impl Gather {
         self.company = commands;
     }
 
+    /// Whether handing a sync over to another thread would take longer than the sync.
+    pub fn is_fast(&self) -> bool {
+        self.commit < WORTH_IT.as_secs_f64()
+    }
+
+    /// Whether several asked at once lately.
+    pub fn in_company(&self) -> bool {
+        self.company > 1
+    }
+
     /// None: go at once.
     pub fn window(&self, waiting: usize) -> Option<Duration> {
         let alone = self.company < 2;
         let all_here = waiting >= self.company;
-        if alone || all_here || self.commit < WORTH_IT.as_secs_f64() {
+        if alone || all_here || self.is_fast() {
             return None;
         }
         Some(Duration::from_secs_f64(self.commit * SHARE).min(Duration::from_millis(5)))
@@ -54,6 +67,7 @@ mod tests {
     fn a_slow_disk_gathers_a_share_of_its_commit() {
         let mut gather = Gather::default();
         gather.learn(Duration::from_millis(2), 40);
+        assert!(!gather.is_fast());
         assert_eq!(gather.window(3), Some(Duration::from_micros(300)));
         assert_eq!(gather.window(40), None, "everybody is here already");
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! callers ──commands──▶ batcher ──▶ Store::run(batch): one transaction
 //!    ◀──replies after commit── │
-//!                              └─▶ after the commit: events to the feed, new work to waiting claimers
+//!                              └─▶ after the commit: new work to waiting claimers; after the sync: promises, events to the feed
 //! ```
 //! [`Engine`] is what everything above talks to; [`store::Store`] is all it knows of what lies below.
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ mod gather;
 pub mod ids;
 pub mod memory;
 mod settings;
+mod settle;
 pub mod store;
 mod sweeper;
 #[cfg(feature = "testing")]

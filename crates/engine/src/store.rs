@@ -36,7 +36,8 @@ pub struct Batch {
     pub limits: Limits,
 }
 
-/// What a committed batch came to. By the time it exists, everything in it is durable.
+/// What a committed batch came to. By the time it exists, a crash of the process cannot undo it; nor can a power cut, unless
+/// the store says that it is [`Store::unsynced`].
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// One per item, in order.
@@ -50,7 +51,7 @@ pub struct Outcome {
     pub next_due: Option<Timestamp>,
     /// The time this batch was decided at.
     pub now: Timestamp,
-    /// How long the commit took; the batcher gathers accordingly.
+    /// How long the commit took; the batcher gathers accordingly. Zero where the sync is apart.
     pub commit_time: Duration,
 }
 
@@ -140,7 +141,23 @@ pub trait Store: Send + Sync + 'static {
         1
     }
 
-    /// Reads never wait for writers.
+    /// Whether `run` does all its work in the call itself, so that a caller may as well run a small batch on its own thread.
+    fn in_place(&self) -> bool {
+        false
+    }
+
+    /// Whether a power cut could still take back what batches wrote.
+    fn unsynced(&self) -> bool {
+        false
+    }
+
+    /// Waits for the disk, on this very thread: all that was written before the call is safe after it. Once it fails, it fails
+    /// for good.
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Reads never wait for writers. They do wait for the disk where they would show a promise that is not kept yet.
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.

@@ -44,7 +44,7 @@ impl Desk {
             self.know_record(key.clone(), None, *lock);
         }
         for record in rows.records {
-            let locked = asked.records.get(&record.key).copied().unwrap_or(false);
+            let locked = rows.exclusive || asked.records.get(&record.key).copied().unwrap_or(false);
             self.know_record(record.key.clone(), Some(record), locked);
         }
         self.note_absent(asked);

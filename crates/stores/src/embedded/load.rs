@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State,
+    Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State, run,
 };
 
 /// Rows with more bytes than this are read again rather than remembered.
@@ -60,7 +60,7 @@ impl Memo {
     }
 
     pub(super) fn load(&mut self, connection: &Connection, keys: &Keys) -> Result<Rows> {
-        let mut rows = Rows::default();
+        let mut rows = Rows { exclusive: true, ..Rows::default() };
         let mut wanted: BTreeSet<JobKey> = BTreeSet::new();
         for key in &keys.payloads {
             rows.payloads.extend(self.payload(connection, key)?.map(|payload| (key.clone(), payload)));
@@ -99,10 +99,31 @@ impl Memo {
             rows.siblings.insert(at.clone(), siblings(connection, at)?);
         }
         wanted.extend(keys.new_jobs.iter().cloned());
-        for key in keys.jobs.iter().chain(wanted.difference(&keys.jobs)) {
+        self.load_jobs(connection, keys, wanted, &mut rows)?;
+        Ok(rows)
+    }
+
+    /// A held job that is asked for is most likely about to end, and its run is then written too.
+    fn load_jobs(
+        &mut self,
+        connection: &Connection,
+        keys: &Keys,
+        wanted: BTreeSet<JobKey>,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let mut runs = BTreeSet::new();
+        for key in &keys.jobs {
+            let job = self.job(connection, key)?;
+            runs.extend(job.as_ref().filter(|job| job.state.is_held()).and_then(run::key_for));
+            rows.jobs.extend(job);
+        }
+        for key in wanted.difference(&keys.jobs) {
             rows.jobs.extend(self.job(connection, key)?);
         }
-        Ok(rows)
+        for key in runs.iter().filter(|key| !keys.records.contains_key(*key)) {
+            rows.records.extend(self.record(connection, key)?);
+        }
+        Ok(())
     }
 
     fn job(&mut self, connection: &Connection, key: &JobKey) -> Result<Option<Job>> {

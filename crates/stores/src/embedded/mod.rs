@@ -2,16 +2,17 @@
 //!
 //! One connection writes. The engine calls [`Store::run`] on the thread of its batcher, and the work is done right
 //! there, because a hop to another thread costs more than the statements. A few more connections read, and never wait
-//! for the writer (write-ahead log). A batch is one transaction, synced before it is answered.
+//! for the writer (write-ahead log). A batch is one transaction; the engine syncs it before it acknowledges a promise ([`disk`]).
 //!
-//! What is promised: an acknowledged batch survives a crash of the process and of the machine; after a failed sync or
-//! a damaged page nothing more is acknowledged; a full disk refuses what does not fit and goes on once there is room.
+//! What is promised: a written batch survives a crash of the process, and a synced one a crash of the machine; after a failed
+//! sync or a damaged page nothing more is acknowledged; a full disk refuses what does not fit and goes on once there is room.
 //! SQLite keeps no checksums, so each row carries one of its own: a flipped bit in a row ends in an error. A flipped
 //! bit in a key or an index may hide a row until [`Store::check`], or the check at the start after an unclean stop, finds
 //! it; the latter reads small databases through, larger ones only as far as a quick start allows.
 
 mod cache;
 mod check;
+mod disk;
 mod fault;
 mod lanes;
 mod leases;
@@ -28,6 +29,7 @@ mod writer;
 mod plans;
 
 use async_trait::async_trait;
+use disk::Disk;
 use fault::Result as Found;
 use leases::Leases;
 use open::Folder;
@@ -87,7 +89,7 @@ impl Options {
     }
 }
 
-/// When a batch counts as written.
+/// When a promise counts as kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When the disk says so.
@@ -103,7 +105,7 @@ pub struct Stats {
     /// Batches that wrote something.
     pub commits: u64,
     pub wal_bytes: u64,
-    /// Waits for the disk: one a commit, a few more for each checkpoint.
+    /// Waits for the disk: at most one a commit, a few more for each checkpoint.
     pub syncs: u64,
     pub checkpoints: u64,
     /// Lanes that may hold a pending job.
@@ -119,6 +121,7 @@ pub struct Embedded {
 struct Inner {
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
+    disk: Arc<Disk>,
     leases: Arc<Leases>,
     clock: Arc<dyn Clock>,
     /// The time of the last batch, for those who do not hold the writer.
@@ -133,14 +136,15 @@ impl Embedded {
         folder.ensure_database()?;
         let file = folder.database();
         let connection = folder.open_writer(&options)?;
-        let writer = Writer::open(connection, options.checkpoint_pages);
+        let disk = Arc::new(folder.open_disk(options.sync)?);
+        let writer = Writer::open(connection, options.checkpoint_pages, disk.clone());
         let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
         let last_now = AtomicI64::new(writer.last_now().0);
         let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
-        let inner = Inner { writer, readers, leases, clock: options.clock, last_now, folder };
+        let inner = Inner { writer, readers, disk, leases, clock: options.clock, last_now, folder };
         Ok(Self { inner: Arc::new(inner), permits: Arc::new(Semaphore::new(READERS)) })
     }
 
@@ -155,10 +159,18 @@ impl Embedded {
         set.map_err(|error| fault::Fault::from(error).into())
     }
 
-    /// Runs `read` where it may block, on a connection nobody else uses meanwhile.
+    /// Runs `read` where it may block, on a connection nobody else uses meanwhile. What it shows is safe.
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.read_and(read, Disk::wait_for_promises).await
+    }
+
+    async fn read_and<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
+        wait: fn(&Disk) -> Result<(), StoreError>,
     ) -> Result<T, StoreError> {
         let permit = self.permits.clone().acquire_owned().await;
         let permit = permit.map_err(|_| StoreError::Unavailable("the store is closed".into()))?;
@@ -168,6 +180,7 @@ impl Embedded {
             let found = read(&reader).map_err(StoreError::from);
             lock(&inner.readers).push(reader);
             drop(permit);
+            wait(&inner.disk)?;
             found
         })
         .await
@@ -220,6 +233,18 @@ impl Store for Embedded {
         Ok(outcome)
     }
 
+    fn in_place(&self) -> bool {
+        true
+    }
+
+    fn unsynced(&self) -> bool {
+        self.inner.disk.is_behind()
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner.disk.sync()
+    }
+
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let key = key.clone();
         self.read(move |connection| rows::load_job(connection, &key)).await
@@ -261,12 +286,12 @@ impl Store for Embedded {
     }
 
     async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
-        self.read(move |connection| reads::events_after(connection, after, limit)).await
+        self.read_and(move |connection| reads::events_after(connection, after, limit), Disk::wait_for_all).await
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
         let (leases, now) = (self.inner.leases.clone(), self.inner.now());
-        self.read(move |connection| reads::due(connection, &leases, limit, now)).await
+        self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| Ok(())).await
     }
 
     /// Lanes need no trimming here: they are only kept while they hold a pending job.
@@ -283,7 +308,7 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read(check::all).await
+        self.read_and(check::all, |_| Ok(())).await
     }
 }
 
@@ -296,6 +321,10 @@ impl Bulk for Embedded {
 
     async fn insert(&self, rows: bulk::Rows) -> Result<(), StoreError> {
         let inner = self.inner.clone();
-        spawn(move || inner.writer().insert(rows)).await
+        spawn(move || {
+            inner.writer().insert(rows)?;
+            inner.disk.sync()
+        })
+        .await
     }
 }

@@ -8,6 +8,7 @@
 
 use super::{
     Options, Sync, check,
+    disk::Disk,
     fault::{Fault, OpenError},
     writer::PAGE,
 };
@@ -108,6 +109,13 @@ impl Folder {
         Ok(connection)
     }
 
+    /// After the writer is open, so that the log is there; its entry in the folder is safe from here on.
+    pub(super) fn open_disk(&self, sync: Sync) -> Opened<Disk> {
+        let disk = Disk::open(self.log(), sync)?;
+        self.sync()?;
+        Ok(disk)
+    }
+
     pub(super) fn open_reader(&self) -> Result<Connection, rusqlite::Error> {
         let connection = connect(&self.database(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.pragma_update(None, "cache_size", -4_096)?;
@@ -202,7 +210,8 @@ fn set_up_writer(connection: &Connection, options: &Options) -> Result<(), rusql
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     debug_assert_eq!(mode, "wal");
     let synchronous = match options.sync {
-        Sync::Full => "full",
+        // Promises are synced by us, once for many commits: see `disk`.
+        Sync::Full => "normal",
         Sync::Off => {
             tracing::warn!("sync is off: a power cut may lose what was acknowledged, and damage the database");
             "off"

@@ -2,6 +2,7 @@
 
 use super::{
     Stats,
+    disk::Disk,
     fault::{Fault, Result},
     leases::Leases,
     load::Memo,
@@ -13,7 +14,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 use windlass_core::{Context, Decision, Timestamp, decider};
 use windlass_engine::{
@@ -32,6 +33,7 @@ pub(super) struct Writer {
     leases: Arc<Leases>,
     marks: Marks,
     log: Log,
+    disk: Arc<Disk>,
     stats: Stats,
     /// Why nothing more is written.
     stopped: Option<String>,
@@ -105,7 +107,7 @@ struct Log {
 }
 
 impl Writer {
-    pub(super) fn open(mut connection: Connection, checkpoint_pages: u32) -> Result<Self> {
+    pub(super) fn open(mut connection: Connection, checkpoint_pages: u32, disk: Arc<Disk>) -> Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let told = pages.clone();
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count: i32| {
@@ -116,7 +118,7 @@ impl Writer {
         let log = Log { pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
         let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
         let leases = Arc::new(Leases::open(&connection)?);
-        Ok(Self { connection, memo, leases, marks, log, stats: Stats::default(), stopped: None })
+        Ok(Self { connection, memo, leases, marks, log, disk, stats: Stats::default(), stopped: None })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -132,7 +134,7 @@ impl Writer {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        Stats { lanes: self.memo.lanes.len(), ..self.stats }
+        Stats { lanes: self.memo.lanes.len(), syncs: self.stats.syncs + self.disk.syncs(), ..self.stats }
     }
 
     pub(super) fn run(&mut self, batch: &Batch, clock: &dyn Clock) -> std::result::Result<Outcome, StoreError> {
@@ -145,7 +147,7 @@ impl Writer {
 
     /// Refuses to go on after a fault that left it open what is on disk.
     fn ready(&mut self) -> std::result::Result<(), StoreError> {
-        if let Some(why) = &self.stopped {
+        if let Some(why) = self.stopped.as_ref().or(self.disk.failure()) {
             return Err(StoreError::Corrupt(format!("nothing more is written since: {why}")));
         }
         if !self.connection.is_autocommit() {
@@ -168,6 +170,8 @@ impl Writer {
 
     fn roll_back(&mut self) {
         self.memo.clear();
+        // If the commit itself did not come back: nobody may wait for it for ever.
+        self.disk.wrote();
         // After some errors SQLite has rolled back already.
         if self.connection.is_autocommit() {
             return;
@@ -187,12 +191,12 @@ impl Writer {
         let context = Context { now, first_seq: self.marks.next_seq, limits: batch.limits };
         let (connection, memo) = (&self.connection, &mut self.memo);
         let mut decision = decider::drive(&batch.items, context, |keys| memo.load(connection, keys))?;
-        let mut commit_time = Duration::ZERO;
         let first_event = self.marks.last_event + 1;
         if decision.writes_nothing() {
             self.execute("ROLLBACK")?;
         } else {
-            commit_time = self.write(&decision, now)?;
+            let promises = batch.items.iter().any(|item| item.command.is_promise());
+            self.write(&decision, now, promises)?;
             self.leases.learn(&decision.jobs);
             self.memo.learn(&mut decision);
         }
@@ -204,7 +208,7 @@ impl Writer {
             logged: decision.logs.into_iter().map(|append| append.job).collect(),
             next_due: decision.next_due,
             now,
-            commit_time,
+            commit_time: Duration::ZERO,
         })
     }
 
@@ -230,14 +234,14 @@ impl Writer {
         }
         marks.last_event = marks.last_event.max(rows.last_event);
         marks.write(&self.connection, None)?;
-        self.commit()?;
+        self.commit(true)?;
         self.marks = marks;
         self.leases.learn(&decision.jobs);
         self.memo.learn(&mut decision);
         Ok(())
     }
 
-    fn write(&mut self, decision: &Decision, now: Timestamp) -> Result<Duration> {
+    fn write(&mut self, decision: &Decision, now: Timestamp, promises: bool) -> Result<()> {
         let marks = self.marks.after(decision, now);
         self.memo.expect(decision);
         write::write(&self.connection, &mut self.memo, decision)?;
@@ -246,18 +250,18 @@ impl Writer {
         } else {
             write::write_events(&self.connection, self.marks.last_event + 1, &decision.events, marks.next_seq)?;
         }
-        let commit_time = self.commit()?;
+        self.commit(promises)?;
         self.marks = marks;
-        Ok(commit_time)
+        Ok(())
     }
 
-    fn commit(&mut self) -> Result<Duration> {
-        let start = Instant::now();
-        self.execute("COMMIT")?;
-        let commit_time = start.elapsed();
+    fn commit(&mut self, promises: bool) -> Result<()> {
+        self.disk.begin(promises);
+        let committed = self.execute("COMMIT");
+        self.disk.wrote();
+        committed?;
         self.count_commit();
-        self.checkpoint_if_full()?;
-        Ok(commit_time)
+        self.checkpoint_if_full()
     }
 
     fn count_commit(&mut self) {
@@ -272,7 +276,7 @@ impl Writer {
         self.stats.commits += 1;
         self.stats.wal_bytes += u64::from(written) * (PAGE + FRAME_HEADER);
         // The log's new header is synced on its own before the first commit that writes over an old one.
-        self.stats.syncs += 1 + u64::from(restarted);
+        self.stats.syncs += u64::from(restarted);
     }
 
     /// Moves the log into the database when it is full. Readers never wait for it; only when they have kept it from
@@ -317,13 +321,13 @@ impl Writer {
         self.execute("BEGIN IMMEDIATE")?;
         self.marks.write(&self.connection, None)?;
         let done = work(&self.connection)?;
-        self.commit()?;
+        self.commit(false)?;
         Ok(done)
     }
 
     /// Leaves everything in the database file. False: something may be missing there.
     pub(super) fn close(&mut self) -> bool {
         let complete = self.connection.wal_checkpoint_v2::<&str>(None, CheckpointMode::TRUNCATE).is_ok();
-        complete && self.stopped.is_none()
+        complete && self.stopped.is_none() && self.disk.failure().is_none()
     }
 }

@@ -1,0 +1,171 @@
+//! Answers that wait for the disk.
+//!
+//! Two classes of acknowledgement: what promises to outlive a power cut ([`Command::is_promise`]) is answered after the sync,
+//! the rest after the write. Where a store syncs apart from its writes, the promises of a batch and its events wait here. On a
+//! fast disk whoever wrote the batch syncs it, since handing it over would take longer; on a slow one a thread of its own
+//! does, for all batches written meanwhile at once, and the next batch is written while it waits.
+//!
+//! [`Command::is_promise`]: windlass_core::Command::is_promise
+
+use crate::{
+    batcher::Answer,
+    engine::Inner,
+    gather::{Gather, NAP},
+    store::StoreError,
+};
+use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Instant,
+};
+use tokio::sync::oneshot;
+use windlass_core::{Event, JobKey, Refusal, Reply};
+
+/// Batches that may wait. A disk that hangs must not fill the memory with what claims and heartbeats have to tell.
+const LINE_MAX: usize = 1_024;
+
+/// What a written batch still has to say.
+#[derive(Default)]
+pub struct Held {
+    pub answers: Vec<(oneshot::Sender<Answer>, Vec<Result<Reply, Refusal>>)>,
+    pub first_event: Option<u64>,
+    pub events: Vec<Event>,
+    pub logged: Vec<JobKey>,
+}
+
+#[derive(Default)]
+pub struct Settler {
+    line: Mutex<Line>,
+    bell: Condvar,
+    /// Rung when the thread has taken what waited.
+    room: Condvar,
+}
+
+#[derive(Default)]
+struct Line {
+    batches: Vec<Held>,
+    /// The thread is at the disk with batches it took.
+    busy: bool,
+    closed: bool,
+    pace: Gather,
+}
+
+impl Line {
+    fn callers(&self) -> usize {
+        self.batches.iter().map(|held| held.answers.len()).sum()
+    }
+}
+
+impl Settler {
+    /// Takes batches in the order in which they were written. Where that order counts, batches are run one by one.
+    pub fn settle(&self, inner: &Inner, held: Held) {
+        let mut line = self.lock();
+        if line.busy || !line.batches.is_empty() {
+            // Behind those before it, so that events are told in order.
+            line = self.wait_for_room(line);
+            line.batches.push(held);
+            return self.bell.notify_one();
+        }
+        if !inner.store.unsynced() {
+            drop(line);
+            return release(inner, held);
+        }
+        if held.answers.is_empty() && !inner.is_heard() {
+            drop(line);
+            return inner.written_quietly(&held);
+        }
+        if line.pace.is_fast() {
+            drop(line);
+            return self.sync(inner, vec![held]);
+        }
+        line.batches.push(held);
+        self.bell.notify_one();
+    }
+
+    fn wait_for_room<'a>(&self, line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
+        let waited = self.room.wait_while(line, |line| line.batches.len() >= LINE_MAX);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the thread is at the disk: what is written now waits for the next sync.
+    pub fn is_syncing(&self) -> bool {
+        self.lock().busy
+    }
+
+    fn sync(&self, inner: &Inner, batches: Vec<Held>) {
+        let callers = batches.iter().map(|held| held.answers.len()).sum();
+        let begun = Instant::now();
+        let synced = inner.store.sync();
+        self.lock().pace.learn(begun.elapsed(), callers);
+        match synced {
+            Ok(()) => batches.into_iter().for_each(|held| release(inner, held)),
+            Err(error) => refuse(inner, batches, &error),
+        }
+    }
+
+    /// The thread for slow disks; without work it sleeps.
+    pub fn spawn(inner: Arc<Inner>) -> std::io::Result<thread::JoinHandle<()>> {
+        thread::Builder::new().name("windlass-sync".into()).spawn(move || inner.settler.work(&inner))
+    }
+
+    fn work(&self, inner: &Inner) {
+        while self.wait_for_work() {
+            self.gather();
+            let batches = {
+                let mut line = self.lock();
+                line.busy = true;
+                std::mem::take(&mut line.batches)
+            };
+            self.room.notify_all();
+            self.sync(inner, batches);
+            self.lock().busy = false;
+            inner.queue.ring();
+        }
+    }
+
+    fn wait_for_work(&self) -> bool {
+        let line = self.lock();
+        let waited = self.bell.wait_while(line, |line| line.batches.is_empty() && !line.closed);
+        !waited.unwrap_or_else(PoisonError::into_inner).batches.is_empty()
+    }
+
+    fn gather(&self) {
+        let begun = Instant::now();
+        loop {
+            let line = self.lock();
+            let window = line.pace.window(line.callers());
+            drop(line);
+            match window {
+                Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
+                _ => return,
+            }
+        }
+    }
+
+    /// Lets the thread end once nothing waits.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.bell.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn release(inner: &Inner, held: Held) {
+    for (reply, answer) in held.answers {
+        // Promises are kept whether or not somebody still listens.
+        drop(reply.send(Ok(answer)));
+    }
+    inner.tell(held.first_event, held.events, &held.logged);
+}
+
+/// It is written, and perhaps lost: nobody is told that it was done, and the events are not told at all.
+fn refuse(inner: &Inner, batches: Vec<Held>, error: &StoreError) {
+    tracing::error!(%error, "written batches could not be synced");
+    inner.failed(error);
+    for (reply, _) in batches.into_iter().flat_map(|held| held.answers) {
+        drop(reply.send(Err(error.clone())));
+    }
+}
