@@ -11,6 +11,7 @@ use super::{
     failure::Failure,
     load::Loader,
     pipe::{Sent, send},
+    spot::Spots,
     statements::Sql,
     write::{self, Writes},
 };
@@ -122,8 +123,8 @@ impl Inner {
     }
 
     async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
-        let (facets, assumed_new) = (HashMap::new(), BTreeSet::new());
-        let mut loader = Loader { connection, lanes: &self.lanes, facets, wary, assumed_new };
+        let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
+        let mut loader = Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new };
         let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
         check_assumed(&decision, &loader.assumed_new)?;
@@ -169,7 +170,7 @@ impl Inner {
             return Ok(Ended::Committed(outcome(&mut decision, now, Duration::ZERO)));
         }
         let batch = Uuid::new_v4();
-        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &self.lanes)
+        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &loader.spots, &self.lanes)
             .into_iter()
             .map(|write| write.send(connection))
             .collect();
