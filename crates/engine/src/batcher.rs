@@ -38,6 +38,12 @@ pub struct Request {
     pub weight: usize,
 }
 
+impl Request {
+    fn promises(&self) -> bool {
+        self.commands.iter().any(Command::is_promise)
+    }
+}
+
 pub struct Queues {
     pub commands: mpsc::UnboundedReceiver<Request>,
     pub logs: mpsc::UnboundedReceiver<Request>,
@@ -49,7 +55,8 @@ struct Batcher {
     /// Taken from the queues but not yet run.
     waiting: VecDeque<Request>,
     waiting_logs: VecDeque<Request>,
-    gather: Arc<Mutex<Gather>>,
+    /// Of requests that promise nothing, and of those that do.
+    gather: [Arc<Mutex<Gather>>; 2],
     in_flight: Arc<Semaphore>,
     in_place: bool,
 }
@@ -63,7 +70,7 @@ pub fn spawn(inner: Arc<Inner>, queues: Queues) -> std::io::Result<thread::JoinH
         queues,
         waiting: VecDeque::new(),
         waiting_logs: VecDeque::new(),
-        gather: Arc::default(),
+        gather: Default::default(),
         in_flight: Arc::new(Semaphore::new(in_flight)),
         in_place: in_flight == 1,
     };
@@ -76,11 +83,12 @@ impl Batcher {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
             self.gather();
             self.take_all();
+            let gather = self.gather[usize::from(self.promises())].clone();
             let requests = self.next_batch();
             if requests.is_empty() {
                 continue;
             }
-            let (inner, gather) = (self.inner.clone(), self.gather.clone());
+            let inner = self.inner.clone();
             let run = async move {
                 run_batch(&inner, &gather, requests).await;
                 drop(slot);
@@ -112,8 +120,10 @@ impl Batcher {
     fn gather(&mut self) {
         let begun = Instant::now();
         loop {
-            let waiting = self.waiting.len() + self.queues.commands.len();
-            let window = self.gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).window(waiting);
+            self.take_all();
+            let gather = &self.gather[usize::from(self.promises())];
+            let waiting = self.of_a_kind();
+            let window = gather.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).window(waiting);
             match window {
                 Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
                 _ => return,
@@ -130,10 +140,35 @@ impl Batcher {
         }
     }
 
+    /// What the next batch is made of: requests whose answers wait for the disk, or those whose do not. A store that takes
+    /// several batches at a time need not wait for the disk because of the latter; any other takes all of them together.
+    fn promises(&self) -> bool {
+        self.in_place || self.waiting.front().is_some_and(Request::promises)
+    }
+
+    fn of_a_kind(&self) -> usize {
+        let promises = self.promises();
+        self.waiting.iter().filter(|request| self.in_place || request.promises() == promises).count()
+    }
+
+    /// Those of the other kind go first next time.
+    fn put_off_others(&mut self) -> VecDeque<Request> {
+        if self.in_place {
+            return VecDeque::new();
+        }
+        let promises = self.promises();
+        let (now, later) = std::mem::take(&mut self.waiting).into_iter().partition(|r| r.promises() == promises);
+        self.waiting = now;
+        later
+    }
+
     fn next_batch(&mut self) -> Vec<Request> {
+        let mut later = self.put_off_others();
         let settings = &self.inner.settings;
         let mut batch = Vec::new();
         fill(&mut batch, &mut self.waiting, settings.batch_max, settings.batch_bytes_max);
+        later.append(&mut self.waiting);
+        self.waiting = later;
         let mut logs = Vec::new();
         fill(&mut logs, &mut self.waiting_logs, settings.batch_max, settings.log_batch_bytes_max);
         batch.extend(logs);

@@ -110,6 +110,19 @@ commands! {
 }
 
 impl Command {
+    /// Whether its acknowledgement promises to outlive a power cut. Losing one of the others delivers a job once more at
+    /// worst, which leases make harmless, so nobody waits for the disk because of them.
+    pub fn is_promise(&self) -> bool {
+        !matches!(
+            self,
+            Command::Claim(_)
+                | Command::Renew(_)
+                | Command::Progress(_)
+                | Command::AppendLog(_)
+                | Command::Heartbeat(_)
+        )
+    }
+
     /// How much of a batch this takes up: bytes it carries plus a little for being there.
     pub fn weight(&self) -> usize {
         const BASE: usize = 256;
