@@ -37,7 +37,7 @@ impl Inner {
         let taken = self.writers.take().await?;
         let decision = rows.take_decision();
         let written = async {
-            taken.begin().await?;
+            taken.begin(true).await?;
             for write in Writes::of(&decision, &HashMap::new(), &Spots::default(), &self.lanes) {
                 write.send(&taken).await?;
             }
