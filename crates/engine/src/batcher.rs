@@ -52,14 +52,20 @@ impl Request {
     }
 
     fn fits(&self, which: Which) -> bool {
-        which == Which::All || !self.is_promise()
+        match which {
+            Which::All => true,
+            Which::Promises => self.is_promise(),
+            Which::NoPromises => !self.is_promise(),
+        }
     }
 }
 
-/// What is run now.
+/// What is run now. A store that takes several batches at a time need not wait for its disk because of requests that
+/// promise nothing, so it gets them apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+pub enum Which {
     All,
+    Promises,
     NoPromises,
 }
 
@@ -119,21 +125,29 @@ impl Queue {
         self.bell.notify_one();
     }
 
-    fn len(&self) -> usize {
-        self.lock().commands.len()
+    /// What the first in line is, for stores that get the two kinds apart, and how many of its kind wait.
+    fn kind(&self, apart: bool) -> (Which, usize) {
+        let waiting = self.lock();
+        let which = match waiting.commands.front() {
+            _ if !apart => Which::All,
+            Some(first) if first.is_promise() => Which::Promises,
+            _ => Which::NoPromises,
+        };
+        (which, waiting.commands.iter().filter(|request| request.fits(which)).count())
     }
 
     fn next_batch(&self, which: Which, settings: &Settings) -> Vec<Request> {
         let mut waiting = self.lock();
         let mut batch = Vec::new();
         let commands = &mut waiting.commands;
-        let (mut fit, rest) = match which {
+        let (mut fit, mut others): (VecDeque<_>, VecDeque<_>) = match which {
             Which::All => (std::mem::take(commands), VecDeque::new()),
-            Which::NoPromises => std::mem::take(commands).into_iter().partition(|request| request.fits(which)),
+            _ => std::mem::take(commands).into_iter().partition(|request| request.fits(which)),
         };
         fill(&mut batch, &mut fit, settings.batch_max, settings.batch_bytes_max);
-        fit.extend(rest);
-        *commands = fit;
+        // Those of the other kind go first next time.
+        others.append(&mut fit);
+        *commands = others;
         let mut logs = Vec::new();
         fill(&mut logs, &mut waiting.logs, settings.batch_max, settings.log_batch_bytes_max);
         batch.extend(logs);
@@ -183,15 +197,15 @@ pub fn spawn(inner: Arc<Inner>) -> std::io::Result<Working> {
 impl Batcher {
     async fn work_in_place(self) {
         while let Some(which) = self.inner.queue.wait_for_work(&self.inner.settler).await {
-            if self.inner.pace().in_company() {
+            if self.inner.pace(Which::All).in_company() {
                 // Those who are about to ask as well, and those who were just answered, go first: a larger batch costs less.
                 tokio::task::yield_now().await;
             }
             let requests = self.inner.queue.next_batch(which, &self.inner.settings);
             if is_heavy(&requests) && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-                tokio::task::block_in_place(|| Handle::current().block_on(run_batch(&self.inner, requests)));
+                tokio::task::block_in_place(|| Handle::current().block_on(run_batch(&self.inner, requests, Which::All)));
             } else {
-                run_batch(&self.inner, requests).await;
+                run_batch(&self.inner, requests, Which::All).await;
             }
         }
         self.finish().await;
@@ -200,14 +214,15 @@ impl Batcher {
     async fn work(self) {
         while self.inner.queue.wait_for_work(&self.inner.settler).await.is_some() {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
-            self.gather();
-            let requests = self.inner.queue.next_batch(Which::All, &self.inner.settings);
+            let apart = self.inner.store.in_flight() > 1;
+            let which = self.gather(apart);
+            let requests = self.inner.queue.next_batch(which, &self.inner.settings);
             let inner = self.inner.clone();
             let run = async move {
-                run_batch(&inner, requests).await;
+                run_batch(&inner, requests, which).await;
                 drop(slot);
             };
-            if self.inner.store.in_flight() > 1 {
+            if apart {
                 tokio::spawn(run);
             } else {
                 run.await;
@@ -229,13 +244,14 @@ impl Batcher {
     }
 
     /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
-    fn gather(&self) {
+    fn gather(&self, apart: bool) -> Which {
         let begun = Instant::now();
         loop {
-            let window = self.inner.pace().window(self.inner.queue.len());
+            let (which, waiting) = self.inner.queue.kind(apart);
+            let window = self.inner.pace(which).window(waiting);
             match window {
                 Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
-                _ => return,
+                _ => return which,
             }
         }
     }
@@ -266,7 +282,7 @@ fn fill(batch: &mut Vec<Request>, waiting: &mut VecDeque<Request>, count_max: us
 }
 
 /// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
-async fn run_batch(inner: &Inner, requests: Vec<Request>) {
+async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
     if requests.is_empty() {
         return;
     }
@@ -291,7 +307,7 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>) {
             return;
         }
     };
-    inner.pace().learn(outcome.commit_time, callers.len());
+    inner.pace(which).learn(outcome.commit_time, callers.len());
     let mut held = Held { first_event: outcome.first_event, ..Held::default() };
     (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
     let mut replies = std::mem::take(&mut outcome.replies).into_iter();

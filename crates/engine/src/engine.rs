@@ -1,7 +1,7 @@
 //! The engine: what everything above the rules talks to.
 
 use crate::{
-    batcher::{self, Answer, Queue, Request, Working},
+    batcher::{self, Answer, Queue, Request, Which, Working},
     bulletin::Bulletin,
     feed::{Feed, Subscription},
     gather::Gather,
@@ -68,7 +68,8 @@ pub struct Inner {
     pub store: Arc<dyn Store>,
     pub settings: Settings,
     pub queue: Queue,
-    pace: Mutex<Gather>,
+    /// Of requests that promise nothing where they go apart, and of all others.
+    pace: [Mutex<Gather>; 2],
     pub settler: Settler,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
@@ -108,7 +109,7 @@ impl Engine {
             room: room(settings.queue_bytes_max),
             log_room: room(settings.log_queue_bytes_max),
             queue: Queue::default(),
-            pace: Mutex::default(),
+            pace: Default::default(),
             settler: Settler::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
@@ -413,8 +414,9 @@ impl Inner {
         if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
 
-    pub fn pace(&self) -> MutexGuard<'_, Gather> {
-        self.pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    pub fn pace(&self, which: Which) -> MutexGuard<'_, Gather> {
+        let pace = &self.pace[usize::from(which != Which::NoPromises)];
+        pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// What follows from a batch as soon as it is written: only those who look for work, and the sweeper, may know.

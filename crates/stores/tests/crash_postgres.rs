@@ -59,7 +59,9 @@ async fn nothing_acknowledged_is_lost_when_postgres_stops_at_once() {
     }
     drop(load);
     load::drain(&engine, &record).await;
-    let acks = acks.lock().expect("no panic").clone();
+    let mut acks = acks.lock().expect("no panic").clone();
+    // A claim promises nothing: if the database stops before it is on disk, the job is handed out again.
+    acks.retain(|ack| !matches!(ack, Ack::Claimed(..)));
     load::check(&*store, &acks).await;
     let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
     println!("{stops} stops, {} acknowledgements, {completed} completions", acks.len());

@@ -1,6 +1,8 @@
 //! Everything at once: rows that were decided elsewhere. See [`windlass_engine::bulk`].
 
-use super::{Inner, connection::Taken, failure::Failure, rows::Names, statements::in_schema, write::Writes};
+use super::{
+    Inner, connection::Taken, failure::Failure, rows::Names, spot::Spots, statements::in_schema, write::Writes,
+};
 use std::collections::HashMap;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -35,8 +37,8 @@ impl Inner {
         let taken = self.writers.take().await?;
         let decision = rows.take_decision();
         let written = async {
-            taken.begin().await?;
-            for write in Writes::of(&decision, &HashMap::new(), &self.lanes) {
+            taken.begin(true).await?;
+            for write in Writes::of(&decision, &HashMap::new(), &Spots::default(), &self.lanes) {
                 write.send(&taken).await?;
             }
             self.insert_events(&taken, &rows).await?;

@@ -51,11 +51,12 @@ impl Target {
     }
 
     /// What begins a transaction, where sessions cannot be set up beforehand with all that holds in it.
-    fn begin(&self, settings: &[&str]) -> String {
-        match self.address.pooled {
+    fn begin(&self, settings: &[&str]) -> Begin {
+        let promised = match self.address.pooled {
             true => format!("{BEGIN}; {}", self.set(LOCALLY, settings)),
             false => BEGIN.to_owned(),
-        }
+        };
+        Begin { unpromised: format!("{promised}; {BEGIN_UNPROMISED}"), promised }
     }
 
     fn set(&self, set: &str, settings: &[&str]) -> String {
@@ -69,9 +70,18 @@ impl Target {
     }
 }
 
+/// How transactions begin whose outcome outlives a power cut once it is told, and those whose need not.
+struct Begin {
+    promised: String,
+    unpromised: String,
+}
+
 const FOR_GOOD: &str = "SET";
 const LOCALLY: &str = "SET LOCAL";
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// For batches that promise nothing: their COMMIT is answered before the log is flushed. It is flushed in order, so whatever
+/// is promised later on the strength of such a batch takes it along.
+const BEGIN_UNPROMISED: &str = "SET LOCAL synchronous_commit = off";
 
 /// Every statement of a batch finds its rows by key. Plans are made once and kept, so they must not be made for tables that
 /// happened to be small: a scan that was right for ten rows would be kept for a million.
@@ -97,7 +107,7 @@ const PLANS_KEPT_MAX: Duration = Duration::from_secs(60);
 pub struct Connection {
     client: Client,
     statements: Statements,
-    begin: Arc<str>,
+    begin: Arc<Begin>,
     plans_used: u32,
     plans_made: Instant,
 }
@@ -115,8 +125,8 @@ impl Connection {
         Ok(self.client.batch_execute(text).await?)
     }
 
-    pub async fn begin(&self) -> Result<(), Failure> {
-        self.batch(&self.begin).await
+    pub async fn begin(&self, promises: bool) -> Result<(), Failure> {
+        self.batch(if promises { &self.begin.promised } else { &self.begin.unpromised }).await
     }
 
     async fn refresh_plans(&mut self) -> Result<(), Failure> {
@@ -139,7 +149,7 @@ impl Connection {
 pub struct Pool {
     target: Arc<Target>,
     settings: &'static [&'static str],
-    begin: Arc<str>,
+    begin: Arc<Begin>,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
     /// How long to try before saying that the database is away.
@@ -173,7 +183,7 @@ impl std::ops::Deref for Taken {
 impl Pool {
     pub fn new(target: Arc<Target>, settings: &'static [&'static str], size: usize, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
-            begin: target.begin(settings).into(),
+            begin: Arc::new(target.begin(settings)),
             target,
             settings,
             idle: Mutex::default(),

@@ -10,6 +10,7 @@ use super::{
     lanes::Lanes,
     pipe::send,
     rows::{Names, payload},
+    spot::Spot,
     statements::Sql,
 };
 use serde_json::from_str;
@@ -30,7 +31,10 @@ const SLACK: i64 = 16;
 const ROUNDS_MAX: usize = 64;
 
 /// What the first look found; none where it did not look.
-pub struct Look(Option<Vec<Head>>);
+pub struct Look(Option<Vec<Found>>);
+
+/// The front of a lane, locked, and where it stands.
+pub type Found = (Head, Spot);
 
 pub async fn first_look(
     connection: &Connection,
@@ -45,7 +49,7 @@ pub async fn first_look(
         [] => Ok(Look(None)),
         [one] => {
             let rows = connection.query(Sql::HeadsOne, &[&namespace, one, &wanted]).await?;
-            Ok(Look(Some(read(&rows)?)))
+            Ok(Look(Some(read(&rows, 10)?)))
         }
         all if all.len() <= LANES_MAX => {
             Ok(Look(Some(heads(connection, namespace, all, wanted, wanted + SLACK).await?.0)))
@@ -64,7 +68,7 @@ pub async fn settle(
     query: &HeadQuery,
     count: usize,
     look: Look,
-) -> Result<Vec<Head>, Failure> {
+) -> Result<Vec<Found>, Failure> {
     if let Some(found) = look.0.filter(|found| found.len() >= count) {
         return Ok(found);
     }
@@ -85,7 +89,7 @@ pub async fn settle(
             limit *= 4;
             continue;
         }
-        let ours: Vec<Uuid> = found.iter().map(|head| head.job.key.id.0).collect();
+        let ours: Vec<Uuid> = found.iter().map(|(head, _)| head.job.key.id.0).collect();
         connection.query(Sql::WaitForHead, &[&namespace, &&serving[..], &ours]).await?;
     }
     Err(Failure::Conflict("the jobs to be claimed were always locked by others".into()))
@@ -97,18 +101,19 @@ async fn heads(
     lanes: &[Uuid],
     wanted: i64,
     limit: i64,
-) -> Result<(Vec<Head>, i64), Failure> {
+) -> Result<(Vec<Found>, i64), Failure> {
     let rows = connection.query(Sql::Heads, &[&namespace, &lanes, &wanted, &limit]).await?;
     let seen = rows.first().map_or(Ok(0), |row| row.try_get(10))?;
     // A single row without a job only carries the count.
     let taken: Vec<Row> =
         rows.into_iter().filter(|row| matches!(row.try_get::<_, Option<Uuid>>(1), Ok(Some(_)))).collect();
-    Ok((read(&taken)?, seen))
+    Ok((read(&taken, 11)?, seen))
 }
 
-fn read(rows: &[Row]) -> Result<Vec<Head>, Failure> {
+fn read(rows: &[Row], spot: usize) -> Result<Vec<Found>, Failure> {
     let mut names = Names::default();
-    rows.iter().map(|row| Ok(Head { job: names.job(row)?, payload: payload(row, 9)? })).collect()
+    let found = |row: &Row| Ok((Head { job: names.job(row)?, payload: payload(row, 9)? }, row.try_get(spot)?));
+    rows.iter().map(found).collect()
 }
 
 /// Reads the lanes that appeared since they were last read.

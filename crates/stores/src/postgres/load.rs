@@ -10,6 +10,7 @@ use super::{
     lanes::Lanes,
     pipe::{Sent, send},
     rows::{Names, payload},
+    spot::Spots,
     statements::Sql,
 };
 use std::{
@@ -29,6 +30,8 @@ pub struct Loader<'a> {
     pub connection: &'a Connection,
     pub lanes: &'a Lanes,
     pub facets: HashMap<RecordKey, Vec<Facet>>,
+    /// Where the jobs that are locked stand.
+    pub spots: Spots,
     /// Look whether the ids of new jobs are taken. Otherwise that is found out when they are written.
     pub wary: bool,
     /// Ids that were taken as free without a look.
@@ -65,7 +68,7 @@ impl<'a> Loader<'a> {
             rows.records.push(record);
         }
         read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
-        add_jobs(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
+        self.add_locked(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
         for row in answer(payloads).await? {
             rows.payloads.insert(names.key(&row)?, payload(&row, 2)?);
         }
@@ -77,15 +80,16 @@ impl<'a> Loader<'a> {
         for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
             let looked = sent.await?;
             let mut found = heads::settle(connection, self.lanes, query, count, looked).await?;
-            found.sort_by_key(|head| select::order(&head.job));
-            rows.heads.insert(query.clone(), found);
+            found.sort_by_key(|(head, _)| select::order(&head.job));
+            self.spots.extend(found.iter().map(|(head, spot)| (head.job.key.clone(), *spot)));
+            rows.heads.insert(query.clone(), found.into_iter().map(|(head, _)| head).collect());
         }
         Ok(rows)
     }
 
     /// Unfinished jobs among those that were named by what was just read; gives all that were named.
     async fn lock_related(
-        &self,
+        &mut self,
         known: &BTreeSet<JobKey>,
         names: &mut Names,
         rows: &mut Rows,
@@ -94,7 +98,7 @@ impl<'a> Loader<'a> {
         let listed = lists.chain(rows.key_queue.values()).flatten();
         let more: BTreeSet<JobKey> = listed.filter(|key| !known.contains(key)).cloned().collect();
         let jobs = answer(by_job(self.connection, Sql::LockJobs, &more)).await?;
-        add_jobs(names, &mut rows.jobs, &jobs)?;
+        self.add_locked(names, &mut rows.jobs, &jobs)?;
         Ok(more)
     }
 
@@ -107,7 +111,19 @@ impl<'a> Loader<'a> {
         let found: HashSet<&JobKey> = rows.jobs.iter().map(|job| &job.key).collect();
         let missing: BTreeSet<JobKey> = wanted.iter().filter(|key| !found.contains(key)).cloned().collect();
         let done = answer(by_job(self.connection, Sql::LockDone, &missing)).await?;
-        add_jobs(names, &mut rows.jobs, &done)
+        for row in &done {
+            rows.jobs.push(names.job(row)?);
+        }
+        Ok(())
+    }
+
+    fn add_locked(&mut self, names: &mut Names, jobs: &mut Vec<Job>, rows: &[Row]) -> Result<(), Failure> {
+        for row in rows {
+            let job = names.job(row)?;
+            self.spots.insert(job.key.clone(), row.try_get(9)?);
+            jobs.push(job);
+        }
+        Ok(())
     }
 }
 
@@ -131,13 +147,6 @@ pub async fn answer(sent: Answer<'_>) -> Result<Vec<Row>, Failure> {
         Some(sent) => sent.await,
         None => Ok(Vec::new()),
     }
-}
-
-fn add_jobs(names: &mut Names, jobs: &mut Vec<Job>, rows: &[Row]) -> Result<(), Failure> {
-    for row in rows {
-        jobs.push(names.job(row)?);
-    }
-    Ok(())
 }
 
 fn by_job<'a>(connection: &'a Connection, sql: Sql, keys: &BTreeSet<JobKey>) -> Answer<'a> {

@@ -21,6 +21,7 @@ mod pipe;
 mod read;
 mod rows;
 mod run;
+mod spot;
 mod statements;
 mod tls;
 mod write;

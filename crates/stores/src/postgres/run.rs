@@ -11,6 +11,7 @@ use super::{
     failure::Failure,
     load::Loader,
     pipe::{Sent, send},
+    spot::Spots,
     statements::Sql,
     write::{self, Writes},
 };
@@ -122,12 +123,13 @@ impl Inner {
     }
 
     async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
-        let (facets, assumed_new) = (HashMap::new(), BTreeSet::new());
-        let mut loader = Loader { connection, lanes: &self.lanes, facets, wary, assumed_new };
+        let begun = Instant::now();
+        let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
+        let mut loader = Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new };
         let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
         check_assumed(&decision, &loader.assumed_new)?;
-        self.write(connection, decision, &loader, now).await
+        self.write(connection, decision, &loader, now, begun).await
     }
 
     async fn decide(
@@ -139,7 +141,8 @@ impl Inner {
         let connection = loader.connection;
         // What the commands need is known before the time is, so that both can be asked for together.
         let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
-        let begin = send(connection.begin());
+        let promises = items.iter().any(|item| item.command.is_promise());
+        let begin = send(connection.begin(promises));
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
         let rows = send(loader.load(&keys));
         begin.await?;
@@ -163,13 +166,14 @@ impl Inner {
         mut decision: Decision,
         loader: &Loader<'_>,
         now: Timestamp,
+        begun: Instant,
     ) -> Result<Ended, Failure> {
         if decision.writes_nothing() {
             connection.batch("ROLLBACK").await?;
             return Ok(Ended::Committed(outcome(&mut decision, now, Duration::ZERO)));
         }
         let batch = Uuid::new_v4();
-        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &self.lanes)
+        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &loader.spots, &self.lanes)
             .into_iter()
             .map(|write| write.send(connection))
             .collect();
@@ -181,11 +185,11 @@ impl Inner {
         }
         sent.push(send(async { connection.batch("COMMIT").await.map(|()| 0) }));
         self.marks.count(&decision);
-        let begun = Instant::now();
         let committed = tokio::time::timeout(self.attempt_max, all(sent)).await;
+        // All of it, not only the COMMIT: most of what a transaction costs is the same for two jobs or for twenty.
         let outcome = outcome(&mut decision, now, begun.elapsed());
         match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
-            Ok(commit_time) => Ok(Ended::Committed(Outcome { commit_time, ..outcome })),
+            Ok(()) => Ok(Ended::Committed(outcome)),
             Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, outcome, why }),
             // The transaction has failed, and the COMMIT with it.
             Err(failure) => Err(failure),
@@ -259,15 +263,12 @@ fn check_assumed(decision: &Decision, assumed: &BTreeSet<JobKey>) -> Result<(), 
     }
 }
 
-/// Waits for all answers; how long the last of them, the COMMIT's, took.
-async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<Duration, Failure> {
-    let mut before = Instant::now();
-    let mut last = before;
+/// Waits for all answers.
+async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<(), Failure> {
     for statement in sent {
         statement.await?;
-        (before, last) = (last, Instant::now());
     }
-    Ok(last - before)
+    Ok(())
 }
 
 fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {

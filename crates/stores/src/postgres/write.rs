@@ -9,6 +9,7 @@ use super::{
     lanes::Lanes,
     pipe::{Sent, send},
     rows::uuid_of,
+    spot::Spots,
     statements::Sql,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -53,11 +54,16 @@ impl Writes {
     }
 
     /// Everything but the events, which come last.
-    pub fn of(decision: &Decision, facets: &HashMap<RecordKey, Vec<Facet>>, lanes: &Lanes) -> Vec<Write> {
+    pub fn of(
+        decision: &Decision,
+        facets: &HashMap<RecordKey, Vec<Facet>>,
+        spots: &Spots,
+        lanes: &Lanes,
+    ) -> Vec<Write> {
         let mut writes = Writes::default();
         writes.lanes(decision, lanes);
         writes.records(&decision.records, facets);
-        writes.jobs(decision);
+        writes.jobs(decision, spots);
         writes.parts(decision);
         writes.0
     }
@@ -114,7 +120,7 @@ impl Writes {
         self.add(Sql::InsertRecordFacets, &new, record_facet_columns);
     }
 
-    fn jobs(&mut self, decision: &Decision) {
+    fn jobs(&mut self, decision: &Decision, spots: &Spots) {
         let mut changes: Vec<_> = decision.jobs.iter().collect();
         changes.sort_by(|a, b| a.key().cmp(b.key()));
         let (mut inserts, mut updates, mut touches) = (Vec::new(), Vec::new(), Vec::new());
@@ -146,13 +152,13 @@ impl Writes {
         self.add(Sql::InsertJobs, &inserts, insert_columns);
         self.add(Sql::CheckNotDone, &inserts, |jobs| key_columns(jobs, |job| &job.key));
         self.add(Sql::InsertJobFacets, &facets, job_facet_columns);
-        self.add(Sql::UpdateJobs, &updates, update_columns);
+        self.add(Sql::UpdateJobs, &updates, |jobs| update_columns(jobs, spots));
         self.add(Sql::TouchJobs, &touches, |jobs| {
-            let mut columns = key_columns(jobs, |job| &job.key);
+            let mut columns = spot_columns(jobs, spots);
             columns.push(column(jobs, |job| json(&job.live)));
             columns
         });
-        self.finish(decision, &finishes);
+        self.finish(decision, &finishes, spots);
         self.add(Sql::UpdateDone, &corrections, final_columns);
         self.marks(decision);
     }
@@ -180,13 +186,14 @@ impl Writes {
     }
 
     /// The result and the last attempt go along with the job.
-    fn finish(&mut self, decision: &Decision, finishes: &[&Job]) {
+    fn finish(&mut self, decision: &Decision, finishes: &[&Job], spots: &Spots) {
         let results: HashMap<&JobKey, &Payload> = decision.results.iter().map(|(key, result)| (key, result)).collect();
         let attempts: HashMap<&JobKey, &Attempt> = decision.attempts.iter().map(|(key, last)| (key, last)).collect();
         self.add(Sql::FinishJobs, finishes, |jobs| {
             let mut columns = final_columns(jobs);
             columns.push(column(jobs, |job| results.get(&job.key).map(|result| result.as_bytes().to_vec())));
             columns.push(column(jobs, |job| attempts.get(&job.key).map(json)));
+            columns.push(column(jobs, |job| spots.get(&job.key).copied()));
             columns
         });
     }
@@ -266,8 +273,12 @@ fn insert_columns(jobs: &[&Job]) -> Vec<Column> {
     columns
 }
 
-fn update_columns(jobs: &[&Job]) -> Vec<Column> {
-    let mut columns = key_columns(jobs, |job| &job.key);
+fn spot_columns(jobs: &[&Job], spots: &Spots) -> Vec<Column> {
+    vec![column(jobs, |job| spots.get(&job.key).copied()), column(jobs, |job| job.key.id.0)]
+}
+
+fn update_columns(jobs: &[&Job], spots: &Spots) -> Vec<Column> {
+    let mut columns = spot_columns(jobs, spots);
     columns.push(column(jobs, |job| job.seq));
     columns.push(column(jobs, |job| job.due.map(|due| due.0)));
     columns.push(column(jobs, |job| job.priority));

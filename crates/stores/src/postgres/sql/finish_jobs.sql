@@ -1,13 +1,13 @@
--- Primary key; the rows are locked. Moves finished jobs out of the hot table.
+-- By place; the rows are locked. Those that this batch has just made have no place yet and are found by primary key. Moves
+-- finished jobs out of the hot table.
 WITH gone AS (
     DELETE FROM windlass.jobs j
     USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[],
-                 $8::bytea[], $9::text[])
-          AS k (namespace, id, seq, due, priority, state, live, result, attempt)
-    CROSS JOIN LATERAL (
-        SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
-    ) at
-    WHERE j.ctid = at.ctid
+                 $8::bytea[], $9::text[], $10::tid[])
+          AS k (namespace, id, seq, due, priority, state, live, result, attempt, at)
+    WHERE j.ctid = COALESCE(k.at, (
+        SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id
+    )) AND (j.id = k.id) IS TRUE
     RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live, k.result, k.attempt
 ), done AS (
     INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live, result, attempt)

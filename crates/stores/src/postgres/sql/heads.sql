@@ -32,13 +32,13 @@ WITH fronts AS MATERIALIZED (
 ), taken AS (
     SELECT t.* FROM heads h
     CROSS JOIN LATERAL (
-        SELECT j.* FROM windlass.jobs j
+        SELECT j.*, j.ctid AS at FROM windlass.jobs j
         WHERE j.namespace = $1 AND j.id = h.id AND j.state + 0 = 2
         FOR UPDATE SKIP LOCKED
     ) t
     LIMIT $3
 )
-SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, p.data, n.count
+SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, p.data, n.count, t.at
 FROM (SELECT count(*) FROM heads) n
 LEFT JOIN taken t ON true
 LEFT JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- jobs_claim, for an offer that one lane can serve: its front from its mark on, stepping over what other claims have locked.
-SELECT j.namespace, j.id, j.lane, j.priority, j.seq, j.state, j.due, j.spec, j.live, p.data
+SELECT j.namespace, j.id, j.lane, j.priority, j.seq, j.state, j.due, j.spec, j.live, p.data, j.at
 FROM (
-    SELECT * FROM windlass.jobs
+    SELECT *, ctid AS at FROM windlass.jobs
     WHERE namespace = $1 AND lane = $2 AND state = 2
       AND (priority, seq) >= (
           COALESCE((SELECT m.priority FROM windlass.lane_marks m WHERE m.namespace = $1 AND m.lane = $2),

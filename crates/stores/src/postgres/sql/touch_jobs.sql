@@ -1,11 +1,8 @@
--- Primary key; the rows are locked. Changes no indexed column, so that the row stays on its page and no index is touched.
+-- By place; the rows are locked. Changes no indexed column, so that the row stays on its page and no index is touched.
 WITH changed AS (
     UPDATE windlass.jobs j SET live = k.live
-    FROM unnest($1::text[], $2::uuid[], $3::text[]) AS k (namespace, id, live)
-    CROSS JOIN LATERAL (
-        SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
-    ) at
-    WHERE j.ctid = at.ctid
+    FROM unnest($1::tid[], $2::uuid[], $3::text[]) AS k (at, id, live)
+    WHERE j.ctid = k.at AND (j.id = k.id) IS TRUE
     RETURNING 1
 )
 SELECT windlass.expect(count(*), cardinality($1)) FROM changed
