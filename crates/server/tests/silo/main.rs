@@ -11,6 +11,7 @@ mod definitions;
 mod events;
 mod items;
 mod jobs;
+mod refusals;
 mod sessions;
 mod story;
 
