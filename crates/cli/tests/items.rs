@@ -101,7 +101,7 @@ fn mistakes_are_told_with_file_line_and_field_and_nothing_is_written() {
         "bom.csv:3:5: quantity: must be more than 0",
         "in a circle: ",
         "r.json:2:2: revision_number: revision 3 of A does not follow: 2 is missing",
-        "r.json:3:35: colour: unknown",
+        "r.json:3:33: colour: unknown",
         "nothing was written",
     ]);
     assert_eq!(server.json(&["item", "list"]), json!([]));
@@ -122,7 +122,8 @@ fn graphs_are_drawn() {
     let node = |key: &str, hash: &str| json!({"node_key": key, "node_type": "pad", "properties_hash": hash});
     let put = |part: &str, body: Value| {
         let mut command = std::process::Command::new("curl");
-        command.args(["-sf", "-X", "PUT", "-H", &format!("Authorization: Bearer {}", support::ADMIN), "-d"]);
+        command.args(["-sf", "-X", "PUT", "-H", &format!("Authorization: Bearer {}", support::ADMIN)]);
+        command.args(["-H", "Content-Type: application/json", "-d"]);
         command.arg(body.to_string()).arg(format!("{}/api/items/{part}/dag", server.url));
         let ran = support::run(command, "");
         assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);

@@ -185,7 +185,7 @@ fn silo_s_own_file_is_understood_key_by_key() {
     assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
     assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:8080", Path::new("/srv/silo")));
     assert_eq!(find(&found, "silo_history").shown(), "512");
-    assert!(matches!(&find(&found, "admin_token").origin, Origin::File { line: 9, .. }));
+    assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 9");
     let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
     let silo = Config::new(&usual).unwrap().silo;
     assert_eq!((silo.directory.as_path(), silo.directory_is_set), (Path::new("/etc/silo/jobdefs"), false));

@@ -13,20 +13,17 @@ use crate::{
     wire_time::text,
 };
 use axum::extract::State;
-use serde_json::json;
 use std::sync::Arc;
 use windlass_api::graph::{
     AskCone, AskDirty, AskGraph, Direction, Edge, EdgeKind, FarNode, Graph, MarkDirty, Node, NodeKind, NodeState,
     PutGraph, PutNode, SyncedGraph,
 };
 use windlass_core::{
-    features::{self as rules, NODES_MAX, graph as facts, sync},
+    features::{self as rules, graph as facts, sync},
     principal::Role,
 };
 
 const BODY_MAX: usize = 10 << 20;
-const METADATA_BYTES_MAX: usize = 8 << 10;
-const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -164,15 +161,9 @@ async fn dirty(
     Ok(ok(part_of(&asked, &found)))
 }
 
-fn new_node(sent: PutNode) -> Result<sync::NewNode, Problem> {
-    let too_long = sent.message.iter().flatten().any(|text| text.len() > MESSAGE_BYTES_MAX);
-    let too_large = sent.metadata.as_ref().is_some_and(|data| json!(data).to_string().len() > METADATA_BYTES_MAX);
-    if too_long || too_large {
-        let why = format!("{}: message may have {MESSAGE_BYTES_MAX} bytes, metadata {METADATA_BYTES_MAX}", sent.key);
-        return Err(Problem::invalid("nodes", why));
-    }
+fn new_node(sent: PutNode) -> sync::NewNode {
     let shared = |text: Option<Option<String>>| text.map(|text| text.map(Arc::from));
-    Ok(sync::NewNode {
+    sync::NewNode {
         key: sent.key.into(),
         kind: sent.kind.map(kind),
         properties_hash: shared(sent.properties_hash),
@@ -180,17 +171,10 @@ fn new_node(sent: PutNode) -> Result<sync::NewNode, Problem> {
         message: shared(sent.message),
         metadata: sent.metadata.map(Arc::new),
         state: sent.state.map(state),
-    })
+    }
 }
 
-fn sent(body: PutGraph) -> Result<change::Sent, Problem> {
-    if body.nodes.len() > NODES_MAX {
-        let why = format!("{} of them; a graph may have {NODES_MAX}", body.nodes.len());
-        return Err(Problem::invalid("nodes", why));
-    }
-    if body.partial && !body.edges.is_empty() {
-        return Err(Problem::invalid("edges", "a partial update has none"));
-    }
+fn sent(body: PutGraph) -> change::Sent {
     let edge = |edge: Edge| sync::NewEdge {
         part: edge.item.map(Into::into),
         source: edge.source.into(),
@@ -198,8 +182,8 @@ fn sent(body: PutGraph) -> Result<change::Sent, Problem> {
         kind: edge_kind(edge.kind),
     };
     let edges = body.edges.into_iter().map(edge).collect();
-    let nodes = body.nodes.into_iter().map(new_node).collect::<Result<_, _>>()?;
-    Ok(change::Sent { revision: body.revision, nodes, edges, partial: body.partial })
+    let nodes = body.nodes.into_iter().map(new_node).collect();
+    change::Sent { revision: body.revision, nodes, edges, partial: body.partial }
 }
 
 fn wire_synced(done: &Synced) -> SyncedGraph {
@@ -231,7 +215,7 @@ async fn put(
     Sent(body): Sent<PutGraph>,
 ) -> Result<Answer<SyncedGraph>, Problem> {
     let writer = if caller.role == Role::Worker { sync::Writer::Runner } else { sync::Writer::User };
-    let done = change::write(&app, &part, &sent(body)?, writer).await?;
+    let done = change::write(&app, &part, &sent(body), writer).await?;
     Ok(ok(wire_synced(&done)))
 }
 

@@ -6,10 +6,11 @@ use super::{
     store::{self, Change},
 };
 use crate::{app::App, problem::Problem};
+use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use windlass_core::{
     features::{
-        Validation,
+        NODES_MAX, Validation,
         graph::Graph,
         sync::{self, NewEdge, NewNode, Report, Writer},
         world::Spread,
@@ -27,7 +28,33 @@ pub struct Sent {
     pub partial: bool,
 }
 
+const METADATA_BYTES_MAX: usize = 8 << 10;
+const MESSAGE_BYTES_MAX: usize = 4 << 10;
+
 impl Sent {
+    /// What can be said about it without knowing anything else.
+    pub fn check(&self) -> Result<(), Problem> {
+        if self.nodes.len() > NODES_MAX {
+            let why = format!("{} of them; a graph may have {NODES_MAX}", self.nodes.len());
+            return Err(Problem::invalid("nodes", why));
+        }
+        if self.partial && !self.edges.is_empty() {
+            return Err(Problem::invalid("edges", "a partial update has none"));
+        }
+        for node in &self.nodes {
+            let long = node.message.iter().flatten().any(|text| text.len() > MESSAGE_BYTES_MAX);
+            let size = |data: &Arc<Map<String, Value>>| json!(**data).to_string().len();
+            if long || node.metadata.as_ref().is_some_and(|data| size(data) > METADATA_BYTES_MAX) {
+                let why = format!(
+                    "{}: its message may have {MESSAGE_BYTES_MAX} bytes, metadata {METADATA_BYTES_MAX}",
+                    node.key
+                );
+                return Err(Problem::invalid("nodes", why));
+            }
+        }
+        Ok(())
+    }
+
     /// Items that it says it depends on.
     fn foreign(&self) -> BTreeSet<String> {
         self.edges.iter().filter_map(|edge| edge.part.as_ref()).map(|part| part.to_string()).collect()
@@ -63,6 +90,7 @@ pub async fn revision_of(app: &App, item: &Item, asked: Option<u32>) -> Result<u
 }
 
 pub async fn write(app: &App, part: &str, sent: &Sent, writer: Writer) -> Result<Synced, Problem> {
+    sent.check()?;
     let (synced, fresh) = store::settle!(app, Problem, {
         let item = items::find(app, part).await?;
         let revision = revision_of(app, &item.value, sent.revision).await?;

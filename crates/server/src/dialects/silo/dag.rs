@@ -20,16 +20,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_core::{
     features::{
-        EdgeKind, NODES_MAX, NodeKind, Validation,
+        EdgeKind, NodeKind, Validation,
         graph::{CrossEdge, Direction, Edge, Graph},
         sync::{NewEdge, NewNode, Writer},
         world::Spread,
     },
     principal::Role,
 };
-
-const METADATA_BYTES_MAX: usize = 8 << 10;
-const MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 #[derive(Deserialize)]
 struct SentNode {
@@ -73,13 +70,7 @@ struct Sent {
     partial: bool,
 }
 
-fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, No> {
-    if sent.nodes.len() > NODES_MAX {
-        return Err(No::invalid(format!("nodes: {} of them; a graph may have {NODES_MAX}", sent.nodes.len())));
-    }
-    if sent.partial && !(sent.edges.is_empty() && sent.cross_edges.is_empty()) {
-        return Err(No::invalid("edges: a partial update has none"));
-    }
+fn wanted(sent: Sent, revision: Option<u32>) -> change::Sent {
     let near = sent.edges.into_iter().map(|edge| NewEdge {
         part: None,
         source: edge.source_key.into(),
@@ -93,21 +84,12 @@ fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, No> {
         kind: edge.edge_type.unwrap_or_default(),
     });
     let edges = near.chain(far).collect();
-    let nodes = sent.nodes.into_iter().map(node).collect::<Result<Vec<_>, _>>()?;
-    Ok(change::Sent { revision, nodes, edges, partial: sent.partial })
+    let nodes = sent.nodes.into_iter().map(node).collect();
+    change::Sent { revision, nodes, edges, partial: sent.partial }
 }
 
-fn node(sent: SentNode) -> Result<NewNode, No> {
-    let too_long = sent.validation_message.iter().flatten().any(|text| text.len() > MESSAGE_BYTES_MAX);
-    let too_large = sent.metadata.as_ref().is_some_and(|data| json!(data).to_string().len() > METADATA_BYTES_MAX);
-    if too_long || too_large {
-        let why = format!(
-            "{}: validation_message may have {MESSAGE_BYTES_MAX} bytes, metadata {METADATA_BYTES_MAX}",
-            sent.node_key
-        );
-        return Err(No::invalid(why));
-    }
-    Ok(NewNode {
+fn node(sent: SentNode) -> NewNode {
+    NewNode {
         key: sent.node_key.into(),
         kind: sent.node_type,
         properties_hash: sent.properties_hash,
@@ -115,7 +97,7 @@ fn node(sent: SentNode) -> Result<NewNode, No> {
         message: sent.validation_message,
         metadata: sent.metadata.map(Arc::new),
         state: sent.validation_state,
-    })
+    }
 }
 
 pub async fn put(
@@ -128,7 +110,7 @@ pub async fn put(
     let sent: Sent = raw.parse()?;
     let revision = sent.revision_number;
     let writer = if caller.role == Role::Worker { Writer::Runner } else { Writer::User };
-    Ok(ok(synced(&change::write(&app, &part, &wanted(sent, revision)?, writer).await?)))
+    Ok(ok(synced(&change::write(&app, &part, &wanted(sent, revision), writer).await?)))
 }
 
 pub async fn put_for_job(
@@ -151,7 +133,8 @@ pub async fn put_for_job(
     };
     let snapshot = items.iter().find(|item| item.part_number == part).map(|item| item.revision_number);
     let revision = sent.revision_number.or(snapshot);
-    let wanted = wanted(sent, revision)?;
+    let wanted = wanted(sent, revision);
+    wanted.check()?;
     held(&app, &caller, &id).await?;
     Ok(ok(synced(&change::write(&app, &part, &wanted, Writer::Runner).await?)))
 }
