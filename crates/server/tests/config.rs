@@ -172,7 +172,7 @@ fn the_documentation_is_made_from_the_table() {
 }
 
 const SILO_FILE: &str = "jobs:\n  directory: /srv/jobdefs\n  watch: true\n  runner_timeout: 45\n  job_timeout_check: 7\n  \
-    default_priority: 20\nserver: {listen: '127.0.0.1:8080'}\nstorage: {path: /srv/silo}\nauth: {admin_token: from-the-file-0123456}\n\
+    default_priority: 20\nserver: {listen: '127.0.0.1:8080'}\nstorage: {path: /srv/silo}\nauth:\n  admin_token: from-the-file-0123456\n\
     events: {history_size: 512, heartbeat: 11}\nlocks: {timeout_minutes: 3}\n";
 
 #[test]
@@ -185,7 +185,7 @@ fn silo_s_own_file_is_understood_key_by_key() {
     assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
     assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:8080", Path::new("/srv/silo")));
     assert_eq!(find(&found, "silo_history").shown(), "512");
-    assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 9");
+    assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 10");
     let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
     let silo = Config::new(&usual).unwrap().silo;
     assert_eq!((silo.directory.as_path(), silo.directory_is_set), (Path::new("/etc/silo/jobdefs"), false));

@@ -100,7 +100,7 @@ pub async fn write(app: &App, part: &str, sent: &Sent, writer: Writer) -> Result
             (Some(own), true) => own.graph.foreign_parts().iter().map(|part| part.to_string()).collect(),
             _ => sent.foreign(),
         };
-        let mut region = Region::new();
+        let mut region = Region::default();
         for source in &foreign {
             if source == part {
                 return Err(Problem::invalid("cross_edges", "a node of the same item is named in edges"));
@@ -138,7 +138,7 @@ pub async fn mark_dirty(app: &App, part: &str, key: &str) -> Result<Synced, Prob
         let (revision, own) = graphs::live_graph(app, part).await?.ok_or_else(missing)?;
         let at = own.graph.find(key).ok_or_else(missing)?;
         let foreign = own.graph.foreign_parts().iter().map(|part| part.to_string()).collect();
-        let (mut region, now) = (Region::new(), app.engine.now().await?);
+        let (mut region, now) = (Region::default(), app.engine.now().await?);
         region.add_sources(app, part, &foreign).await?;
         let outside = |part: &str, key: &str| region.world.seen(part, key);
         let mut graph = (*own.graph).clone();

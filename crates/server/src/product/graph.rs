@@ -72,7 +72,7 @@ impl Asked {
 
     pub async fn cone(&self, app: &App, key: &str, direction: Direction, max: Option<u32>) -> Result<Cone, Problem> {
         let start = self.key(key)?;
-        let mut region = Region::new();
+        let mut region = Region::default();
         region.add_all(app, &self.item.value.part_number, direction == Direction::Forward).await?;
         let name: Arc<str> = self.item.value.part_number.as_str().into();
         region.world.put(&name, self.graph.clone());

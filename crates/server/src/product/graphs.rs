@@ -236,6 +236,7 @@ pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<L
 }
 
 /// Items as a change needs them: their graphs, and what has to be written if theirs change.
+#[derive(Default)]
 pub struct Region {
     pub world: World,
     lives: BTreeMap<String, Option<Kept<Live>>>,
@@ -243,10 +244,6 @@ pub struct Region {
 }
 
 impl Region {
-    pub fn new() -> Self {
-        Self { world: World::default(), lives: BTreeMap::new(), loaded: BTreeMap::new() }
-    }
-
     async fn live(&mut self, app: &App, part: &str) -> Result<Option<&Kept<Live>>, Problem> {
         if !self.lives.contains_key(part) {
             self.lives.insert(part.to_owned(), live(app, part).await?);
@@ -442,7 +439,7 @@ pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, Problem> {
         commands.push(store::delete(store::GRAPH, &head.key, head.unchanged()));
     }
     let Some(known) = live(app, part).await? else { return Ok(commands) };
-    let mut region = Region::new();
+    let mut region = Region::default();
     region.add(app, part).await?;
     commands.extend(tie(app, &mut region, part, &known.value.sources, &BTreeSet::new()).await?);
     let name: Arc<str> = part.into();
