@@ -4,8 +4,10 @@
 pub mod crowd;
 mod graph;
 mod history;
+mod plain;
 mod program;
 
 pub use graph::{Graph, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
+pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};

@@ -7,6 +7,8 @@
 pub mod artifact;
 pub mod definition;
 pub mod event;
+pub mod graph;
+pub mod item;
 pub mod job;
 pub mod lease;
 pub mod log;

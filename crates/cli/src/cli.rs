@@ -3,9 +3,9 @@
 use crate::{
     bench,
     commands::{
-        Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events, jobs::Jobs,
-        logs::Logs, schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand,
-        workers::WorkersCommand, workflow::WorkflowCommand,
+        Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
+        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, schedules::SchedulesCommand, shell, show,
+        stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand, workflow::WorkflowCommand,
     },
     config_show,
     fail::code,
@@ -104,6 +104,12 @@ enum Command {
     #[command(subcommand, alias = "workflows")]
     Workflow(WorkflowCommand),
     Events(Events),
+    /// Items: list, show, create, revise, bom, where-used.
+    #[command(subcommand, alias = "items")]
+    Item(ItemCommand),
+    /// What an item is built from: show, cone, dirty.
+    #[command(subcommand)]
+    Graph(GraphCommand),
     /// Files that jobs read or leave: put, get, list, delete.
     #[command(subcommand, alias = "artifacts")]
     Artifact(ArtifactCommand),
@@ -173,6 +179,8 @@ impl Command {
             Command::Schedules { verb } => verb.unwrap_or(SchedulesCommand::List).run(context).await,
             Command::Workflow(command) => command.run(context).await,
             Command::Events(events) => events.run(context).await,
+            Command::Item(command) => command.run(context).await,
+            Command::Graph(command) => command.run(context).await,
             Command::Artifact(command) => command.run(context).await,
             Command::Token(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,

@@ -93,7 +93,7 @@ fn edges(dice: &mut Dice, count: u64) -> Vec<NewEdge> {
 }
 
 fn check(graph: &Graph, seed: u64, step: u64) {
-    for at in 0..graph.nodes().len() as u32 {
+    for at in 0..graph.count() as u32 {
         let (hash, state) = naive(graph, at);
         let node = graph.node(at);
         assert_eq!((&*node.input_hash, node.state), (&*hash, state), "seed {seed}, step {step}: {}", node.key);
@@ -232,7 +232,7 @@ fn say(
         ..NewNode::default()
     };
     sync::update(graph, &[new], &outside, Timestamp(1)).unwrap();
-    graph.nodes().iter().map(|node| node.state.name().to_owned()).collect()
+    graph.nodes().map(|node| node.state.name().to_owned()).collect()
 }
 
 #[test]

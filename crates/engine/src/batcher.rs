@@ -203,7 +203,9 @@ impl Batcher {
             }
             let requests = self.inner.queue.next_batch(which, &self.inner.settings);
             if is_heavy(&requests) && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-                tokio::task::block_in_place(|| Handle::current().block_on(run_batch(&self.inner, requests, Which::All)));
+                tokio::task::block_in_place(|| {
+                    Handle::current().block_on(run_batch(&self.inner, requests, Which::All))
+                });
             } else {
                 run_batch(&self.inner, requests, Which::All).await;
             }

@@ -167,6 +167,16 @@ pub trait Store: Send + Sync + 'static {
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;
     async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError>;
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError>;
+    /// How many records fit, however many pages that is. Stores that can count without reading do.
+    async fn count_records(&self, query: &RecordQuery) -> Result<usize, StoreError> {
+        let (mut query, mut count) = (query.clone(), 0);
+        loop {
+            let found = self.records(&query).await?;
+            count += found.len();
+            let Some(last) = found.last().filter(|_| found.len() == query.limit) else { return Ok(count) };
+            query.after = Some(last.key.key.clone());
+        }
+    }
     /// Pieces after `after`, until `bytes_max` is reached; at least one if there is one.
     async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError>;
     /// Events numbered above `after`.

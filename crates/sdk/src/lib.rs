@@ -9,6 +9,7 @@ mod artifacts;
 mod client;
 mod error;
 mod events;
+mod items;
 pub mod worker;
 mod workflows;
 

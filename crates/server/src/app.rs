@@ -68,6 +68,7 @@ pub struct Inner {
     pub options: Options,
     pub native: crate::native::Shared,
     pub silo: crate::dialects::silo::Shared,
+    pub product: crate::product::Shared,
     pub metrics: Arc<Metrics>,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
@@ -90,6 +91,7 @@ impl App {
             options,
             native: Default::default(),
             silo: Default::default(),
+            product: Default::default(),
             metrics: Arc::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),

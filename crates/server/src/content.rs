@@ -4,7 +4,7 @@
 //! A file is complete or not there at all: whoever keeps one writes a record of it after its content, and content that no
 //! record knows is swept away.
 
-use crate::{app::App, auth::hex, dialects::silo, native::artifacts, problem::Problem};
+use crate::{app::App, auth::hex, native::artifacts, problem::Problem, product::files};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -190,7 +190,7 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
         let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
         let old = object.last_modified.timestamp_millis() < before;
         let Some(id) = id.filter(|_| old) else { continue };
-        if !artifacts::knows(app, id).await? && !silo::files::knows(app, id).await? {
+        if !artifacts::knows(app, id).await? && !files::knows(app, id).await? {
             remove(app, id).await;
             gone += 1;
         }

@@ -7,6 +7,7 @@ use crate::{
     dialects::{silo, workflow_graph},
     flows,
     native::artifacts,
+    product::files,
     scheduler,
 };
 use std::{path::Path, time::Duration};
@@ -84,8 +85,8 @@ async fn sweep(app: App) {
     }
     loop {
         sleep(SWEEP_EVERY).await;
-        if let Err(no) = silo::files::sweep(&app).await {
-            tracing::warn!(why = no.message, "files of removed items could not be swept");
+        if let Err(problem) = files::sweep(&app).await {
+            tracing::warn!(problem = %problem.0, "files of removed items could not be swept");
         }
         match artifacts::sweep(&app).await {
             Ok(0) => {}

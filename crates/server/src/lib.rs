@@ -25,6 +25,7 @@ pub mod native;
 mod origin;
 mod prefix;
 pub mod problem;
+pub mod product;
 mod request_id;
 pub mod route;
 pub mod scheduler;

@@ -42,6 +42,7 @@ kinds! {
     "final" 409 "The job has ended" "A finished job never changes; `retry` makes a new one from it.",
     "not-started" 409 "The job was not started" "Report its start before its completion.",
     "already-started" 409 "The job was started before" "Nothing to do.",
+    "in-use" 409 "Something else needs it" "`detail` says what; take it out of there first.",
     "exists" 409 "It exists already" "Choose another name, or use what is there.",
     "version-mismatch" 409 "It was changed meanwhile" "Read it again and decide anew.",
     "worker-not-online" 409 "The worker is not online" "Send a heartbeat first.",

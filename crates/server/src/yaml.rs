@@ -194,4 +194,47 @@ mod tests {
         assert_eq!((list[1].line, list[1].column), (3, 10));
         assert_eq!(tree.node.json().unwrap(), serde_json::json!({"a": 1, "b": {"c": ["x", {"d": 2.5}]}}));
     }
+
+    #[track_caller]
+    fn refused(text: &str) -> Fault {
+        match read::<Tree>(text, 100_000) {
+            Ok(tree) => panic!("{text:?} was read as {tree:?}"),
+            Err(fault) => fault,
+        }
+    }
+
+    #[test]
+    fn nothing_grows_on_its_way_in() {
+        let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let before = format!("*a{}, ", level - 1).repeat(10);
+            bomb += &format!("a{level}: &a{level} [{}]\n", before.trim_end_matches(", "));
+        }
+        for text in [&*bomb, "a: &x 1\nb: *x\n", "a: &x {b: 1}\nc:\n  <<: *x\n"] {
+            assert!(refused(text).line > 0, "{text:?}");
+        }
+        let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(read::<Tree>(&deep(DEPTH_MAX - 1), 1_000).is_ok());
+        for levels in [DEPTH_MAX + 1, 50_000] {
+            refused(&deep(levels));
+        }
+        assert!(read::<Tree>("a: 1", 3).is_err_and(|fault| fault.text.contains("larger than 3 bytes")));
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told_with_its_place() {
+        for (text, line) in [
+            ("a:\n\tb: 1\n", 2),
+            ("a: 1\nb: 2\na: 3\n", 3),
+            ("a: [1, 2\n", 0),
+            ("a: 'x\n", 0),
+            ("a: 1\n---\nb: 2\n", 0),
+            ("a: 1\n  b: 2\n", 0),
+            ("%YAML 9\n", 0),
+        ] {
+            let fault = refused(text);
+            assert!(line == 0 || fault.line == line, "{text:?}: {fault}");
+            assert!(!fault.text.is_empty());
+        }
+    }
 }

@@ -170,3 +170,74 @@ fn the_documentation_is_made_from_the_table() {
         "docs/configuration.md is not what the table says; run `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-server --test config`"
     );
 }
+
+const SILO_FILE: &str = "jobs:\n  directory: /srv/jobdefs\n  watch: true\n  runner_timeout: 45\n  job_timeout_check: 7\n  \
+    default_priority: 20\nserver: {listen: '127.0.0.1:8080'}\nstorage: {path: /srv/silo}\nauth:\n  admin_token: from-the-file-0123456\n\
+    events: {history_size: 512, heartbeat: 11}\nlocks: {timeout_minutes: 3}\n";
+
+#[test]
+fn silo_s_own_file_is_understood_key_by_key() {
+    let found = effective(&with_file("config.yaml", SILO_FILE)).unwrap();
+    let config = Config::new(&found).unwrap();
+    let silo = &config.silo;
+    assert_eq!((silo.directory.as_path(), silo.directory_is_set, silo.watch), (Path::new("/srv/jobdefs"), true, true));
+    assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (45_000, 7, 20));
+    assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
+    assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:8080", Path::new("/srv/silo")));
+    assert_eq!(find(&found, "silo_history").shown(), "512");
+    assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 10");
+    let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
+    let silo = Config::new(&usual).unwrap().silo;
+    assert_eq!((silo.directory.as_path(), silo.directory_is_set), (Path::new("/etc/silo/jobdefs"), false));
+    assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (90_000, 30, -5));
+}
+
+#[test]
+fn silo_s_variables_win_over_its_file_and_ours_over_both() {
+    let table = [
+        ("SILO_JOBS_DIRECTORY", "/var/jobdefs", "silo_jobs", "/var/jobdefs"),
+        ("SILO_JOBS_RUNNER_TIMEOUT", "46", "silo_runner_timeout", "46s"),
+        ("SILO_JOBS_JOB_TIMEOUT_CHECK", "8", "silo_timeout_check", "8s"),
+        ("SILO_JOBS_DEFAULT_PRIORITY", "21", "silo_priority", "21"),
+        ("SILO_LISTEN", "127.0.0.1:8081", "listen", "127.0.0.1:8081"),
+        ("SILO_STORAGE_PATH", "/var/silo", "data", "/var/silo"),
+        ("SILO_EVENTS_HISTORY", "1024", "silo_history", "1024"),
+    ];
+    for (name, value, to, expected) in table {
+        let set = [(name, value)];
+        let set = variables(&set);
+        let sources = Sources { variable: Some(&set), ..with_file("config.yaml", SILO_FILE) };
+        let found = effective(&sources).unwrap();
+        assert_eq!(find(&found, to).shown(), expected, "{name}");
+        assert_eq!(find(&found, to).origin.to_string(), name);
+    }
+    let set = variables(&[
+        ("SILO_JOBS_DEFAULT_PRIORITY", "21"),
+        ("WINDLASS_SILO_PRIORITY", "22"),
+        ("SILO_ADMIN_TOKEN", "from-a-variable-012345"),
+    ]);
+    let sources = Sources { variable: Some(&set), ..with_file("config.yaml", SILO_FILE) };
+    let found = effective(&sources).unwrap();
+    assert_eq!(find(&found, "silo_priority").shown(), "22", "our own name wins");
+    assert_eq!(find(&found, "admin_token").origin.to_string(), "SILO_ADMIN_TOKEN");
+    let flags = vec![("silo_priority", "23".to_owned())];
+    let found = effective(&Sources { flags, variable: Some(&set), ..with_file("config.yaml", SILO_FILE) }).unwrap();
+    assert_eq!(find(&found, "silo_priority").shown(), "23", "a flag wins over all");
+}
+
+#[test]
+fn what_silo_s_file_gets_wrong_is_named() {
+    for (text, said) in [
+        ("jobs: {runner_timeout: 0}\n", "at least 1"),
+        ("jobs: {runner_timeout: soon}\n", "soon"),
+        ("jobs: {job_timeout_check: 0}\n", "at least 1"),
+        ("jobs: {default_priority: high}\n", "high"),
+        ("jobs: {directories: /x}\n", "directories"),
+        ("events: {history_size: 255}\n", "not between 256 and 1000000"),
+        ("locks: {timeout_minutes: 0}\n", "at least 1"),
+        ("jobz: {directory: /x}\n", "jobz"),
+    ] {
+        let error = refused(&with_file("config.yaml", text));
+        assert!(error.contains(said) && error.contains("config.yaml"), "{text:?}: {error}");
+    }
+}

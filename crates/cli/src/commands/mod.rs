@@ -3,6 +3,9 @@
 pub mod artifacts;
 pub mod definitions;
 pub mod events;
+pub mod graph;
+pub mod import_silo;
+pub mod item;
 pub mod jobs;
 pub mod logs;
 pub mod options;

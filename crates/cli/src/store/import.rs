@@ -7,12 +7,12 @@ use super::{
     unfinished,
 };
 use crate::{
-    commands::{Context, Done, artifacts::hex},
+    commands::{Context, Done, artifacts::hex, import_silo::Silo},
     fail::code,
     output,
 };
 use anyhow::{Context as _, bail, ensure};
-use clap::Args;
+use clap::{Args, Subcommand};
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -34,16 +34,31 @@ const LINE_MAX: u64 = 256 << 20;
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass import all.jsonl --database postgres://windlass@db/windlass     from the embedded store to PostgreSQL
-  windlass import all.jsonl --data /var/lib/windlass                       and back")]
+  windlass import all.jsonl --data /var/lib/windlass                       and back
+  windlass import silo items.csv bom.csv                                   items into a running server")]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Import {
-    file: PathBuf,
+    /// What `windlass export` wrote. One that is called silo is ./silo here.
+    #[arg(required = true)]
+    file: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
+    #[command(subcommand)]
+    from: Option<From>,
+}
+
+#[derive(Subcommand)]
+pub enum From {
+    Silo(Silo),
 }
 
 impl Import {
     pub async fn run(self, context: &Context) -> Done {
-        let wanted = verify(&self.file)?;
+        if let Some(From::Silo(silo)) = self.from {
+            return silo.run(context).await;
+        }
+        let file = self.file.clone().context("name the file to import")?;
+        let wanted = verify(&file)?;
         let store = self.place.open(true).await?;
         unfinished::check(&*store, &self.place).await?;
         ensure!(
@@ -51,7 +66,7 @@ impl Import {
             "{} holds data already; import goes into an empty store only",
             self.place.name()
         );
-        let found = self.fill(&*store, &wanted).await.with_context(|| unfinished::advice(&self.place))?;
+        let found = self.fill(&*store, &file, &wanted).await.with_context(|| unfinished::advice(&self.place))?;
         unfinished::clear(&*store).await.with_context(|| unfinished::advice(&self.place))?;
         context
             .format
@@ -60,9 +75,9 @@ impl Import {
     }
 
     /// Writes everything and reads it back. The mark stays where this fails, however it fails.
-    async fn fill(&self, store: &dyn Bulk, wanted: &End) -> anyhow::Result<End> {
+    async fn fill(&self, store: &dyn Bulk, file: &Path, wanted: &End) -> anyhow::Result<End> {
         unfinished::mark(store).await?;
-        write(store, &self.file, wanted).await?;
+        write(store, file, wanted).await?;
         let mut writer = Writer::new(std::io::sink(), "checking");
         let end = everything(store, &mut writer).await?;
         let found = writer.finish(end)?;

@@ -90,12 +90,10 @@ impl Graph {
     /// One node by the rule. Whether anything about it changed.
     fn settle(&mut self, at: u32, said: Option<&Statement>, outside: Outside<'_>, now: Timestamp) -> bool {
         let (input_hash, sources_clean) = self.inputs(at, outside);
-        let node = &mut self.nodes_mut()[at as usize];
-        let before = (node.state, node.reported, node.input_hash.clone(), node.reported_hash.clone());
-        let opaque = (node.output_hash.clone(), node.message.clone());
+        let mut node = self.node(at).clone();
         node.input_hash = input_hash;
         if let Some(said) = said {
-            state(node, said, sources_clean);
+            state(&mut node, said, sources_clean);
         }
         node.state = if node.reported_hash != node.input_hash {
             Validation::Dirty
@@ -106,10 +104,9 @@ impl Graph {
         } else {
             Validation::Clean
         };
-        let after = (node.state, node.reported, node.input_hash.clone(), node.reported_hash.clone());
-        let updated = before != after || opaque != (node.output_hash.clone(), node.message.clone());
+        let updated = node != *self.node(at);
         if updated {
-            node.updated_at = now;
+            *self.node_mut(at) = Node { updated_at: now, ..node };
         }
         updated
     }

@@ -55,6 +55,10 @@ impl Neighbours {
     }
 }
 
+/// Nodes that are kept together: what is copied when one of them changes, and what is stored as one. Small, because a change
+/// seldom reaches neighbours by name.
+pub const PIECE: usize = 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// What depends on it.
@@ -65,7 +69,9 @@ pub enum Direction {
 
 #[derive(Clone, Debug)]
 pub struct Graph {
-    nodes: Vec<Node>,
+    /// In pieces that versions of a graph share until one of their nodes changes.
+    pieces: Vec<Arc<Vec<Node>>>,
+    count: usize,
     shape: Arc<Shape>,
 }
 
@@ -113,17 +119,36 @@ impl Graph {
         let incoming = Neighbours::new(nodes.len(), &edges, |edge| edge.target, |edge| edge.source);
         let outgoing = Neighbours::new(nodes.len(), &edges, |edge| edge.source, |edge| edge.target);
         let shape = Shape { edges, cross, index, incoming, outgoing, cross_in, rank };
-        Ok(Self { nodes, shape: Arc::new(shape) })
+        let count = nodes.len();
+        let mut pieces = Vec::with_capacity(count.div_ceil(PIECE));
+        let mut nodes = nodes.into_iter().peekable();
+        while nodes.peek().is_some() {
+            pieces.push(Arc::new(nodes.by_ref().take(PIECE).collect()));
+        }
+        Ok(Self { pieces, count, shape: Arc::new(shape) })
     }
 
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
-    pub(super) fn nodes_mut(&mut self) -> &mut [Node] {
-        &mut self.nodes
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.pieces.iter().flat_map(|piece| piece.iter())
+    }
+    /// All nodes in pieces of [`PIECE`], by key.
+    pub fn pieces(&self) -> &[Arc<Vec<Node>>] {
+        &self.pieces
+    }
+    /// Copies the piece it is in, if another version of the graph has it too.
+    pub(super) fn node_mut(&mut self, at: u32) -> &mut Node {
+        &mut Arc::make_mut(&mut self.pieces[at as usize / PIECE])[at as usize % PIECE]
     }
     pub fn node(&self, at: u32) -> &Node {
-        &self.nodes[at as usize]
+        &self.pieces[at as usize / PIECE][at as usize % PIECE]
+    }
+    /// Whether they differ in their nodes only, and that is known without looking at edges.
+    pub fn has_shape_of(&self, other: &Graph) -> bool {
+        Arc::ptr_eq(&self.shape, &other.shape)
     }
     pub fn edges(&self) -> &[Edge] {
         &self.shape.edges
@@ -156,7 +181,7 @@ impl Graph {
 
     /// The node and everything in one direction of it, with the fewest edges it takes to get there, nearest first.
     pub fn cone(&self, start: u32, direction: Direction, depth_max: Option<u32>) -> Vec<(u32, u32)> {
-        let mut seen = vec![false; self.nodes.len()];
+        let mut seen = vec![false; self.count];
         seen[start as usize] = true;
         let mut found = vec![(start, 0)];
         let mut next = 0;
@@ -182,7 +207,7 @@ impl Graph {
 
     /// Edges with both ends among these.
     pub fn edges_within(&self, members: impl IntoIterator<Item = u32>) -> Vec<Edge> {
-        let mut inside = vec![false; self.nodes.len()];
+        let mut inside = vec![false; self.count];
         let members: Vec<u32> = members.into_iter().inspect(|at| inside[*at as usize] = true).collect();
         let mut edges: Vec<Edge> = members
             .iter()
@@ -197,8 +222,7 @@ impl Graph {
 
     /// Nodes in these states, in an order in which they can be validated: sources first, then by key.
     pub fn in_states(&self, states: &[Validation]) -> Vec<u32> {
-        let mut found: Vec<u32> =
-            (0..self.nodes.len() as u32).filter(|at| states.contains(&self.node(*at).state)).collect();
+        let mut found: Vec<u32> = (0..self.count as u32).filter(|at| states.contains(&self.node(*at).state)).collect();
         found.sort_unstable_by_key(|at| (self.rank(*at), *at));
         found
     }
@@ -208,7 +232,7 @@ impl Graph {
         let cone =
             |at, direction| -> Vec<u32> { self.cone(at, direction, None).into_iter().map(|(at, _)| at).collect() };
         let shared = |direction| {
-            let mut inside = vec![false; self.nodes.len()];
+            let mut inside = vec![false; self.count];
             cone(a, direction).into_iter().for_each(|at| inside[at as usize] = true);
             let mut both: Vec<u32> = cone(b, direction).into_iter().filter(|at| inside[*at as usize]).collect();
             both.sort_unstable();

@@ -161,8 +161,8 @@ fn sources_of(graph: &Graph, at: u32) -> Vec<(EdgeKind, Option<Arc<str>>, Arc<st
 fn compare(base: Option<&Graph>, graph: &Graph, reported: impl Fn(u32) -> bool) -> Report {
     let mut report = Report::default();
     let old: BTreeMap<&Arc<str>, u32> =
-        base.into_iter().flat_map(|base| base.nodes().iter().zip(0..)).map(|(node, at)| (&node.key, at)).collect();
-    for (node, at) in graph.nodes().iter().zip(0..) {
+        base.into_iter().flat_map(|base| base.nodes().zip(0..)).map(|(node, at)| (&node.key, at)).collect();
+    for (node, at) in graph.nodes().zip(0..) {
         let key = node.key.clone();
         let Some((base, &was)) = base.zip(old.get(&node.key)) else {
             report.added.push(key.clone());
@@ -191,18 +191,24 @@ fn compare(base: Option<&Graph>, graph: &Graph, reported: impl Fn(u32) -> bool) 
 /// Some nodes of a graph that is there, only in the fields that were sent.
 pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: Timestamp) -> Result<Report, Refusal> {
     let mut statements: HashMap<u32, Statement> = HashMap::new();
-    let before = graph.clone();
+    let mut report = Report::default();
     for new in nodes {
         new.check()?;
         let unknown = || Refusal::invalid("node_key", format!("{:?} is no node of this graph", new.key));
         let at = graph.find(&new.key).ok_or_else(unknown)?;
-        let node = &mut graph.nodes_mut()[at as usize];
-        let own = (node.kind, node.properties_hash.clone(), node.metadata.clone());
-        node.kind = new.kind.unwrap_or(node.kind);
-        node.properties_hash = new.properties_hash.clone().unwrap_or_else(|| node.properties_hash.clone());
-        node.metadata = new.metadata.clone().unwrap_or_else(|| node.metadata.clone());
-        if own != (node.kind, node.properties_hash.clone(), node.metadata.clone()) {
-            node.updated_at = now;
+        let node = graph.node(at);
+        let own = Node {
+            kind: new.kind.unwrap_or(node.kind),
+            properties_hash: new.properties_hash.clone().unwrap_or_else(|| node.properties_hash.clone()),
+            metadata: new.metadata.clone().unwrap_or_else(|| node.metadata.clone()),
+            ..node.clone()
+        };
+        if own != *node {
+            report.differs = true;
+            if own.properties_hash != node.properties_hash {
+                report.changed.push(own.key.clone());
+            }
+            *graph.node_mut(at) = Node { updated_at: now, ..own };
         }
         let said = Statement {
             state: new.state.map(Say::Is),
@@ -215,8 +221,22 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
     }
     let seeds: Vec<u32> = statements.keys().copied().collect();
     let reported = |at: u32| statements.get(&at).is_some_and(|said| said.state.is_some());
-    graph.evaluate(seeds, &statements, outside, now);
-    Ok(compare(Some(&before), graph, reported))
+    let outcome = graph.evaluate(seeds, &statements, outside, now);
+    // Only what was looked at can have changed.
+    for changed in &outcome.changed {
+        let node = graph.node(changed.at);
+        if changed.before != Validation::Clean && node.state == Validation::Clean && !reported(changed.at) {
+            report.released.push(node.key.clone());
+        }
+        if changed.visible {
+            report.visible.push(node.key.clone());
+        }
+    }
+    report.differs |= !outcome.changed.is_empty();
+    for list in [&mut report.changed, &mut report.released, &mut report.visible] {
+        list.sort_unstable();
+    }
+    Ok(report)
 }
 
 /// Says that a node has to be validated again, whatever its inputs are.

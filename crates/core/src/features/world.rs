@@ -55,7 +55,7 @@ impl World {
         with.put(part, Arc::new(graph.clone()));
         let flat = Flat::of(&with);
         let home = flat.parts[part];
-        let mut parents: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes().len()];
+        let mut parents: Vec<Vec<usize>> = vec![Vec::new(); graph.count()];
         for edge in graph.edges() {
             parents[edge.target as usize].push(edge.source as usize);
         }
@@ -91,11 +91,27 @@ impl World {
         false
     }
 
-    /// Passes on that these nodes of an item look different now. Only what sees a difference is looked at.
+    /// Passes on that these nodes of an item look different now, as far as that goes. Only what sees a difference is looked at.
     pub fn spread(&mut self, part: &Arc<str>, visible: &[Arc<str>], now: Timestamp) -> Spread {
         let mut spread = Spread::default();
-        let mut open: VecDeque<(Arc<str>, BTreeSet<u32>)> = self.touched(part, visible).into();
-        while let Some((part, seeds)) = open.pop_front() {
+        let mut open = VecDeque::from([(part.clone(), visible.to_vec())]);
+        while let Some((part, visible)) = open.pop_front() {
+            open.extend(self.pass_on(&part, &visible, now, &mut spread));
+        }
+        spread
+    }
+
+    /// One step of that: from an item to those that depend on it, which are all there. Gives back what of them looks different
+    /// now.
+    pub fn pass_on(
+        &mut self,
+        part: &Arc<str>,
+        visible: &[Arc<str>],
+        now: Timestamp,
+        spread: &mut Spread,
+    ) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+        let mut next = Vec::new();
+        for (part, seeds) in self.touched(part, visible) {
             let mut graph = (*self.graphs[&part]).clone();
             let outside = |part: &str, key: &str| self.seen(part, key);
             let outcome = graph.evaluate(seeds, &HashMap::new(), &outside, now);
@@ -118,9 +134,11 @@ impl World {
                 }
             }
             self.graphs.insert(part.clone(), Arc::new(graph));
-            open.extend(self.touched(&part, &visible));
+            if !visible.is_empty() {
+                next.push((part, visible));
+            }
         }
-        spread
+        next
     }
 
     /// Nodes elsewhere that depend on these, by item.
@@ -198,7 +216,7 @@ impl<'a> Flat<'a> {
     }
 
     fn walk(&self, start: Spot, direction: Direction, max: Option<u32>) -> Vec<(Spot, u32)> {
-        let mut seen: Vec<Vec<bool>> = self.graphs.iter().map(|graph| vec![false; graph.nodes().len()]).collect();
+        let mut seen: Vec<Vec<bool>> = self.graphs.iter().map(|graph| vec![false; graph.count()]).collect();
         seen[start.0 as usize][start.1 as usize] = true;
         let (mut found, mut near, mut next) = (vec![(start, 0)], Vec::new(), 0);
         while next < found.len() {
@@ -219,7 +237,7 @@ impl<'a> Flat<'a> {
 
     /// Nodes of `home` that a node of another item depends on. What lies behind those is not looked at.
     fn reaches(&self, home: u32, start: Spot) -> BTreeSet<u32> {
-        let mut seen: Vec<Vec<bool>> = self.graphs.iter().map(|graph| vec![false; graph.nodes().len()]).collect();
+        let mut seen: Vec<Vec<bool>> = self.graphs.iter().map(|graph| vec![false; graph.count()]).collect();
         let (mut found, mut open, mut near) = (BTreeSet::new(), vec![start], Vec::new());
         while let Some((item, at)) = open.pop() {
             if item == home {
@@ -276,7 +294,7 @@ mod tests {
     }
 
     fn states(world: &World, part: &str) -> Vec<&'static str> {
-        world.get(part).unwrap().nodes().iter().map(|node| node.state.name()).collect()
+        world.get(part).unwrap().nodes().map(|node| node.state.name()).collect()
     }
 
     fn three() -> World {

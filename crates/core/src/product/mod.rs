@@ -5,3 +5,4 @@
 
 pub mod bom;
 pub mod item;
+pub mod trigger;

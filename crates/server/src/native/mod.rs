@@ -5,6 +5,8 @@ pub mod convert;
 pub mod definitions;
 pub mod docs;
 pub mod events;
+pub mod graphs;
+pub mod items;
 pub mod jobs;
 pub mod leases;
 pub mod logs;
@@ -45,6 +47,8 @@ pub fn routes() -> Vec<Route> {
         workflows::routes(),
         runs::routes(),
         artifacts::routes(),
+        items::routes(),
+        graphs::routes(),
         events::routes(),
         tokens::routes(),
         stats::routes(),

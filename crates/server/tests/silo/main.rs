@@ -12,6 +12,7 @@ mod events;
 mod files;
 mod items;
 mod jobs;
+mod refusals;
 mod sessions;
 mod story;
 

@@ -280,6 +280,11 @@ impl Store for Embedded {
         self.read(move |connection| reads::records(connection, &query)).await
     }
 
+    async fn count_records(&self, query: &RecordQuery) -> Result<usize, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| reads::count_records(connection, &query)).await
+    }
+
     async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
         let key = key.clone();
         self.read(move |connection| reads::read_log(connection, &key, after, bytes_max)).await

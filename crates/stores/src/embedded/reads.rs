@@ -68,8 +68,33 @@ fn unreadable(error: serde_json::Error) -> Fault {
 }
 
 pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Vec<Record>> {
+    let mut found = Vec::new();
+    each_record_key(connection, query, query.limit, |key| {
+        let key = RecordKey { namespace: query.namespace.clone(), kind: query.kind.clone(), key: Arc::from(key) };
+        found.extend(rows::load_record(connection, &key)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Counts along the same indexes, without reading the records.
+pub(super) fn count_records(connection: &Connection, query: &RecordQuery) -> Result<usize> {
+    let mut count = 0;
+    each_record_key(connection, query, usize::MAX, |_| {
+        count += 1;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+fn each_record_key(
+    connection: &Connection,
+    query: &RecordQuery,
+    limit: usize,
+    mut each: impl FnMut(&str) -> Result<()>,
+) -> Result<()> {
     let (namespace, kind) = (query.namespace.as_str(), &*query.kind);
-    let (after, limit) = (query.after.as_deref().unwrap_or(""), clamp(query.limit));
+    let (after, limit) = (query.after.as_deref().unwrap_or(""), clamp(limit));
     let parent = query.parent.as_deref();
     let sql = match (&query.facet, parent) {
         (Some(_), _) => RECORDS_FACET,
@@ -82,16 +107,10 @@ pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Ve
         (None, Some(parent)) => statement.query((namespace, kind, after, limit, parent))?,
         (None, None) => statement.query((namespace, kind, after, limit))?,
     };
-    let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let key = RecordKey {
-            namespace: query.namespace.clone(),
-            kind: query.kind.clone(),
-            key: Arc::from(rows::text(row, 0)?),
-        };
-        found.extend(rows::load_record(connection, &key)?);
+        each(rows::text(row, 0)?)?;
     }
-    Ok(found)
+    Ok(())
 }
 
 pub(super) fn all_records(connection: &Connection, after: Option<&RecordKey>, limit: usize) -> Result<Vec<Record>> {

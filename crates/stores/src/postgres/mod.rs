@@ -175,6 +175,10 @@ impl Store for Postgres {
         self.inner.records(query).await
     }
 
+    async fn count_records(&self, query: &RecordQuery) -> Result<usize, StoreError> {
+        self.inner.count_records(query).await
+    }
+
     async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
         self.inner.read_log(key, after, bytes_max).await
     }

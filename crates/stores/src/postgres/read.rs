@@ -161,23 +161,21 @@ impl Inner {
         .await
     }
 
+    pub async fn count_records(&self, query: &RecordQuery) -> Result<usize, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let (from, text) = which_records(&mut filter, query);
+            let text = format!("SELECT count(*) FROM {from} WHERE {text}");
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0)) as usize)
+        })
+        .await
+    }
+
     pub async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
         self.read(async |reader| {
             let mut filter = Filter::default();
-            let namespace = filter.with(query.namespace.to_string(), Type::TEXT);
-            let kind = filter.with(query.kind.to_string(), Type::TEXT);
-            let mut text = format!("r.namespace = {namespace} AND r.kind = {kind}");
-            if let Some(parent) = &query.parent {
-                text += &format!(" AND r.parent = {}", filter.with(parent.to_string(), Type::TEXT));
-            }
-            let mut from = "windlass.records r".to_owned();
-            if let Some(facet) = &query.facet {
-                from += " JOIN windlass.record_facets f USING (namespace, kind, key)";
-                text += &facet_is(&mut filter, facet);
-            }
-            if let Some(after) = &query.after {
-                text += &format!(" AND r.key > {}", filter.with(after.to_string(), Type::TEXT));
-            }
+            let (from, text) = which_records(&mut filter, query);
             let limit = filter.with(query.limit as i64, Type::INT8);
             let text = format!(
                 "SELECT r.namespace, r.kind, r.key, r.version, r.parent, r.value, r.facets, r.due \
@@ -282,6 +280,25 @@ fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, li
         "(SELECT j.namespace, j.id, {lane}, j.priority, j.seq, j.state, j.due, j.spec, j.live \
          FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"
     )
+}
+
+/// Tables and conditions of a query for records.
+fn which_records(filter: &mut Filter, query: &RecordQuery) -> (String, String) {
+    let namespace = filter.with(query.namespace.to_string(), Type::TEXT);
+    let kind = filter.with(query.kind.to_string(), Type::TEXT);
+    let mut text = format!("r.namespace = {namespace} AND r.kind = {kind}");
+    if let Some(parent) = &query.parent {
+        text += &format!(" AND r.parent = {}", filter.with(parent.to_string(), Type::TEXT));
+    }
+    let mut from = "windlass.records r".to_owned();
+    if let Some(facet) = &query.facet {
+        from += " JOIN windlass.record_facets f USING (namespace, kind, key)";
+        text += &facet_is(filter, facet);
+    }
+    if let Some(after) = &query.after {
+        text += &format!(" AND r.key > {}", filter.with(after.to_string(), Type::TEXT));
+    }
+    (from, text)
 }
 
 fn facet_is(filter: &mut Filter, facet: &Facet) -> String {

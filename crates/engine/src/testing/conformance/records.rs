@@ -24,6 +24,9 @@ fn all_of(kind: &str) -> RecordQuery {
 
 async fn keys(store: &dyn Store, query: &RecordQuery) -> Vec<Arc<str>> {
     let found = store.records(query).await.expect("the store answers");
+    let count = store.count_records(query).await.expect("the store answers");
+    // A count goes on over pages.
+    assert!(count == found.len() || found.len() == query.limit && count > query.limit, "{count} of {query:?}");
     found.into_iter().map(|record| record.key.key).collect()
 }
 

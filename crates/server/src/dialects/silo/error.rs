@@ -109,6 +109,7 @@ impl From<Problem> for No {
     fn from(problem: Problem) -> Self {
         let status = problem.status();
         let (status, code) = match status.as_u16() {
+            _ if problem.0.code() == "cycle" => (StatusCode::CONFLICT, "conflict"),
             401 => (status, "unauthorized"),
             403 => (status, "forbidden"),
             404 => (status, "not_found"),

@@ -7,40 +7,29 @@
 use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page, time},
     error::No,
-    items, namespace, revisions,
-    store::{self, Change, Kept, Of, Put},
 };
-use crate::{app::App, content, problem::Problem};
+use crate::{
+    app::App,
+    content,
+    product::{
+        files::{self, File},
+        items, revisions,
+        store::{self, Change, Put},
+    },
+};
 use axum::{
     extract::{Request, State},
     response::Response,
 };
 use http::StatusCode;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use windlass_api::Uuid;
-use windlass_core::{Command, Facet, Record, Timestamp, commands::records::Expect, product::item::Item};
-use windlass_engine::{ids, store::RecordQuery};
+use windlass_core::{Timestamp, product::item::Item};
+use windlass_engine::ids;
 
 /// Of one revision, or of one job.
 pub const FILES_MAX: usize = 1_000;
 const PARTS_MAX: usize = 16;
-const PAGE: usize = 500;
-
-/// A file of a revision, as it is kept.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct File {
-    name: String,
-    /// Of the item; another item may have had its part number before.
-    item: Uuid,
-    content: Uuid,
-    size: u64,
-    sha256: String,
-    content_type: Option<String>,
-    created_at: Timestamp,
-    created_by: String,
-}
 
 pub fn shown(file: &File) -> Value {
     json!({
@@ -71,29 +60,6 @@ pub fn check_name(what: &str, name: &str) -> Result<(), No> {
     )))
 }
 
-fn of_revision(item: &Item, number: u32) -> String {
-    format!("{}/{number:010}", item.part_number)
-}
-
-/// Names may be longer than a key, so their digest stands for them.
-fn key(item: &Item, number: u32, name: &str) -> String {
-    let digest = crate::auth::hex(&Sha256::digest(name));
-    format!("{}/{}", of_revision(item, number), &digest[..32])
-}
-
-async fn find(app: &App, item: &Item, number: u32, name: &str) -> Result<Option<Kept<File>>, No> {
-    let found = store::get::<File>(app, store::FILE, &key(item, number, name)).await?;
-    Ok(found.filter(|file| file.value.item == item.id))
-}
-
-/// By name.
-pub async fn all(app: &App, item: &Item, number: u32) -> Result<Vec<File>, No> {
-    let found = store::list::<File>(app, store::FILE, Of::Under(&of_revision(item, number))).await?;
-    let mut files: Vec<File> = found.into_iter().map(|kept| kept.value).filter(|file| file.item == item.id).collect();
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(files)
-}
-
 /// An item and a revision that is there, or the one that will be next.
 async fn revision(app: &App, part: &str, number: &str) -> Result<(Item, u32), No> {
     let item = items::find(app, part).await?.value;
@@ -107,59 +73,6 @@ async fn check_revision(app: &App, item: &Item, number: u32) -> Result<(), No> {
         revisions::find(app, item, number).await?;
     }
     Ok(())
-}
-
-/// Whether this content is a file of a revision.
-pub async fn knows(app: &App, content: Uuid) -> Result<bool, Problem> {
-    let facet = Some(Facet::new("content", &content.to_string()));
-    let query =
-        RecordQuery { namespace: namespace(), kind: store::FILE.into(), parent: None, facet, after: None, limit: 1 };
-    Ok(!app.engine.store().records(&query).await?.is_empty())
-}
-
-/// What forgets all files of an item, and their content, to be removed once it is done.
-pub async fn forget(app: &App, part: &str) -> Result<(Vec<Command>, Vec<Uuid>), No> {
-    let found = store::list::<File>(app, store::FILE, Of::With("part", part)).await?;
-    let commands = found.iter().map(|file| store::delete(store::FILE, &file.key, file.unchanged())).collect();
-    Ok((commands, found.into_iter().map(|file| file.value.content).collect()))
-}
-
-pub async fn remove(app: &App, contents: Vec<Uuid>) {
-    for id in contents {
-        content::remove(app, id).await;
-    }
-}
-
-/// Files whose item went while they came in. How many went.
-pub async fn sweep(app: &App) -> Result<usize, No> {
-    let kind = store::FILE.into();
-    let mut query = RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE };
-    let mut gone = 0;
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for record in &found {
-            gone += usize::from(sweep_one(app, record).await?);
-        }
-        match found.last() {
-            Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(gone),
-        }
-    }
-}
-
-async fn sweep_one(app: &App, record: &Record) -> Result<bool, No> {
-    let Ok(file) = serde_json::from_str::<File>(&record.value) else { return Ok(false) };
-    let part = record.key.key.split('/').next().unwrap_or_default();
-    let item = store::get::<Item>(app, store::ITEM, part).await?;
-    if item.is_some_and(|item| item.value.id == file.item) {
-        return Ok(false);
-    }
-    let delete = store::delete(store::FILE, &record.key.key, Expect::Version(record.version));
-    let gone = store::commit(app, vec![delete]).await?.is_some();
-    if gone {
-        content::remove(app, file.content).await;
-    }
-    Ok(gone)
 }
 
 /// A file comes in; its record is written by the caller.
@@ -215,18 +128,18 @@ pub async fn upload(
     }
     let (file, taken, before) = written?;
     let new = taken && before.is_none();
-    remove(&app, before.into_iter().collect()).await;
+    files::remove(&app, before.into_iter().collect()).await;
     Ok(if new { created(shown(&file)) } else { ok(shown(&file)) })
 }
 
 /// The file as it is kept, whether it is this one, and the content of the one it replaces.
 async fn keep(app: &App, place: &Place<'_>, incoming: &Incoming, by: &str) -> Result<(File, bool, Option<Uuid>), No> {
     let Place { part, number, name } = *place;
-    store::settle!(app, {
+    store::settle!(app, No, {
         let kept = items::find(app, part).await?;
         let item = &kept.value;
         check_revision(app, item, number).await?;
-        let (key, mut commands) = (key(item, number, name), Vec::new());
+        let (key, mut commands) = (files::key(item, number, name), Vec::new());
         let before = store::get::<File>(app, store::FILE, &key).await?;
         let same = before.as_ref().map(|before| &before.value).filter(|file| file.item == item.id);
         if let Some(same) = same {
@@ -241,11 +154,11 @@ async fn keep(app: &App, place: &Place<'_>, incoming: &Incoming, by: &str) -> Re
             }
             // So that the revision does not come into being meanwhile, with the file that is replaced.
             commands.push(items::put(item, kept.unchanged())?);
-        } else if all(app, item, number).await?.len() >= FILES_MAX {
+        } else if files::all(app, item, number).await?.len() >= FILES_MAX {
             return Err(No::invalid(format!("a revision may have {FILES_MAX} files")));
         }
         let file = incoming.file(name, item.id, app.engine.now().await?, by);
-        let (parent, content) = (of_revision(item, number), incoming.id.to_string());
+        let (parent, content) = (files::of_revision(item, number), incoming.id.to_string());
         let put = Put::new(store::FILE, &key, store::as_found(before.as_ref())).under(&parent);
         commands.push(put.facet("part", part).facet("content", &content).value(&file)?);
         Ok(Change { commands, answer: (file, true, before.as_ref().map(|before| before.value.content)) })
@@ -258,13 +171,13 @@ pub async fn list(
     params: Params,
 ) -> Result<Listed<Value>, No> {
     let (item, number) = revision(&app, &part, &number).await?;
-    let Listed(files, total) = page(all(&app, &item, number).await?, params.page()?);
-    Ok(Listed(files.iter().map(shown).collect(), total))
+    let Listed(found, total) = page(files::all(&app, &item, number).await?, params.page()?);
+    Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
 pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
     let missing = || No::missing("file", name);
-    let file = find(app, item, number, name).await?.ok_or_else(missing)?.value;
+    let file = files::find(app, item, number, name).await?.ok_or_else(missing)?.value;
     let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
     answer.ok_or_else(missing)
 }
@@ -282,7 +195,7 @@ pub async fn delete(
     Path((part, number, name)): Path<(String, String, String)>,
 ) -> Result<StatusCode, No> {
     let (item, number) = revision(&app, &part, &number).await?;
-    let file = find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
+    let file = files::find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
     let delete = store::delete(store::FILE, &file.key, file.unchanged());
     match store::commit(&app, vec![delete]).await? {
         Some(_) => content::remove(&app, file.value.content).await,

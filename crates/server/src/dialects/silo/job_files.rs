@@ -7,11 +7,17 @@ use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page},
     error::No,
     files::{self, FILES_MAX, Incoming},
-    items, namespace,
+    namespace,
     show::{self, ScopeItem},
-    store, work,
+    work,
 };
-use crate::{app::App, content, native::artifacts, wire_time};
+use crate::{
+    app::App,
+    content,
+    native::artifacts,
+    product::{self, items, store},
+    wire_time,
+};
 use axum::{
     extract::{Request, State},
     response::Response,
@@ -59,7 +65,7 @@ async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, No> {
         if item.value.id != of_scope.item_id {
             continue;
         }
-        for file in files::all(app, &item.value, of_scope.revision_number).await? {
+        for file in product::files::all(app, &item.value, of_scope.revision_number).await? {
             let mut file = files::shown(&file);
             file["part_number"] = of_scope.part_number.as_str().into();
             found.push(file);
@@ -83,7 +89,7 @@ pub async fn list(
         return Ok(ok(all_of_scope(&app, &job).await?));
     }
     let (item, number) = target(&app, &job, &params).await?;
-    Ok(ok(files::all(&app, &item, number).await?.iter().map(files::shown).collect()))
+    Ok(ok(product::files::all(&app, &item, number).await?.iter().map(files::shown).collect()))
 }
 
 pub async fn download(
@@ -137,7 +143,7 @@ pub async fn leave(
     match written {
         Ok((artifact, before)) => {
             let new = before.is_empty();
-            files::remove(&app, before).await;
+            product::files::remove(&app, before).await;
             let shown = shown(&artifact);
             Ok(if new { created(shown) } else { ok(shown) })
         }

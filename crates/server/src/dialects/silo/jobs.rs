@@ -6,14 +6,14 @@ use super::{
     error::No,
     items, namespace, projects, revisions,
     show::{self, runner},
-    trigger::{self, Asked, Made, Target, Trigger},
+    trigger::{self, Asked, Fired, Target},
 };
 use crate::app::App;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use windlass_api::Uuid;
-use windlass_core::{Facet, Job, JobKey, State as JobState, commands::cancel::Cancel};
+use windlass_core::{Facet, Job, JobKey, State as JobState, commands::cancel::Cancel, product::trigger::Trigger};
 use windlass_engine::store::JobQuery;
 
 const PAGE: usize = 1_000;
@@ -24,9 +24,9 @@ const LOG_LIMIT_MAX: u64 = 10_000;
 const LOG_BYTES: usize = 4 << 20;
 
 /// What an answer says of jobs it set off.
-pub fn triggered(made: &[Made]) -> Value {
-    let one = |made: &Made| json!({"id": made.job.id.to_string(), "definition_name": made.definition_name});
-    made.iter().map(one).collect()
+pub fn triggered(fired: &[Fired]) -> Value {
+    let one = |fired: &Fired| json!({"id": fired.job.to_string(), "definition_name": fired.definition_name});
+    fired.iter().map(one).collect()
 }
 
 #[derive(Deserialize)]

@@ -11,8 +11,7 @@ pub mod definitions;
 pub mod duties;
 pub mod error;
 mod events;
-pub mod files;
-mod graphs;
+mod files;
 mod items;
 mod job_files;
 mod jobs;
@@ -22,9 +21,8 @@ mod runners;
 pub mod schedule;
 pub mod sessions;
 mod show;
-mod store;
 mod tokens;
-mod trigger;
+pub mod trigger;
 mod work;
 
 use crate::{
@@ -38,14 +36,12 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::{path::PathBuf, sync::atomic::AtomicUsize, time::Duration};
 use windlass_api::Uuid;
-use windlass_core::{Millis, Namespace};
+use windlass_core::Millis;
 
 const BODY_MAX: usize = 10 << 20;
 
 /// All of this dialect's jobs, runners and records live here.
-pub fn namespace() -> Namespace {
-    Namespace::new("silo").expect("a legal name")
-}
+pub use crate::product::namespace;
 
 /// An id that follows from a name.
 fn derived(kind: &str, name: &str) -> Uuid {
@@ -91,7 +87,6 @@ impl Default for Settings {
 #[derive(Default)]
 pub struct Shared {
     definitions: definitions::Cache,
-    graphs: graphs::Cache,
     /// How many problems the last look at the definitions folder found.
     faults: std::sync::Mutex<usize>,
     listeners: AtomicUsize,

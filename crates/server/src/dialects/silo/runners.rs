@@ -4,11 +4,11 @@ use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
     namespace,
-    store::{self, Kept, Of, Put},
 };
 use crate::{
     app::App,
     auth::{self, home},
+    product::store::{self, Kept, Of, Put},
 };
 use axum::extract::State;
 use http::StatusCode;

@@ -7,17 +7,23 @@ use super::{
     definitions::{self, Definition, InForce, ScopeKind},
     error::No,
     items, jobs, projects,
-    store::{self, Kept, Of, Put},
-    trigger::{self, Asked, Target, Trigger},
+    trigger::{self, Asked, Target},
 };
-use crate::{app::App, calendar::Calendar};
+use crate::{
+    app::App,
+    calendar::Calendar,
+    product::store::{self, Kept, Of, Put},
+};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use windlass_core::{
     Command, Millis, Timestamp,
     commands::records::Expect,
-    product::item::{Item, Project},
+    product::{
+        item::{Item, Project},
+        trigger::Trigger,
+    },
 };
 
 /// A firing later than this was missed: no busy server takes so long.

@@ -3,10 +3,16 @@
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, ok, time},
     error::No,
-    graphs, items,
-    store::{self, Change, Kept, Of, Put},
+    items,
 };
-use crate::{app::App, auth};
+use crate::{
+    app::App,
+    auth,
+    product::{
+        graphs,
+        store::{self, Change, Kept, Of, Put},
+    },
+};
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -44,7 +50,7 @@ fn key(part: &str, context: &Context) -> String {
     format!("{part}/{}", auth::hash(&format!("{}\n{}", context.level.name(), context.object)))
 }
 
-fn put(session: &Session, expect: Expect) -> Result<Command, No> {
+fn put(session: &Session, expect: Expect) -> Result<Command, crate::problem::Problem> {
     let (key, id) = (key(&session.part_number, &session.context), session.id.to_string());
     let put = Put::new(store::SESSION, &key, expect).under(&session.part_number);
     put.facet("id", &id).facet("user", &session.editor.user).value(session)
@@ -126,7 +132,7 @@ pub async fn acquire(
     let body: Acquire = raw.parse()?;
     body.check()?;
     let editor = Editor { user: caller.name, workstation: body.workstation_id.as_str().into() };
-    let answer = store::settle!(&app, {
+    let answer = store::settle!(&app, No, {
         let item = items::find(&app, &part).await?;
         let cone = match &body.dependency_cone {
             Some(cone) => cone.clone(),
@@ -247,7 +253,7 @@ pub async fn heartbeat(
     Who(caller): Who,
     Path((part, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, No> {
-    let session = store::settle!(&app, {
+    let session = store::settle!(&app, No, {
         let kept = find(&app, &part, &id).await?;
         if kept.value.editor.user != caller.name {
             return Err(No::forbidden("only its holder keeps a lock"));
@@ -264,7 +270,7 @@ pub async fn release(
     Who(caller): Who,
     Path((part, id)): Path<(String, String)>,
 ) -> Result<StatusCode, No> {
-    store::settle!(&app, {
+    store::settle!(&app, No, {
         let kept = find(&app, &part, &id).await?;
         if kept.value.editor.user != caller.name && caller.role != Role::Admin {
             return Err(No::forbidden("only its holder, or an admin, releases a lock"));

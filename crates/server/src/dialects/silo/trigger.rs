@@ -1,43 +1,28 @@
 //! From a definition and what it is about to a job.
 
 use super::{
-    bom,
     definitions::{self, Definition, InForce, ScopeKind},
-    error::No,
-    namespace, projects,
+    namespace,
     show::{Detail, Extra, ScopeItem},
-    store,
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    problem::Problem,
+    product::{bom, projects},
+};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_core::{
-    Command, Facet, Millis, Tags,
+    Command, Facet, JobId, Millis, Tags,
     commands::submit::{NewJob, Submit},
     job::DefinitionRef,
     policy::{JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, RetryForm, RetryPolicy},
-    product::item::Item,
+    product::{
+        item::Item,
+        trigger::{self, Covered, Trigger},
+    },
 };
 use windlass_engine::ids;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    RevisionCreated,
-    BomChanged,
-    Manual,
-    Schedule,
-}
-
-impl Trigger {
-    pub fn name(self) -> &'static str {
-        match self {
-            Trigger::RevisionCreated => "revision_created",
-            Trigger::BomChanged => "bom_changed",
-            Trigger::Manual => "manual",
-            Trigger::Schedule => "schedule",
-        }
-    }
-}
 
 /// What a job is about.
 #[derive(Clone, Debug)]
@@ -67,24 +52,27 @@ impl Made {
     }
 }
 
+/// A job that was set off.
+#[derive(Clone, Debug)]
+pub struct Fired {
+    pub job: JobId,
+    pub definition_name: String,
+}
+
+pub fn told(made: &[Made]) -> Vec<Fired> {
+    made.iter().map(|made| Fired { job: made.job.id, definition_name: made.definition_name.clone() }).collect()
+}
+
 /// The jobs that something about an item sets off, by definition name.
-pub async fn fire(app: &App, trigger: Trigger, item: &Item, by: &Arc<str>) -> Result<Vec<Made>, No> {
+pub async fn fire(app: &App, trigger: Trigger, item: &Item, by: &Arc<str>) -> Result<Vec<Made>, Problem> {
     let mut made = Vec::new();
     for one in definitions::all(app).await? {
         if one.definition.trigger.kind != trigger.name() || !one.definition.wants(item) {
             continue;
         }
-        let target = |project| Target { item: Some(item.clone()), revision: None, project };
-        match one.definition.scope.kind {
-            ScopeKind::Item | ScopeKind::Assembly => {
-                made.push(make(app, &one, trigger, &target(None), by, &Asked::default()).await?);
-            }
-            ScopeKind::Project => {
-                for code in &item.projects {
-                    let target = target(Some(code.clone()));
-                    made.push(make(app, &one, trigger, &target, by, &Asked::default()).await?);
-                }
-            }
+        for project in trigger::jobs_for(one.definition.scope.kind, item) {
+            let target = Target { item: Some(item.clone()), revision: None, project };
+            made.push(make(app, &one, trigger, &target, by, &Asked::default()).await?);
         }
     }
     Ok(made)
@@ -97,12 +85,13 @@ pub async fn make(
     target: &Target,
     by: &Arc<str>,
     asked: &Asked,
-) -> Result<Made, No> {
+) -> Result<Made, Problem> {
     let definition = &*from.definition;
     let items = cover(app, definition, target).await?;
     let detail = Detail { definition: definitions::copy(definition), items };
     let extra = extra(definition, trigger, target, asked);
-    let text = |value: Result<String, serde_json::Error>| value.map_err(|error| No::internal(error.to_string()));
+    let text =
+        |value: Result<String, serde_json::Error>| value.map_err(|error| Problem::new("internal", error.to_string()));
     let job = NewJob {
         priority: asked.priority.unwrap_or(definition.priority),
         tags: definition.runner.tags.iter().map(String::as_str).collect::<Tags>(),
@@ -176,33 +165,30 @@ fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &Ask
 }
 
 /// Which items the job covers, as they are now.
-async fn cover(app: &App, definition: &Definition, target: &Target) -> Result<Vec<ScopeItem>, No> {
-    let one = |item: &Item, revision: u32, depth: u32, quantity: f64| ScopeItem {
-        part_number: item.part_number.clone(),
-        item_id: item.id,
-        item_type: item.item_type.clone(),
-        revision_number: revision,
-        depth,
-        quantity: bom::number(quantity),
-    };
+async fn cover(app: &App, definition: &Definition, target: &Target) -> Result<Vec<ScopeItem>, Problem> {
     let root = target.item.as_ref().map(|item| (item, target.revision.unwrap_or(item.current_revision)));
-    match (definition.scope.kind, root) {
-        (ScopeKind::Item, Some((item, revision))) => Ok(vec![one(item, revision, 0, 1.0)]),
+    let covered = match (definition.scope.kind, root) {
+        (ScopeKind::Item, Some((item, revision))) => Covered::item(item, revision),
         (ScopeKind::Assembly, Some((item, revision))) => {
-            let mut covered = vec![one(item, revision, 0, 1.0)];
-            for inside in bom::below(app, &item.part_number, u32::MAX).await?.inside(&item.part_number)? {
-                if inside.depth > 0
-                    && let Some(kept) = store::get::<Item>(app, store::ITEM, &inside.part_number).await?
-                {
-                    covered.push(one(&kept.value, kept.value.current_revision, inside.depth, inside.quantity));
-                }
-            }
-            Ok(covered)
+            let below = bom::below(app, &item.part_number, u32::MAX).await?;
+            let parts = below.inside(&item.part_number)?.into_iter().map(|inside| inside.part_number).collect();
+            Covered::assembly(item, revision, &below, &bom::items_of(app, parts).await?)?
         }
         (ScopeKind::Project, _) => {
-            let members = projects::members(app, target.project.as_deref().unwrap_or_default()).await?;
-            Ok(members.iter().map(|item| one(item, item.current_revision, 0, 1.0)).collect())
+            Covered::project(&projects::members(app, target.project.as_deref().unwrap_or_default()).await?)
         }
-        (_, None) => Ok(Vec::new()),
+        (_, None) => Vec::new(),
+    };
+    Ok(covered.into_iter().map(scope_item).collect())
+}
+
+fn scope_item(covered: Covered) -> ScopeItem {
+    ScopeItem {
+        part_number: covered.part_number,
+        item_id: covered.item_id,
+        item_type: covered.item_type,
+        revision_number: covered.revision,
+        depth: covered.depth,
+        quantity: bom::number(covered.quantity),
     }
 }

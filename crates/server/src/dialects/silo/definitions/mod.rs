@@ -7,9 +7,12 @@ use super::{
     body::{Json, Listed, Params, Path, ok, page, time},
     error::No,
     namespace, schedule,
-    store::{self, Kept},
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    problem::Problem,
+    product::store::{self, Kept},
+};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -18,9 +21,11 @@ use windlass_api::Uuid;
 use windlass_core::{
     RecordKey, Timestamp,
     definition::{Definition as Row, DefinitionHead, version_key},
-    product::item::Item,
+    product::{item::Item, trigger},
     record::Kind,
 };
+
+pub use windlass_core::product::trigger::Scope as ScopeKind;
 
 /// What a file says, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,14 +60,6 @@ pub struct Scope {
     pub project: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ScopeKind {
-    Item,
-    Assembly,
-    Project,
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compute {
     #[serde(rename = "type")]
@@ -79,11 +76,7 @@ pub struct Runner {
 impl Definition {
     /// Every key must match; no key matches all.
     pub fn wants(&self, item: &Item) -> bool {
-        self.trigger.filter.iter().all(|(key, wanted)| match key.as_str() {
-            "item_type" => item.item_type == *wanted,
-            "schema" => item.schema == *wanted,
-            _ => false,
-        })
+        trigger::fits(&self.trigger.filter, item)
     }
 }
 
@@ -120,7 +113,7 @@ pub fn id_of(name: &str) -> Uuid {
 pub type Cache = std::sync::Mutex<std::collections::HashMap<(Arc<str>, u32), InForce>>;
 const CACHE_MAX: usize = 10_000;
 
-async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, No> {
+async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, Problem> {
     let at = (name.clone(), number);
     let cache = || app.silo.definitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(found) = cache().get(&at).cloned() {
@@ -130,7 +123,7 @@ async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InFor
         return Ok(None);
     };
     let definition: Definition = serde_json::from_str(&row.body)
-        .map_err(|error| No::internal(format!("the stored definition {name} cannot be read: {error}")))?;
+        .map_err(|error| Problem::new("damaged", format!("the stored definition {name} cannot be read: {error}")))?;
     let found = InForce { definition: Arc::new(definition), number, loaded_at: row.created_at };
     let mut cache = cache();
     if cache.len() >= CACHE_MAX {
@@ -141,7 +134,7 @@ async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InFor
 }
 
 /// All that are in force, by name.
-pub async fn all(app: &App) -> Result<Vec<InForce>, No> {
+pub async fn all(app: &App) -> Result<Vec<InForce>, Problem> {
     let heads: Vec<Kept<DefinitionHead>> = store::list(app, DefinitionHead::KIND, store::Of::All).await?;
     let mut found = Vec::new();
     for head in heads.into_iter().filter(|head| head.value.deleted_at.is_none()) {
@@ -150,8 +143,8 @@ pub async fn all(app: &App) -> Result<Vec<InForce>, No> {
     Ok(found)
 }
 
-pub async fn find(app: &App, name: &str) -> Result<InForce, No> {
-    let missing = || No::missing("job definition", name);
+pub async fn find(app: &App, name: &str) -> Result<InForce, Problem> {
+    let missing = || Problem::not_found("job definition", name);
     if name.len() > 128 {
         return Err(missing());
     }

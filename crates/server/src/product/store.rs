@@ -1,10 +1,10 @@
-//! Records of this dialect: read, list, and write several at once under the versions they were read at.
+//! Records of items and what hangs on them: read, list, and write several at once under the versions they were read at.
 //!
 //! Every change is worked out on what was read and then written all or nothing, with the versions it was worked out on. Where
 //! somebody else was faster, it is worked out again; so rules that span several records hold under races without a lock.
 
-use super::{error::No, namespace};
-use crate::app::App;
+use super::namespace;
+use crate::{app::App, problem::Problem};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use windlass_core::{
 use windlass_engine::{Error, store::RecordQuery};
 
 pub const ITEM: &str = "silo_item";
+/// Items by age, newest first: lists are read along it.
+pub const ITEM_AGE: &str = "silo_item_age";
 pub const REVISION: &str = "silo_revision";
 pub const PROJECT: &str = "silo_project";
 /// Which items a project has: listed under its code.
@@ -63,14 +65,14 @@ fn key(kind: &str, key: &str) -> RecordKey {
     RecordKey { namespace: namespace(), kind: kind.into(), key: key.into() }
 }
 
-fn decode<T: DeserializeOwned>(record: Record) -> Result<Kept<T>, No> {
+fn decode<T: DeserializeOwned>(record: Record) -> Result<Kept<T>, Problem> {
     let value = serde_json::from_str(&record.value).map_err(|error| {
-        No::internal(format!("the stored {} {} cannot be read: {error}", record.key.kind, record.key.key))
+        Problem::new("damaged", format!("the stored {} {} cannot be read: {error}", record.key.kind, record.key.key))
     })?;
     Ok(Kept { key: record.key.key, value, version: record.version })
 }
 
-pub async fn get<T: DeserializeOwned>(app: &App, kind: &str, name: &str) -> Result<Option<Kept<T>>, No> {
+pub async fn get<T: DeserializeOwned>(app: &App, kind: &str, name: &str) -> Result<Option<Kept<T>>, Problem> {
     // No name is longer than this; asking for it would be refused in other words.
     if name.len() > 256 {
         return Ok(None);
@@ -88,13 +90,8 @@ pub enum Of<'a> {
 }
 
 /// All of them, by key.
-pub async fn list<T: DeserializeOwned>(app: &App, kind: &str, of: Of<'_>) -> Result<Vec<Kept<T>>, No> {
-    let (parent, facet) = match of {
-        Of::All => (None, None),
-        Of::Under(parent) => (Some(parent.into()), None),
-        Of::With(name, value) => (None, Some(Facet::new(name, value))),
-    };
-    let mut query = RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet, after: None, limit: PAGE };
+pub async fn list<T: DeserializeOwned>(app: &App, kind: &str, of: Of<'_>) -> Result<Vec<Kept<T>>, Problem> {
+    let mut query = query(kind, of, PAGE);
     let mut all = Vec::new();
     loop {
         let found = app.engine.store().records(&query).await?;
@@ -109,14 +106,34 @@ pub async fn list<T: DeserializeOwned>(app: &App, kind: &str, of: Of<'_>) -> Res
     }
 }
 
-pub async fn has(app: &App, kind: &str, of: Of<'_>) -> Result<bool, No> {
+/// A page of them, by key, after a key.
+pub async fn page<T: DeserializeOwned>(
+    app: &App,
+    kind: &str,
+    of: Of<'_>,
+    after: Option<Arc<str>>,
+    limit: usize,
+) -> Result<Vec<Kept<T>>, Problem> {
+    let query = RecordQuery { after, ..query(kind, of, limit) };
+    app.engine.store().records(&query).await?.into_iter().map(decode).collect()
+}
+
+/// How many there are.
+pub async fn count(app: &App, kind: &str, of: Of<'_>) -> Result<usize, Problem> {
+    Ok(app.engine.store().count_records(&query(kind, of, PAGE)).await?)
+}
+
+fn query(kind: &str, of: Of<'_>, limit: usize) -> RecordQuery {
     let (parent, facet) = match of {
         Of::All => (None, None),
         Of::Under(parent) => (Some(parent.into()), None),
         Of::With(name, value) => (None, Some(Facet::new(name, value))),
     };
-    let query = RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet, after: None, limit: 1 };
-    Ok(!app.engine.store().records(&query).await?.is_empty())
+    RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet, after: None, limit }
+}
+
+pub async fn has(app: &App, kind: &str, of: Of<'_>) -> Result<bool, Problem> {
+    Ok(!app.engine.store().records(&query(kind, of, 1)).await?.is_empty())
 }
 
 /// A record to be written.
@@ -140,8 +157,8 @@ impl<'a> Put<'a> {
         self.facets.push(Facet::new(name, value));
         self
     }
-    pub fn value<T: Serialize>(self, value: &T) -> Result<Command, No> {
-        let text = serde_json::to_string(value).map_err(|error| No::internal(error.to_string()))?;
+    pub fn value<T: Serialize>(self, value: &T) -> Result<Command, Problem> {
+        let text = serde_json::to_string(value).map_err(|error| Problem::new("internal", error.to_string()))?;
         Ok(self.text(text.into()))
     }
     pub fn text(self, value: Arc<str>) -> Command {
@@ -161,7 +178,7 @@ pub fn delete(kind: &str, name: &str, expect: Expect) -> Command {
     DeleteRecord { key: key(kind, name), expect }.into()
 }
 
-/// An event in this dialect's words, told if the rest is done.
+/// An event in Silo's words, told if the rest is done.
 pub fn tell(topic: &str, data: &Value) -> Command {
     Tell { namespace: namespace(), topic: topic.into(), data: data.to_string().into() }.into()
 }
@@ -178,25 +195,29 @@ pub const TRIES: usize = 100;
 /// Works a change out and writes it, again and again while others are faster. A macro, because a closure that borrows what
 /// its caller has cannot be shown to be `Send` by today's compiler.
 macro_rules! settle {
-    ($app:expr, $work_out:block) => {{
+    ($app:expr, $error:ty, $work_out:block) => {{
         let mut tries = 0;
         loop {
-            let worked_out: Result<$crate::dialects::silo::store::Change<_>, No> = async { $work_out }.await;
-            let $crate::dialects::silo::store::Change { commands, answer } = worked_out?;
-            if commands.is_empty() || $crate::dialects::silo::store::commit($app, commands).await?.is_some() {
-                break Ok::<_, No>(answer);
+            let worked_out: Result<$crate::product::store::Change<_>, $error> = async { $work_out }.await;
+            let $crate::product::store::Change { commands, answer } = worked_out?;
+            if commands.is_empty() || $crate::product::store::commit($app, commands).await?.is_some() {
+                break Ok::<_, $error>(answer);
             }
             tries += 1;
-            if tries == $crate::dialects::silo::store::TRIES {
-                break Err(No::conflict("others kept changing the same things; try again"));
+            if tries == $crate::product::store::TRIES {
+                break Err(<$error>::from($crate::product::store::outrun()));
             }
         }
     }};
 }
-pub(super) use settle;
+pub(crate) use settle;
+
+pub fn outrun() -> Problem {
+    Problem::new("version-mismatch", "others kept changing the same things; try again")
+}
 
 /// All or nothing. None: what it was worked out on has changed.
-pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, No> {
+pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, Problem> {
     match app.engine.run(All { commands }).await {
         Ok(reply) => Ok(Some(reply)),
         Err(Error::Refused(
@@ -207,16 +228,14 @@ pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, 
 }
 
 /// A record's text and version, unread.
-pub async fn raw(app: &App, kind: &str, name: &str) -> Result<Option<(Arc<str>, u64)>, No> {
+pub async fn raw(app: &App, kind: &str, name: &str) -> Result<Option<(Arc<str>, u64)>, Problem> {
     let found = app.engine.store().record(&key(kind, name)).await?;
     Ok(found.map(|record| (record.value, record.version)))
 }
 
 /// Keys and texts of all records under a parent.
-pub async fn raw_under(app: &App, kind: &str, parent: &str) -> Result<Vec<(Arc<str>, Arc<str>)>, No> {
-    let parent = Some(Arc::from(parent));
-    let mut query =
-        RecordQuery { namespace: namespace(), kind: kind.into(), parent, facet: None, after: None, limit: PAGE };
+pub async fn raw_under(app: &App, kind: &str, parent: &str) -> Result<Vec<(Arc<str>, Arc<str>)>, Problem> {
+    let mut query = query(kind, Of::Under(parent), PAGE);
     let mut all = Vec::new();
     loop {
         let found = app.engine.store().records(&query).await?;

@@ -6,15 +6,14 @@
 //! an item writes its live record, so that of two changes that see each other one is worked out again.
 
 use super::{
-    error::No,
     items,
     store::{self, Kept, Of, Put},
 };
-use crate::app::App;
+use crate::{app::App, problem::Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex},
 };
 use windlass_api::Uuid;
@@ -31,7 +30,6 @@ use windlass_core::{
 };
 use windlass_engine::ids;
 
-const NODES_A_PIECE: usize = 100;
 const EDGES_A_PIECE: usize = 2_000;
 const CROSS_A_PIECE: usize = 500;
 /// Nodes kept in memory over all graphs; when there are more, all are read again as they are needed.
@@ -63,7 +61,8 @@ pub struct Loaded {
     pub graph: Arc<Graph>,
     head: Arc<str>,
     version: u64,
-    pieces: Arc<BTreeMap<String, Arc<str>>>,
+    /// Stored pieces of the graph's nodes, edges and edges across items.
+    stored: [usize; 3],
 }
 
 /// What was read before, by item and revision.
@@ -78,8 +77,8 @@ impl Cache {
 
     fn put(&self, at: (String, u32), loaded: &Loaded) {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let nodes: usize = kept.values().map(|loaded| loaded.graph.nodes().len()).sum();
-        if nodes + loaded.graph.nodes().len() > CACHED_NODES_MAX {
+        let nodes: usize = kept.values().map(|loaded| loaded.graph.count()).sum();
+        if nodes + loaded.graph.count() > CACHED_NODES_MAX {
             kept.clear();
         }
         kept.insert(at, loaded.clone());
@@ -90,12 +89,12 @@ fn head_key(part: &str, revision: u32) -> String {
     format!("{part}/{revision:010}")
 }
 
-pub async fn load(app: &App, part: &str, revision: u32) -> Result<Option<Loaded>, No> {
+pub async fn load(app: &App, part: &str, revision: u32) -> Result<Option<Loaded>, Problem> {
     let name = head_key(part, revision);
     let at = (part.to_owned(), revision);
     for _ in 0..READS_MAX {
         let Some((head, version)) = store::raw(app, store::GRAPH, &name).await? else { return Ok(None) };
-        if let Some(found) = app.silo.graphs.get(&at, &head) {
+        if let Some(found) = app.product.graphs.get(&at, &head) {
             return Ok(Some(Loaded { version, ..found }));
         }
         let pieces = store::raw_under(app, store::GRAPH_PART, &name).await?;
@@ -103,14 +102,12 @@ pub async fn load(app: &App, part: &str, revision: u32) -> Result<Option<Loaded>
         if store::raw(app, store::GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
             continue;
         }
-        let pieces: BTreeMap<String, Arc<str>> =
-            pieces.into_iter().map(|(key, text)| (key.to_string(), text)).collect();
-        let graph = Arc::new(assemble(&name, &pieces)?);
-        let loaded = Loaded { graph, head, version, pieces: Arc::new(pieces) };
-        app.silo.graphs.put(at, &loaded);
+        let (graph, stored) = assemble(&name, &pieces)?;
+        let loaded = Loaded { graph: Arc::new(graph), head, version, stored };
+        app.product.graphs.put(at, &loaded);
         return Ok(Some(loaded));
     }
-    Err(No::conflict("the graph changes faster than it can be read; try again"))
+    Err(Problem::new("version-mismatch", "the graph changes faster than it can be read; try again"))
 }
 
 /// `n`odes, `e`dges and `x` for edges across items; within each in order.
@@ -118,15 +115,16 @@ fn piece_key(name: &str, kind: char, at: usize) -> String {
     format!("{name}/{kind}{at:06}")
 }
 
-fn assemble(name: &str, pieces: &BTreeMap<String, Arc<str>>) -> Result<Graph, No> {
-    let damaged = |error: String| No::internal(format!("the stored graph {name} cannot be read: {error}"));
-    let (mut nodes, mut edges, mut cross) = (Vec::new(), Vec::new(), Vec::new());
+fn assemble(name: &str, pieces: &[(Arc<str>, Arc<str>)]) -> Result<(Graph, [usize; 3]), Problem> {
+    let damaged = |error: String| Problem::new("damaged", format!("the stored graph {name} cannot be read: {error}"));
+    let (mut nodes, mut edges, mut cross, mut stored) = (Vec::new(), Vec::new(), Vec::new(), [0; 3]);
     for (key, text) in pieces {
-        let read = match key.as_bytes().get(name.len() + 1) {
-            Some(b'n') => serde_json::from_str::<Vec<Node>>(text).map(|mut read| nodes.append(&mut read)),
-            Some(b'e') => serde_json::from_str::<Vec<Edge>>(text).map(|mut read| edges.append(&mut read)),
-            _ => serde_json::from_str::<Vec<CrossEdge>>(text).map(|mut read| cross.append(&mut read)),
+        let (kind, read) = match key.as_bytes().get(name.len() + 1) {
+            Some(b'n') => (0, serde_json::from_str::<Vec<Node>>(text).map(|mut read| nodes.append(&mut read))),
+            Some(b'e') => (1, serde_json::from_str::<Vec<Edge>>(text).map(|mut read| edges.append(&mut read))),
+            _ => (2, serde_json::from_str::<Vec<CrossEdge>>(text).map(|mut read| cross.append(&mut read))),
         };
+        stored[kind] += 1;
         read.map_err(|error| damaged(error.to_string()))?;
     }
     let count = nodes.len() as u32;
@@ -134,62 +132,96 @@ fn assemble(name: &str, pieces: &BTreeMap<String, Arc<str>>) -> Result<Graph, No
     if !fits || cross.iter().any(|edge| edge.target >= count) {
         return Err(damaged("an edge leads nowhere".into()));
     }
-    Graph::new(nodes, edges, cross).map_err(|refusal| damaged(refusal.to_string()))
+    let graph = Graph::new(nodes, edges, cross).map_err(|refusal| damaged(refusal.to_string()))?;
+    Ok((graph, stored))
 }
 
-fn take_apart(name: &str, graph: &Graph) -> Result<BTreeMap<String, Arc<str>>, No> {
-    fn pieces<T: Serialize>(
-        name: &str,
-        kind: char,
-        list: &[T],
-        size: usize,
-    ) -> Vec<(String, serde_json::Result<String>)> {
-        let cut = list.chunks(size).enumerate();
-        cut.map(|(at, chunk)| (piece_key(name, kind, at), serde_json::to_string(chunk))).collect()
+/// Pieces of one kind that are not what they were, and those that are no longer there.
+fn pieces<T: Serialize + PartialEq>(
+    (name, kind): (&str, char),
+    now: &[&[T]],
+    before: &[&[T]],
+    stored: usize,
+) -> Result<Vec<Command>, Problem> {
+    let mut commands = Vec::new();
+    // What is stored in other pieces than these was written by another version of this program.
+    let known = if stored == before.len() { before } else { &[] };
+    for (at, piece) in now.iter().enumerate() {
+        let same = known.get(at).is_some_and(|known| std::ptr::eq(*known, *piece) || known == piece);
+        if !same {
+            let key = piece_key(name, kind, at);
+            commands.push(Put::new(store::GRAPH_PART, &key, Expect::Anything).under(name).value(&piece)?);
+        }
     }
-    let all = [
-        pieces(name, 'n', graph.nodes(), NODES_A_PIECE),
-        pieces(name, 'e', graph.edges(), EDGES_A_PIECE),
-        pieces(name, 'x', graph.cross(), CROSS_A_PIECE),
-    ];
-    let text = |text: serde_json::Result<String>| text.map_err(|error| No::internal(error.to_string()));
-    all.into_iter().flatten().map(|(key, piece)| Ok((key, Arc::from(text(piece)?)))).collect()
-}
-
-/// What to write so that this graph is stored in place of the one that was read.
-fn write(part: &str, revision: u32, graph: &Graph, before: Option<&Loaded>) -> Result<Vec<Command>, No> {
-    let name = head_key(part, revision);
-    let (nodes, edges) = (graph.nodes().len(), graph.edges().len() + graph.cross().len());
-    let head = Head { revision, nodes, edges, stamp: ids::secret() };
-    let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
-    let mut commands = vec![Put::new(store::GRAPH, &name, expect).under(part).value(&head)?];
-    let pieces = take_apart(&name, graph)?;
-    let none = BTreeMap::new();
-    let old = before.map_or(&none, |before| &before.pieces);
-    for (key, text) in pieces.iter().filter(|(key, text)| old.get(*key) != Some(text)) {
-        commands.push(Put::new(store::GRAPH_PART, key, Expect::Anything).under(&name).text(text.clone()));
-    }
-    let gone = old.keys().filter(|key| !pieces.contains_key(*key));
-    commands.extend(gone.map(|key| store::delete(store::GRAPH_PART, key, Expect::Anything)));
+    let gone = (now.len()..stored).map(|at| piece_key(name, kind, at));
+    commands.extend(gone.map(|key| store::delete(store::GRAPH_PART, &key, Expect::Anything)));
     Ok(commands)
 }
 
-pub async fn live(app: &App, part: &str) -> Result<Option<Kept<Live>>, No> {
+fn node_pieces(graph: &Graph) -> Vec<&[Node]> {
+    graph.pieces().iter().map(|piece| piece.as_slice()).collect()
+}
+
+fn chunks<T>(list: &[T], size: usize) -> Vec<&[T]> {
+    list.chunks(size).collect()
+}
+
+/// What to write so that this graph is stored in place of the one that was read; and the copy that is good once it is.
+fn write(
+    part: &str,
+    revision: u32,
+    graph: &Arc<Graph>,
+    before: Option<&Loaded>,
+) -> Result<(Vec<Command>, Fresh), Problem> {
+    let name = head_key(part, revision);
+    let (nodes, edges) = (graph.count(), graph.edges().len() + graph.cross().len());
+    let head = Head { revision, nodes, edges, stamp: ids::secret() };
+    let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
+    let text = serde_json::to_string(&head).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let head: Arc<str> = text.into();
+    let mut commands = vec![Put::new(store::GRAPH, &name, expect).under(part).text(head.clone())];
+    let none = Graph::default();
+    let (old, had) = before.map_or((&none, [0; 3]), |before| (&*before.graph, before.stored));
+    commands.extend(pieces((&name, 'n'), &node_pieces(graph), &node_pieces(old), had[0])?);
+    let (edges, cross) = (chunks(graph.edges(), EDGES_A_PIECE), chunks(graph.cross(), CROSS_A_PIECE));
+    if before.is_none() || !graph.has_shape_of(old) {
+        commands.extend(pieces((&name, 'e'), &edges, &chunks(old.edges(), EDGES_A_PIECE), had[1])?);
+        commands.extend(pieces((&name, 'x'), &cross, &chunks(old.cross(), CROSS_A_PIECE), had[2])?);
+    }
+    let stored = [graph.pieces().len(), edges.len(), cross.len()];
+    let loaded = Loaded { graph: graph.clone(), head, version: 0, stored };
+    Ok((commands, Fresh { at: (part.to_owned(), revision), loaded }))
+}
+
+/// A graph that is about to be stored: good from then on, so that nobody has to read it back.
+pub struct Fresh {
+    at: (String, u32),
+    loaded: Loaded,
+}
+
+/// Keeps copies of what was stored.
+pub fn remember(app: &App, fresh: Vec<Fresh>) {
+    for Fresh { at, loaded } in fresh {
+        app.product.graphs.put(at, &loaded);
+    }
+}
+
+pub async fn live(app: &App, part: &str) -> Result<Option<Kept<Live>>, Problem> {
     store::get(app, store::LIVE, part).await
 }
 
-fn put_live(part: &str, live: &Live, expect: Expect) -> Result<Command, No> {
+fn put_live(part: &str, live: &Live, expect: Expect) -> Result<Command, Problem> {
     Put::new(store::LIVE, part, expect).value(live)
 }
 
 /// An item's live graph and its revision.
-pub async fn live_graph(app: &App, part: &str) -> Result<Option<(u32, Loaded)>, No> {
+pub async fn live_graph(app: &App, part: &str) -> Result<Option<(u32, Loaded)>, Problem> {
     let Some(live) = live(app, part).await?.filter(|live| live.value.revision > 0) else { return Ok(None) };
     Ok(load(app, part, live.value.revision).await?.map(|loaded| (live.value.revision, loaded)))
 }
 
 /// The stored graph of a revision, and the one a new graph of it is compared with.
-pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<Loaded>, Option<Arc<Graph>>), No> {
+pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<Loaded>, Option<Arc<Graph>>), Problem> {
     if let Some(own) = load(app, part, revision).await? {
         let base = own.graph.clone();
         return Ok((Some(own), Some(base)));
@@ -204,6 +236,7 @@ pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<L
 }
 
 /// Items as a change needs them: their graphs, and what has to be written if theirs change.
+#[derive(Default)]
 pub struct Region {
     pub world: World,
     lives: BTreeMap<String, Option<Kept<Live>>>,
@@ -211,11 +244,7 @@ pub struct Region {
 }
 
 impl Region {
-    pub fn new() -> Self {
-        Self { world: World::default(), lives: BTreeMap::new(), loaded: BTreeMap::new() }
-    }
-
-    async fn live(&mut self, app: &App, part: &str) -> Result<Option<&Kept<Live>>, No> {
+    async fn live(&mut self, app: &App, part: &str) -> Result<Option<&Kept<Live>>, Problem> {
         if !self.lives.contains_key(part) {
             self.lives.insert(part.to_owned(), live(app, part).await?);
         }
@@ -223,7 +252,7 @@ impl Region {
     }
 
     /// Brings an item's live graph in, if it has one.
-    pub async fn add(&mut self, app: &App, part: &str) -> Result<(), No> {
+    pub async fn add(&mut self, app: &App, part: &str) -> Result<(), Problem> {
         if self.loaded.contains_key(part) {
             return Ok(());
         }
@@ -238,7 +267,7 @@ impl Region {
     }
 
     /// Everything a graph depends on, if that leads back to its own item; else only what it depends on directly.
-    pub async fn add_sources(&mut self, app: &App, part: &str, direct: &BTreeSet<String>) -> Result<(), No> {
+    pub async fn add_sources(&mut self, app: &App, part: &str, direct: &BTreeSet<String>) -> Result<(), Problem> {
         let (mut seen, mut open) = (BTreeSet::new(), direct.iter().cloned().collect::<Vec<_>>());
         while let Some(next) = open.pop() {
             if seen.insert(next.clone()) {
@@ -254,7 +283,7 @@ impl Region {
     }
 
     /// Everything in one direction of an item.
-    pub async fn add_all(&mut self, app: &App, part: &str, forward: bool) -> Result<(), No> {
+    pub async fn add_all(&mut self, app: &App, part: &str, forward: bool) -> Result<(), Problem> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![part.to_owned()]);
         while let Some(next) = open.pop() {
             if !seen.insert(next.clone()) {
@@ -270,32 +299,29 @@ impl Region {
     }
 
     /// Passes on what became visible, bringing in dependents as far as the change goes.
-    async fn spread(&mut self, app: &App, part: &Arc<str>, visible: &[Arc<str>], now: Timestamp) -> Result<Spread, No> {
-        let mut reached: BTreeSet<String> = BTreeSet::from([part.to_string()]);
-        loop {
-            let mut next = BTreeSet::new();
-            for at in &reached {
-                next.extend(self.live(app, at).await?.map(|live| live.value.dependents.clone()).unwrap_or_default());
-            }
+    async fn spread(
+        &mut self,
+        app: &App,
+        part: &Arc<str>,
+        visible: &[Arc<str>],
+        now: Timestamp,
+    ) -> Result<Spread, Problem> {
+        let mut spread = Spread::default();
+        let mut open = VecDeque::from([(part.clone(), visible.to_vec())]);
+        while let Some((at, visible)) = open.pop_front() {
+            let dependents = self.live(app, &at).await?.map(|live| live.value.dependents.clone()).unwrap_or_default();
             // The item itself is in the world as it is going to be.
-            for dependent in next.iter().filter(|dependent| ***dependent != **part) {
+            for dependent in dependents.iter().filter(|dependent| ***dependent != **part) {
                 self.add(app, dependent).await?;
             }
-            // On a copy, so that each round starts from what is stored.
-            let mut world = self.world.clone();
-            let spread = world.spread(part, visible, now);
-            let changed: BTreeSet<String> = spread.changed.iter().map(|part| part.to_string()).collect();
-            if changed.is_subset(&reached) {
-                self.world = world;
-                return Ok(spread);
-            }
-            reached.extend(changed);
+            open.extend(self.world.pass_on(&at, &visible, now, &mut spread));
         }
+        Ok(spread)
     }
 
     /// What to write for items that a change of another one reached.
-    fn write_spread(&self, spread: &Spread) -> Result<Vec<Command>, No> {
-        let mut commands = Vec::new();
+    fn write_spread(&self, spread: &Spread) -> Result<(Vec<Command>, Vec<Fresh>), Problem> {
+        let (mut commands, mut fresh) = (Vec::new(), Vec::new());
         for part in &spread.visited {
             if let Some(Some(live)) = self.lives.get(&**part) {
                 commands.push(put_live(part, &live.value, live.unchanged())?);
@@ -305,9 +331,11 @@ impl Region {
             let (Some(graph), Some((revision, before))) = (self.world.get(part), self.loaded.get(&**part)) else {
                 continue;
             };
-            commands.extend(write(part, *revision, graph, Some(before))?);
+            let (written, copy) = write(part, *revision, graph, Some(before))?;
+            commands.extend(written);
+            fresh.push(copy);
         }
-        Ok(commands)
+        Ok((commands, fresh))
     }
 }
 
@@ -316,6 +344,8 @@ pub struct Written {
     pub graph: Arc<Graph>,
     pub spread: Spread,
     pub commands: Vec<Command>,
+    /// To be remembered once the commands are done.
+    pub fresh: Vec<Fresh>,
 }
 
 /// Everything that has to be written for a new graph of an item: itself, what depends on it elsewhere, and the events.
@@ -326,13 +356,13 @@ pub async fn written(
     (graph, report): (Graph, &Report),
     before: Option<&Loaded>,
     mut region: Region,
-) -> Result<Written, No> {
+) -> Result<Written, Problem> {
     let part: Arc<str> = item.value.part_number.as_str().into();
     region.world.check_cycle(&part, &graph)?;
     let mut graph = Arc::new(graph);
     let known = region.live(app, &part).await?.cloned();
     let mut live = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-    let (mut spread, mut commands) = (Spread::default(), Vec::new());
+    let (mut spread, mut commands, mut fresh) = (Spread::default(), Vec::new(), Vec::new());
     if revision >= live.revision {
         let sources: BTreeSet<String> = graph.foreign_parts().iter().map(|part| part.to_string()).collect();
         commands.extend(tie(app, &mut region, &part, &live.sources, &sources).await?);
@@ -348,9 +378,13 @@ pub async fn written(
         graph = region.world.get(&part).cloned().unwrap_or(graph);
         spread.visited.remove(&part);
         spread.changed.remove(&part);
-        commands.extend(region.write_spread(&spread)?);
+        let (written, copies) = region.write_spread(&spread)?;
+        commands.extend(written);
+        fresh.extend(copies);
     }
-    commands.extend(write(&part, revision, &graph, before)?);
+    let (written, copy) = write(&part, revision, &graph, before)?;
+    commands.extend(written);
+    fresh.push(copy);
     if report.differs {
         commands.push(news(&item.value, revision, &graph));
     }
@@ -360,7 +394,7 @@ pub async fn written(
             commands.push(news(&item.value, *revision, graph));
         }
     }
-    Ok(Written { graph, spread, commands })
+    Ok(Written { graph, spread, commands, fresh })
 }
 
 /// Enters an item with those it depends on now, and takes it out where it no longer does.
@@ -370,7 +404,7 @@ async fn tie(
     part: &str,
     before: &BTreeSet<String>,
     after: &BTreeSet<String>,
-) -> Result<Vec<Command>, No> {
+) -> Result<Vec<Command>, Problem> {
     let mut commands = Vec::new();
     for source in before.symmetric_difference(after).filter(|source| *source != part) {
         let known = region.live(app, source).await?.cloned();
@@ -396,7 +430,7 @@ fn news(item: &Item, revision: u32, graph: &Graph) -> Command {
 }
 
 /// What to write when an item goes: its graphs, and what others see of it from then on.
-pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, No> {
+pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, Problem> {
     let mut commands = Vec::new();
     for head in store::list::<Head>(app, store::GRAPH, Of::Under(part)).await? {
         for (key, _) in store::raw_under(app, store::GRAPH_PART, &head.key).await? {
@@ -405,18 +439,18 @@ pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, No> {
         commands.push(store::delete(store::GRAPH, &head.key, head.unchanged()));
     }
     let Some(known) = live(app, part).await? else { return Ok(commands) };
-    let mut region = Region::new();
+    let mut region = Region::default();
     region.add(app, part).await?;
     commands.extend(tie(app, &mut region, part, &known.value.sources, &BTreeSet::new()).await?);
     let name: Arc<str> = part.into();
     let keys: Vec<Arc<str>> = match region.world.get(part) {
-        Some(graph) => graph.nodes().iter().map(|node| node.key.clone()).collect(),
+        Some(graph) => graph.nodes().map(|node| node.key.clone()).collect(),
         None => Vec::new(),
     };
     region.world.put(&name, Arc::new(Graph::default()));
     let mut spread = region.spread(app, &name, &keys, app.engine.now().await?).await?;
     spread.visited.remove(&name);
-    commands.extend(region.write_spread(&spread)?);
+    commands.extend(region.write_spread(&spread)?.0);
     if known.value.dependents.is_empty() {
         commands.push(store::delete(store::LIVE, part, known.unchanged()));
     } else {

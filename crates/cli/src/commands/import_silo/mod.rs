@@ -1,0 +1,86 @@
+//! `windlass import silo`: items, revisions and bills of material from files, checked as a whole before anything is written.
+//!
+//! What is there already is left alone or brought to what the files say, so that an import that was cut off is simply run
+//! again.
+
+mod apply;
+mod check;
+mod csv;
+mod json;
+mod row;
+
+use super::{Context, Done};
+use crate::{fail::code, output};
+use clap::Args;
+use row::{Faults, Rows};
+use std::path::PathBuf;
+
+/// Bring items, revisions, bills of material and projects in from CSV or JSON files.
+///
+/// All files are read and checked first, together and against what the server has; with any mistake in them nothing is written, and
+/// each is told with file, line, column and field. An import that was cut off can be run again: what is there is left alone.
+/// Revisions that are brought in set off no jobs.
+///
+/// A CSV file begins with the names of its columns, which say what its rows are:
+///
+///   items      part_number; item_type, schema, category, description, projects (A;B), properties (JSON) or properties.NAME
+///   revisions  part_number, revision_number; comment, properties
+///   BOM rows   parent_part_number, child_part_number; quantity, rel_type, unit, reference_designators (R1;R2)
+///   projects   code; name, description
+///
+/// A JSON file is a list of objects with these fields, or an object with lists `items`, `revisions`, `bom` and `projects`.
+/// Revision 1 is made with its item; columns that only the server writes (id, created_at, …) are passed over.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  windlass import silo items.csv bom.csv revisions.csv
+  windlass import silo everything.json --check           only look whether it is right
+  curl -H \"$T\" $SILO/api/items?limit=500 > items.json && windlass import silo items.json")]
+pub struct Silo {
+    /// CSV (.csv) or JSON (.json) files; they may refer to each other.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Only check; nothing is written.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Faults told at most; the rest are counted.
+const TOLD_MAX: usize = 50;
+
+impl Silo {
+    pub async fn run(self, context: &Context) -> Done {
+        let (mut rows, mut faults) = (Rows::default(), Faults::default());
+        for file in &self.files {
+            row::read(file, &mut rows, &mut faults)?;
+        }
+        let client = context.client()?;
+        let known = check::Known::read(&client).await?;
+        check::check(&rows, &known, &mut faults);
+        if !faults.0.is_empty() {
+            return Ok(refuse(&faults));
+        }
+        if self.check {
+            let summary = apply::Summary::default();
+            context.format.one(&summary, || format!("{} are right; nothing was written", rows.told()))?;
+            return Ok(code::OK);
+        }
+        let bar = output::bar(Some(rows.count() as u64), "importing");
+        let done = apply::apply(&client, &rows, &known, &bar).await;
+        bar.finish_and_clear();
+        let summary = done.map_err(|error| error.context("the import was cut off; run it again to go on"))?;
+        context.format.one(&summary, || summary.text())?;
+        Ok(code::OK)
+    }
+}
+
+fn refuse(faults: &Faults) -> u8 {
+    for fault in faults.0.iter().take(TOLD_MAX) {
+        eprintln!("{fault}");
+    }
+    let more = faults.0.len().saturating_sub(TOLD_MAX);
+    if more > 0 {
+        eprintln!("… and {more} more");
+    }
+    eprintln!("{} mistakes; nothing was written", faults.0.len());
+    code::ERROR
+}

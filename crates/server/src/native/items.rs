@@ -1,0 +1,422 @@
+//! `/api/v1/items` and `/api/v1/projects`: what is made, its revisions, and what contains what.
+//!
+//! All items lie in the namespace of Silo's protocol, so that both ways lead to the same ones; these calls take no other.
+
+use super::jobs::page_size;
+use crate::{
+    app::App,
+    ask::{Answer, Path, Query, Sent, ok},
+    auth::Caller,
+    dialects::silo::trigger::Fired,
+    guard,
+    problem::Problem,
+    product::{
+        self,
+        bom::{self, Mode, NewRow},
+        items::{self as kept, ItemChange, NewItem, Wanted},
+        projects::{self, NewProject},
+        revisions::{self, NewRevision},
+        store::{self, Of},
+    },
+    route::{Access, Route},
+    wire_time::text,
+};
+use axum::extract::{FromRequestParts, State};
+use http::{Method, StatusCode, request::Parts};
+use windlass_api::{
+    item::{
+        BomDepth, BomRow, ChangedQuantity, CreateItem, CreateProject, CreateRevision, Item, Leaf, ListItems, MergeBom,
+        MergedBom, Project, PutBomRow, Relation, Revision, SetOff, Source, UpdateItem,
+    },
+    page::{Page, Paging},
+};
+use windlass_core::product::{bom as rules, item as facts};
+
+const DEPTH: u32 = 10;
+const DEPTH_MAX: u32 = 20;
+
+pub fn routes() -> Vec<Route> {
+    [item_routes(), bom_routes(), project_routes()].concat()
+}
+
+fn item_routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/items", Access::Viewer, list)
+            .says("List items, newest first")
+            .query::<ListItems>()
+            .answers::<Page<Item>>(200)
+            .refuses(&["invalid"]),
+        Route::post("/api/v1/items", Access::Editor, create)
+            .says("Make an item and its first revision")
+            .takes::<CreateItem>()
+            .answers::<Item>(201)
+            .refuses(&["invalid", "exists", "not-found", "version-mismatch"]),
+        Route::get("/api/v1/items/{part_number}", Access::Viewer, show)
+            .says("One item")
+            .answers::<Item>(200)
+            .refuses(&["not-found", "invalid"]),
+        Route::new(Method::PATCH, "/api/v1/items/{part_number}", Access::Editor, update)
+            .says("Change an item; what is absent stays")
+            .takes::<UpdateItem>()
+            .answers::<Item>(200)
+            .refuses(&["not-found", "invalid", "version-mismatch"]),
+        Route::delete("/api/v1/items/{part_number}", Access::Editor, delete)
+            .says("Delete an item with its revisions, rows and graphs; its waiting jobs are cancelled")
+            .answers_with(204, "")
+            .refuses(&["not-found", "in-use", "invalid", "version-mismatch"]),
+        Route::get("/api/v1/items/{part_number}/revisions", Access::Viewer, list_revisions)
+            .says("An item's revisions, newest first")
+            .query::<Paging>()
+            .answers::<Page<Revision>>(200)
+            .refuses(&["not-found", "invalid"]),
+        Route::post("/api/v1/items/{part_number}/revisions", Access::Editor, revise)
+            .says("Make a revision, and the jobs it sets off")
+            .takes::<CreateRevision>()
+            .answers::<Revision>(201)
+            .refuses(&["not-found", "invalid", "version-mismatch"]),
+        Route::get("/api/v1/items/{part_number}/revisions/{revision}", Access::Viewer, show_revision)
+            .says("One revision")
+            .answers::<Revision>(200)
+            .refuses(&["not-found", "invalid"]),
+    ]
+}
+
+fn bom_routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/items/{part_number}/bom", Access::Viewer, list_bom)
+            .says("What an item contains directly, by part number")
+            .query::<Paging>()
+            .answers::<Page<BomRow>>(200)
+            .refuses(&["not-found", "invalid"]),
+        Route::get("/api/v1/items/{part_number}/bom/levels", Access::Viewer, levels)
+            .says("What an item contains on all levels, each parent before what it contains")
+            .query::<BomDepth>()
+            .answers::<Page<BomRow>>(200)
+            .refuses(&["not-found", "invalid"]),
+        Route::get("/api/v1/items/{part_number}/bom/leaves", Access::Viewer, leaves)
+            .says("All parts that contain nothing themselves, with how many of each are in the item")
+            .answers::<Page<Leaf>>(200)
+            .refuses(&["not-found", "invalid", "cycle"]),
+        Route::post("/api/v1/items/{part_number}/bom/merge", Access::Editor, merge)
+            .says("Merge what a CAD assembly says it contains, and make the jobs that sets off")
+            .takes::<MergeBom>()
+            .answers::<MergedBom>(200)
+            .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
+        Route::put("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, put_row)
+            .says("Write a row; one that is there is changed")
+            .takes::<PutBomRow>()
+            .answers::<BomRow>(200)
+            .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
+        Route::delete("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, delete_row)
+            .says("Take a row out")
+            .answers_with(204, "")
+            .refuses(&["not-found", "invalid", "version-mismatch"]),
+        Route::get("/api/v1/items/{part_number}/where-used", Access::Viewer, where_used)
+            .says("What contains an item directly, by part number")
+            .query::<Paging>()
+            .answers::<Page<BomRow>>(200)
+            .refuses(&["not-found", "invalid"]),
+    ]
+}
+
+fn project_routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/projects", Access::Viewer, list_projects)
+            .says("List projects by code")
+            .query::<Paging>()
+            .answers::<Page<Project>>(200)
+            .refuses(&["invalid"]),
+        Route::post("/api/v1/projects", Access::Editor, create_project)
+            .says("Make a project")
+            .takes::<CreateProject>()
+            .answers::<Project>(201)
+            .refuses(&["invalid", "exists", "version-mismatch"]),
+    ]
+}
+
+/// Who asks about items: somebody with rights where they lie.
+pub struct Asking(pub Caller);
+
+impl FromRequestParts<App> for Asking {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = guard::caller(parts)?;
+        let Query(at) = Query::<Where>::from_request_parts(parts, app).await?;
+        if at.namespace.as_deref().is_some_and(|name| name != product::NAMESPACE) {
+            let why = format!("all items lie in {}; leave it out", product::NAMESPACE);
+            return Err(Problem::invalid("namespace", why));
+        }
+        caller.check_namespace(&product::namespace())?;
+        Ok(Self(caller))
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Where {
+    namespace: Option<String>,
+}
+
+fn made<T>(body: T) -> Answer<T> {
+    Answer(StatusCode::CREATED, body)
+}
+
+fn wire(item: facts::Item) -> Item {
+    Item {
+        id: item.id,
+        part_number: item.part_number,
+        item_type: item.item_type,
+        schema: item.schema,
+        category: item.category,
+        description: item.description,
+        properties: item.properties,
+        projects: item.projects,
+        revision: item.current_revision,
+        created_at: text(item.created_at),
+        created_by: item.created_by,
+        updated_at: text(item.updated_at),
+        updated_by: item.updated_by,
+    }
+}
+
+async fn list(
+    State(app): State<App>,
+    _: Asking,
+    Query(query): Query<ListItems>,
+) -> Result<Answer<Page<Item>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let ListItems { item_type, schema, project, search, cursor, .. } = query;
+    let wanted = Wanted { item_type, schema, project, search };
+    let (found, next) = kept::page(&app, &wanted, cursor.as_deref(), limit).await?;
+    Ok(ok(Page { items: found.into_iter().map(wire).collect(), next }))
+}
+
+async fn create(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Sent(body): Sent<CreateItem>,
+) -> Result<Answer<Item>, Problem> {
+    let CreateItem { part_number, item_type, schema, category, description, properties, projects } = body;
+    let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
+    kept::create(&app, &caller, &new).await.map(|item| made(wire(item)))
+}
+
+async fn show(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<Answer<Item>, Problem> {
+    kept::find(&app, &part).await.map(|item| ok(wire(item.value)))
+}
+
+async fn update(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(part): Path<String>,
+    Sent(body): Sent<UpdateItem>,
+) -> Result<Answer<Item>, Problem> {
+    let UpdateItem { item_type, description, properties, projects } = body;
+    let change = ItemChange { description, item_type, properties, projects };
+    kept::update(&app, &caller, &part, &change).await.map(|item| ok(wire(item)))
+}
+
+async fn delete(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<StatusCode, Problem> {
+    kept::delete(&app, &part).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+fn wire_revision(part: &str, revision: facts::Revision, jobs: Vec<SetOff>) -> Revision {
+    Revision {
+        id: revision.id,
+        part_number: part.to_owned(),
+        revision: revision.number,
+        comment: revision.comment,
+        properties: revision.properties,
+        created_at: text(revision.created_at),
+        created_by: revision.created_by,
+        jobs,
+    }
+}
+
+fn set_off(fired: Vec<Fired>) -> Vec<SetOff> {
+    fired.into_iter().map(|fired| SetOff { job: fired.job.0, definition: fired.definition_name }).collect()
+}
+
+async fn list_revisions(
+    State(app): State<App>,
+    _: Asking,
+    Path(part): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Revision>>, Problem> {
+    let (item, limit) = (kept::find(&app, &part).await?.value, page_size(query.limit)?);
+    let wrong = |_| Problem::invalid("cursor", "hand back `next` as it came");
+    let newest = query.cursor.map_or(Ok(u32::MAX), |cursor| cursor.parse().map_err(wrong))?;
+    let found = revisions::page(&app, &item, newest, limit).await?;
+    let next = found.last().map(|last| last.number - 1).filter(|next| *next > 0).map(|next| next.to_string());
+    Ok(ok(Page { items: found.into_iter().map(|one| wire_revision(&part, one, Vec::new())).collect(), next }))
+}
+
+async fn revise(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(part): Path<String>,
+    Sent(body): Sent<CreateRevision>,
+) -> Result<Answer<Revision>, Problem> {
+    let new = NewRevision { comment: body.comment, properties: body.properties, quiet: body.quiet };
+    let done = revisions::create(&app, &caller, &part, &new).await?;
+    Ok(made(wire_revision(&part, done.revision, set_off(done.fired))))
+}
+
+async fn show_revision(
+    State(app): State<App>,
+    _: Asking,
+    Path((part, number)): Path<(String, String)>,
+) -> Result<Answer<Revision>, Problem> {
+    let item = kept::find(&app, &part).await?.value;
+    let number = number.parse().map_err(|_| Problem::not_found("revision", &number))?;
+    Ok(ok(wire_revision(&part, revisions::find(&app, &item, number).await?, Vec::new())))
+}
+
+fn wire_row(parent: &str, row: &rules::Row, level: u32, child: Option<&facts::Item>) -> BomRow {
+    BomRow {
+        parent: parent.to_owned(),
+        child: row.child.clone(),
+        level,
+        relation: match row.relation {
+            rules::Relation::Component => Relation::Component,
+            rules::Relation::Alternate => Relation::Alternate,
+            rules::Relation::Reference => Relation::Reference,
+        },
+        quantity: row.quantity,
+        unit: row.unit.clone(),
+        designators: row.designators.clone(),
+        source: match row.source {
+            rules::Source::Manual => Source::Manual,
+            rules::Source::Assembly => Source::Assembly,
+        },
+        item_type: child.map(|child| child.item_type.clone()),
+        description: child.map(|child| child.description.clone()),
+        revision: child.map(|child| child.current_revision),
+    }
+}
+
+async fn list_bom(
+    State(app): State<App>,
+    _: Asking,
+    Path(part): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<BomRow>>, Problem> {
+    kept::find(&app, &part).await?;
+    let limit = page_size(query.limit)?;
+    let rows = bom::page(&app, &part, query.cursor.as_deref(), limit).await?;
+    let known = bom::items_of(&app, rows.iter().map(|row| row.child.clone()).collect()).await?;
+    let next = rows.last().filter(|_| rows.len() == limit).map(|row| row.child.clone());
+    let items = rows.iter().map(|row| wire_row(&part, row, 1, known.get(&row.child))).collect();
+    Ok(ok(Page { items, next }))
+}
+
+async fn levels(
+    State(app): State<App>,
+    _: Asking,
+    Path(part): Path<String>,
+    Query(query): Query<BomDepth>,
+) -> Result<Answer<Page<BomRow>>, Problem> {
+    kept::find(&app, &part).await?;
+    let depth = query.depth.unwrap_or(DEPTH);
+    if !(1..=DEPTH_MAX).contains(&depth) {
+        return Err(Problem::invalid("depth", format!("{depth} is not between 1 and {DEPTH_MAX}")));
+    }
+    let below = bom::below(&app, &part, depth).await?;
+    let levels = below.expanded(&part, depth)?;
+    let known = bom::items_of(&app, levels.iter().map(|level| level.row.child.clone()).collect()).await?;
+    let row = |at: &rules::Level| wire_row(at.parent, at.row, at.level, known.get(&at.row.child));
+    Ok(ok(Page { items: levels.iter().map(row).collect(), next: None }))
+}
+
+fn leaf((part_number, quantity): (String, f64)) -> Leaf {
+    Leaf { part_number, quantity }
+}
+
+async fn leaves(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<Answer<Page<Leaf>>, Problem> {
+    kept::find(&app, &part).await?;
+    let found = bom::below(&app, &part, u32::MAX).await?.flat(&part)?;
+    Ok(ok(Page { items: found.into_iter().map(leaf).collect(), next: None }))
+}
+
+async fn merge(
+    State(app): State<App>,
+    Asking(caller): Asking,
+    Path(part): Path<String>,
+    Sent(body): Sent<MergeBom>,
+) -> Result<Answer<MergedBom>, Problem> {
+    let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child, entry.quantity)))?;
+    let done = bom::merge(&app, &caller, &part, &entries).await?;
+    let all = |list: Vec<(String, f64)>| list.into_iter().map(leaf).collect();
+    let changed =
+        |(part_number, before, quantity): (String, f64, f64)| ChangedQuantity { part_number, before, quantity };
+    Ok(ok(MergedBom {
+        added: all(done.merge.added),
+        unreferenced: all(done.merge.removed),
+        changed: done.merge.changed.into_iter().map(changed).collect(),
+        unchanged: all(done.merge.unchanged),
+        jobs: set_off(done.fired),
+    }))
+}
+
+async fn put_row(
+    State(app): State<App>,
+    _: Asking,
+    Path((part, child)): Path<(String, String)>,
+    Sent(body): Sent<PutBomRow>,
+) -> Result<Answer<BomRow>, Problem> {
+    let relation = body.relation.map(|relation| match relation {
+        Relation::Component => rules::Relation::Component,
+        Relation::Alternate => rules::Relation::Alternate,
+        Relation::Reference => rules::Relation::Reference,
+    });
+    let new = NewRow { relation, quantity: body.quantity, unit: body.unit, designators: body.designators };
+    let written = bom::write(&app, &part, &child, &new, Mode::Either).await?;
+    Ok(ok(wire_row(&part, &written.row, 1, written.child.as_ref())))
+}
+
+async fn delete_row(
+    State(app): State<App>,
+    _: Asking,
+    Path((part, child)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    kept::find(&app, &part).await?;
+    bom::remove(&app, &part, &child).await.map(|()| StatusCode::NO_CONTENT)
+}
+
+async fn where_used(
+    State(app): State<App>,
+    _: Asking,
+    Path(part): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<BomRow>>, Problem> {
+    let (item, limit) = (kept::find(&app, &part).await?.value, page_size(query.limit)?);
+    let found = bom::users(&app, &part, query.cursor.as_deref(), limit).await?;
+    let next = found.last().filter(|_| found.len() == limit).map(|(parent, _)| parent.clone());
+    let items = found.iter().map(|(parent, row)| wire_row(parent, row, 1, Some(&item))).collect();
+    Ok(ok(Page { items, next }))
+}
+
+fn wire_project(project: facts::Project) -> Project {
+    let facts::Project { id, code, name, description, created_at } = project;
+    Project { id, code, name, description, created_at: text(created_at) }
+}
+
+async fn list_projects(
+    State(app): State<App>,
+    _: Asking,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Project>>, Problem> {
+    let limit = page_size(query.limit)?;
+    let after = query.cursor.map(Into::into);
+    let found = store::page::<facts::Project>(&app, store::PROJECT, Of::All, after, limit).await?;
+    let next = found.last().filter(|_| found.len() == limit).map(|last| last.key.to_string());
+    Ok(ok(Page { items: found.into_iter().map(|kept| wire_project(kept.value)).collect(), next }))
+}
+
+async fn create_project(
+    State(app): State<App>,
+    _: Asking,
+    Sent(body): Sent<CreateProject>,
+) -> Result<Answer<Project>, Problem> {
+    let CreateProject { code, name, description } = body;
+    projects::create(&app, &NewProject { code, name, description }).await.map(|project| made(wire_project(project)))
+}
