@@ -317,7 +317,7 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
         let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
         drop(room);
         if promises {
-            held.answers.push((reply, answer));
+            held.answers.push((reply, Ok(answer)));
         } else if let (Err(Ok(undelivered)), Some(namespace)) = (reply.send(Ok(answer)), abandon) {
             take_back(inner, &namespace, undelivered);
         }

@@ -19,7 +19,7 @@ use std::{
     time::Instant,
 };
 use tokio::sync::oneshot;
-use windlass_core::{Event, JobKey, Refusal, Reply};
+use windlass_core::{Event, JobKey};
 
 /// Batches that may wait. A disk that hangs must not fill the memory with what claims and heartbeats have to tell.
 const LINE_MAX: usize = 1_024;
@@ -27,7 +27,7 @@ const LINE_MAX: usize = 1_024;
 /// What a written batch still has to say.
 #[derive(Default)]
 pub struct Held {
-    pub answers: Vec<(oneshot::Sender<Answer>, Vec<Result<Reply, Refusal>>)>,
+    pub answers: Vec<(oneshot::Sender<Answer>, Answer)>,
     pub first_event: Option<u64>,
     pub events: Vec<Event>,
     pub logged: Vec<JobKey>,
@@ -156,7 +156,7 @@ impl Settler {
 fn release(inner: &Inner, held: Held) {
     for (reply, answer) in held.answers {
         // Promises are kept whether or not somebody still listens.
-        drop(reply.send(Ok(answer)));
+        drop(reply.send(answer));
     }
     inner.tell(held.first_event, held.events, &held.logged);
 }

@@ -8,7 +8,7 @@ use crate::{
 use serde_json::Value;
 use std::sync::Arc;
 use windlass_core::{
-    JobId, Millis,
+    JobId,
     commands::{submit::NewJob, submit_run::RunNode},
     job::{ConcurrencyKey, DefinitionRef},
     policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
