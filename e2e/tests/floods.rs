@@ -61,7 +61,7 @@ async fn a_flood_of_log_lines_is_cut_at_the_cap_and_hurts_nobody() {
     let grown = (bytes_in(folder.path()) - before) as usize;
     println!(
         "{} MiB of log: {} MiB on disk; others' p99 {:?}, before {:?}",
-        pieces * PIECE >> 20,
+        (pieces * PIECE) >> 20,
         grown >> 20,
         p99(&beside),
         p99(&alone)
