@@ -14,6 +14,9 @@ async fn raw(silo: &Silo, token: Option<&str>, method: &str, path: &str, body: &
     Answer { status, headers, body }
 }
 
+/// Whose token, method, path, body; status and code of the answer.
+type Row<'a> = (Option<&'a str>, &'a str, String, &'static str, u16, &'a str);
+
 #[tokio::test]
 async fn every_row_of_the_table_of_errors() {
     let silo = Silo::start(&[("m.yaml", &manual("m", ""))]).await;
@@ -27,7 +30,7 @@ async fn every_row_of_the_table_of_errors() {
     let (viewer, editor, admin) = (token(Role::Viewer), token(Role::Editor), token(Role::Admin));
     let at = |what: &str| format!("/api/runner/jobs/{job}/{what}");
     let nowhere = "/api/jobs/0190c0de-0000-7000-8000-000000000000";
-    let table: Vec<(Option<&str>, &str, String, &'static str, u16, &str)> = vec![
+    let table: Vec<Row> = vec![
         // Malformed, missing, of the wrong type, out of range; bad queries.
         (Some(&editor), "POST", "/api/items".into(), "{", 400, "invalid_request"),
         (Some(&editor), "POST", "/api/items".into(), "[]", 400, "invalid_request"),

@@ -9,6 +9,9 @@ struct Field {
     text: String,
 }
 
+/// Line, column, and what is the matter there.
+type Wrong = (usize, usize, &'static str);
+
 struct Reader<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
     line: usize,
@@ -27,7 +30,7 @@ impl Reader<'_> {
     }
 
     /// One field and whether the record ends with it; or where a quote is wrong.
-    fn field(&mut self) -> Result<(Field, bool), (usize, usize, &'static str)> {
+    fn field(&mut self) -> Result<(Field, bool), Wrong> {
         let mut field = Field { line: self.line, column: self.column, text: String::new() };
         if self.rest.peek() == Some(&'"') {
             self.next();
@@ -60,7 +63,7 @@ impl Reader<'_> {
         }
     }
 
-    fn record(&mut self) -> Option<Result<Vec<Field>, (usize, usize, &'static str)>> {
+    fn record(&mut self) -> Option<Result<Vec<Field>, Wrong>> {
         self.rest.peek()?;
         let mut fields = Vec::new();
         loop {
