@@ -1,8 +1,8 @@
 //! Group commit: while one batch commits, the next one fills.
 //!
-//! Stores that work in place (the embedded one) are run by a task among those that serve the callers: who asks, who writes and
-//! who answers then share a thread, and nobody has to be woken on another. A batch that takes long is moved out of the way.
-//! Stores that wait for a network are run by a thread of the batcher's own, several batches at a time.
+//! The batcher has a thread of its own. Stores that take one batch at a time (the embedded one) are run right on it: what comes
+//! in meanwhile makes the next batch larger, and a larger batch costs less a job. Stores that wait for a network are run
+//! several batches at a time.
 
 use crate::{
     engine::Inner,
@@ -19,19 +19,14 @@ use std::{
     time::Instant,
 };
 use tokio::{
-    runtime::{Handle, RuntimeFlavor},
+    runtime::Handle,
     sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
-    task::JoinHandle,
 };
 use windlass_core::{
     Command, Namespace, Refusal, Reply,
     commands::{holder::Holder, release::Release},
     decider::Item,
 };
-
-/// Batches larger than this are kept away from the threads that serve the callers.
-const HEAVY_COMMANDS: usize = 256;
-const HEAVY_BYTES: usize = 256 << 10;
 
 pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
@@ -126,10 +121,9 @@ impl Queue {
     }
 
     /// What the first in line is, for stores that get the two kinds apart, and how many of its kind wait.
-    fn kind(&self, apart: bool) -> (Which, usize) {
+    fn kind(&self) -> (Which, usize) {
         let waiting = self.lock();
         let which = match waiting.commands.front() {
-            _ if !apart => Which::All,
             Some(first) if first.is_promise() => Which::Promises,
             _ => Which::NoPromises,
         };
@@ -165,59 +159,21 @@ struct Batcher {
     settling: thread::JoinHandle<()>,
 }
 
-/// The batcher at work.
-pub enum Working {
-    Task(JoinHandle<()>),
-    Thread(thread::JoinHandle<()>),
-}
-
-impl Working {
-    pub async fn end(self) {
-        match self {
-            Working::Task(task) => drop(task.await),
-            Working::Thread(thread) => drop(tokio::task::spawn_blocking(move || thread.join()).await),
-        }
-    }
-}
-
 /// Ends when the queue is closed and all that was in it is answered.
-pub fn spawn(inner: Arc<Inner>) -> std::io::Result<Working> {
+pub fn spawn(inner: Arc<Inner>) -> std::io::Result<thread::JoinHandle<()>> {
     let runtime = Handle::current();
     let in_flight = Arc::new(Semaphore::new(inner.store.in_flight().max(1)));
-    let in_place = inner.store.in_place();
     let settling = Settler::spawn(inner.clone())?;
     let batcher = Batcher { inner, in_flight, settling };
-    if in_place {
-        return Ok(Working::Task(runtime.spawn(batcher.work_in_place())));
-    }
-    let thread = thread::Builder::new().name("windlass-batcher".into());
-    Ok(Working::Thread(thread.spawn(move || runtime.block_on(batcher.work()))?))
+    thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(batcher.work()))
 }
 
 impl Batcher {
-    async fn work_in_place(self) {
-        while let Some(which) = self.inner.queue.wait_for_work(&self.inner.settler).await {
-            if self.inner.pace(Which::All).in_company() {
-                // Those who are about to ask as well, and those who were just answered, go first: a larger batch costs less.
-                tokio::task::yield_now().await;
-            }
-            let requests = self.inner.queue.next_batch(which, &self.inner.settings);
-            if is_heavy(&requests) && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
-                tokio::task::block_in_place(|| {
-                    Handle::current().block_on(run_batch(&self.inner, requests, Which::All))
-                });
-            } else {
-                run_batch(&self.inner, requests, Which::All).await;
-            }
-        }
-        self.finish().await;
-    }
-
     async fn work(self) {
-        while self.inner.queue.wait_for_work(&self.inner.settler).await.is_some() {
+        let apart = self.inner.store.in_flight() > 1;
+        while let Some(which) = self.inner.queue.wait_for_work(&self.inner.settler).await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
-            let apart = self.inner.store.in_flight() > 1;
-            let which = self.gather(apart);
+            let which = if apart { self.gather() } else { which };
             let requests = self.inner.queue.next_batch(which, &self.inner.settings);
             let inner = self.inner.clone();
             let run = async move {
@@ -246,10 +202,10 @@ impl Batcher {
     }
 
     /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
-    fn gather(&self, apart: bool) -> Which {
+    fn gather(&self) -> Which {
         let begun = Instant::now();
         loop {
-            let (which, waiting) = self.inner.queue.kind(apart);
+            let (which, waiting) = self.inner.queue.kind();
             let window = self.inner.pace(which).window(waiting);
             match window {
                 Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
@@ -257,13 +213,6 @@ impl Batcher {
             }
         }
     }
-}
-
-fn is_heavy(requests: &[Request]) -> bool {
-    let (commands, bytes) = requests
-        .iter()
-        .fold((0, 0), |(commands, bytes), request| (commands + request.commands.len(), bytes + request.weight));
-    commands > HEAVY_COMMANDS || bytes > HEAVY_BYTES
 }
 
 /// Takes from the front while there is room; a request too large for any batch goes alone.

@@ -1,7 +1,7 @@
 //! The engine: what everything above the rules talks to.
 
 use crate::{
-    batcher::{self, Answer, Queue, Request, Which, Working},
+    batcher::{self, Answer, Queue, Request, Which},
     bulletin::Bulletin,
     feed::{Feed, Subscription},
     gather::Gather,
@@ -61,7 +61,7 @@ pub enum Error {
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
-    batcher: Arc<Mutex<Option<Working>>>,
+    batcher: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
 }
 
 pub struct Inner {
@@ -178,12 +178,6 @@ impl Engine {
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
         let deadline = Instant::now() + wait;
-        // Most claims find something at once and need no place in line.
-        let leases = self.claim_now(claim.clone()).await?;
-        if !leases.is_empty() || self.is_over(deadline) {
-            return Ok(leases);
-        }
-        claim.secrets = ids::secrets(claim.secrets.len());
         let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
         let mut woken: Option<Waiter> = None;
         loop {
@@ -366,7 +360,7 @@ impl Engine {
         self.inner.close();
         let batcher = self.batcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         if let Some(batcher) = batcher {
-            batcher.end().await;
+            drop(tokio::task::spawn_blocking(move || batcher.join()).await);
         }
     }
 }

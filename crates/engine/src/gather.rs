@@ -32,11 +32,6 @@ impl Gather {
         self.commit < WORTH_IT.as_secs_f64()
     }
 
-    /// Whether several asked at once lately.
-    pub fn in_company(&self) -> bool {
-        self.company > 1
-    }
-
     /// None: go at once.
     pub fn window(&self, waiting: usize) -> Option<Duration> {
         let alone = self.company < 2;

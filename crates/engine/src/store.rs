@@ -141,11 +141,6 @@ pub trait Store: Send + Sync + 'static {
         1
     }
 
-    /// Whether `run` does all its work in the call itself, so that a caller may as well run a small batch on its own thread.
-    fn in_place(&self) -> bool {
-        false
-    }
-
     /// Whether a power cut could still take back what batches wrote.
     fn unsynced(&self) -> bool {
         false

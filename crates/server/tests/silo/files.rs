@@ -3,7 +3,7 @@
 use super::*;
 use sha2::{Digest, Sha256};
 use support::ARTIFACT_MAX;
-use windlass_server::{auth::hex, content, dialects::silo::files, native::artifacts};
+use windlass_server::{auth::hex, content, native::artifacts, product::files};
 
 fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))

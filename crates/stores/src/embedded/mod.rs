@@ -233,10 +233,6 @@ impl Store for Embedded {
         Ok(outcome)
     }
 
-    fn in_place(&self) -> bool {
-        true
-    }
-
     fn unsynced(&self) -> bool {
         self.inner.disk.is_behind()
     }

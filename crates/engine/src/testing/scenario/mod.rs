@@ -62,6 +62,7 @@ scenarios![
     "retention",
     "retry_backoff",
     "retry_new_job",
+    "retry_pace",
     "retry_same",
     "run_with_cycle",
     "schedules",
