@@ -25,7 +25,7 @@ fn open(folder: &Path) -> Embedded {
 
 /// A data folder with a bit of everything in it.
 async fn walked(folder: &Path) {
-    let (clock, (seed, transitions)) = (Arc::new(Simulated::at(START)), walk::asked(13, 3_000));
+    let (clock, (seed, transitions)) = (Arc::new(Simulated::at(START)), walk::asked(15, 3_000));
     let store = Embedded::open(folder, embedded::Options::new(clock.clone())).unwrap();
     let fresh = Fresh { store: Arc::new(store), clock, keep: None };
     walk::run(vec![("embedded", fresh)], seed, transitions).await.unwrap_or_else(|why| panic!("{why}"));
