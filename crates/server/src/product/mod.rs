@@ -13,6 +13,7 @@ pub mod items;
 pub mod projects;
 pub mod revisions;
 pub mod store;
+pub mod turns;
 
 use windlass_core::Namespace;
 
@@ -23,10 +24,11 @@ pub fn namespace() -> Namespace {
     Namespace::new(NAMESPACE).expect("a legal name")
 }
 
-/// Copies of what the store has.
+/// Copies of what the store has, and the lines in which those wait who change it.
 #[derive(Default)]
 pub struct Shared {
     graphs: graphs::Cache,
+    pub turns: turns::Turns,
 }
 
 /// One page of a list: what is on it, and how many there are on all pages.

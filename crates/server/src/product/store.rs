@@ -196,12 +196,18 @@ pub const TRIES: usize = 100;
 /// its caller has cannot be shown to be `Send` by today's compiler.
 macro_rules! settle {
     ($app:expr, $error:ty, $work_out:block) => {{
-        let mut tries = 0;
+        let (mut tries, mut turn) = (0, None);
         loop {
             let worked_out: Result<$crate::product::store::Change<_>, $error> = async { $work_out }.await;
             let $crate::product::store::Change { commands, answer } = worked_out?;
-            if commands.is_empty() || $crate::product::store::commit($app, commands).await?.is_some() {
+            if commands.is_empty() {
                 break Ok::<_, $error>(answer);
+            }
+            let Err(contended) = $crate::product::store::try_commit($app, commands).await? else {
+                break Ok::<_, $error>(answer);
+            };
+            if turn.is_none() {
+                turn = Some($app.product.turns.wait(&contended).await);
             }
             tries += 1;
             if tries == $crate::product::store::TRIES {
@@ -218,11 +224,16 @@ pub fn outrun() -> Problem {
 
 /// All or nothing. None: what it was worked out on has changed.
 pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, Problem> {
+    Ok(try_commit(app, commands).await?.ok())
+}
+
+/// The same, and says whose change it was that came first.
+pub async fn try_commit(app: &App, commands: Vec<Command>) -> Result<Result<Reply, String>, Problem> {
     match app.engine.run(All { commands }).await {
-        Ok(reply) => Ok(Some(reply)),
+        Ok(reply) => Ok(Ok(reply)),
         Err(Error::Refused(
-            Refusal::VersionMismatch { what: "record", .. } | Refusal::Exists { what: "record", .. },
-        )) => Ok(None),
+            Refusal::VersionMismatch { what: "record", name, .. } | Refusal::Exists { what: "record", name },
+        )) => Ok(Err(name)),
         Err(error) => Err(error.into()),
     }
 }
