@@ -1,9 +1,7 @@
 //! Commands that talk to a server: what they print, and how they end.
 
-mod support;
-
+use crate::support::{ADMIN, Server, alone, home, run, windlass};
 use serde_json::{Value, json};
-use support::{ADMIN, Server, alone, home, run, windlass};
 use windlass_api::{
     job::Job,
     lease::{Claim, Complete, Fail, LeaseOnly},

@@ -1,9 +1,7 @@
 //! Items and graphs from the command line, and their import: the real program against a real server.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::{Value, json};
-use support::Server;
 
 fn write(server: &Server, name: &str, text: &str) {
     std::fs::write(server.home.path().join(name), text).unwrap();
@@ -122,10 +120,10 @@ fn graphs_are_drawn() {
     let node = |key: &str, hash: &str| json!({"node_key": key, "node_type": "pad", "properties_hash": hash});
     let put = |part: &str, body: Value| {
         let mut command = std::process::Command::new("curl");
-        command.args(["-sf", "-X", "PUT", "-H", &format!("Authorization: Bearer {}", support::ADMIN)]);
+        command.args(["-sf", "-X", "PUT", "-H", &format!("Authorization: Bearer {}", crate::support::ADMIN)]);
         command.args(["-H", "Content-Type: application/json", "-d"]);
         command.arg(body.to_string()).arg(format!("{}/api/items/{part}/dag", server.url));
-        let ran = support::run(command, "");
+        let ran = crate::support::run(command, "");
         assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     };
     let graph = |hash: &str| {

@@ -1,9 +1,7 @@
 //! Everything in a store can be moved to the other kind and back, and nothing is lost or changed on the way.
 
-mod support;
-
+use crate::support::{Ran, alone, home, run, windlass};
 use std::{collections::BTreeSet, path::Path, sync::Arc};
-use support::{Ran, alone, home, run, windlass};
 use windlass_engine::{
     Bulk, Store,
     clock::Simulated,

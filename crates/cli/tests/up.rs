@@ -1,7 +1,6 @@
 //! `windlass up`, as a newcomer would run it: the real server, the real worker, and every command against them.
 
-mod support;
-
+use crate::support::{Ran, home, run, windlass};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -12,7 +11,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
-use support::{Ran, home, run, windlass};
 
 struct Up {
     child: Child,
@@ -125,7 +123,7 @@ fn the_first_screen_shows_something_finished_and_a_curl_that_works() {
 }
 
 fn run_in(home: &Path, args: &[&str]) -> Ran {
-    support::alone(home, args)
+    crate::support::alone(home, args)
 }
 
 fn wait_until(mut ready: impl FnMut() -> bool) {
@@ -210,7 +208,7 @@ fn every_noun_has_its_verbs() {
 fn a_taken_port_is_explained() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let home = home();
-    let ran = support::alone(home.path(), &["up", "--listen", &taken.local_addr().unwrap().to_string()]);
+    let ran = crate::support::alone(home.path(), &["up", "--listen", &taken.local_addr().unwrap().to_string()]);
     assert_eq!(ran.code, 1);
     ran.says(&["did not start", "--listen 127.0.0.1:0"]);
 }

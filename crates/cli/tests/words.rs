@@ -1,8 +1,6 @@
 //! Help, completions and manual pages.
 
-mod support;
-
-use support::{alone, home};
+use crate::support::{alone, home};
 
 #[test]
 fn every_shell_gets_completions() {

@@ -198,3 +198,23 @@ fn the_checks_see_what_they_look_for() {
     let code = "let a; // Instant::now\nlet b;\n\n#[cfg(test)]\nmod tests { println!() }\n";
     assert!(!shipped(code).contains("Instant") && !shipped(code).contains("println!") && shipped(code).contains("b;"));
 }
+
+/// Where tests are gathered in one program, cargo does not find them by itself.
+#[test]
+fn every_file_of_tests_is_run() {
+    let end_to_end = crates()[0].1.join("../../e2e");
+    for folder in crates().into_iter().map(|(_, path)| path).chain([end_to_end]) {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let all = fs::read_to_string(folder.join("tests/all.rs")).unwrap();
+        for entry in fs::read_dir(folder.join("tests")).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let is_code = path.join("mod.rs").is_file() || path.extension().is_some_and(|ending| ending == "rs");
+            let listed = all.contains(&format!("mod {name};")) || manifest.contains(&format!("\"tests/{name}.rs\""));
+            assert!(listed || !is_code, "tests/all.rs does not name {}", path.display());
+        }
+    }
+}

@@ -1,12 +1,10 @@
 //! Artifacts: complete or not there, under no name but our own.
 
-mod support;
-
+use crate::support::{ARTIFACT_MAX, Answer, Server};
 use axum::body::{Body, Bytes};
 use http::{Method, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use support::{ARTIFACT_MAX, Answer, Server};
 use windlass_core::principal::Role;
 use windlass_server::native::artifacts;
 

@@ -1,9 +1,7 @@
 //! Definitions: versions, schemas, and the folder they can be kept in.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::json;
-use support::Server;
 use windlass_core::{Namespace, principal::Role};
 use windlass_server::definitions;
 

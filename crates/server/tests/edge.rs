@@ -1,15 +1,11 @@
 //! Clients that misbehave on real sockets, and what that does to the others: nothing.
 
-#[path = "support/socket.rs"]
-mod socket;
-mod support;
-
+use crate::socket::{listen, listen_with, quick, read_answer, read_to_end};
+use crate::support::{Server, token};
 use axum::{Router, body::Body, routing::get};
 use futures_util::stream;
 use serde_json::json;
-use socket::{listen, listen_with, quick, read_answer, read_to_end};
 use std::time::{Duration, Instant};
-use support::{Server, token};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::sleep};
 use windlass_core::principal::Role;
 use windlass_server::listener::Limits;

@@ -1,11 +1,9 @@
 //! Every example of a workflow is read, stored, and run to its end.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
-use support::Server;
 use windlass_core::principal::Role;
 use windlass_server::flows::planner;
 

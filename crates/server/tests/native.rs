@@ -1,10 +1,8 @@
 //! The native API's calls, from request to reply, on the reference store.
 
-mod support;
-
+use crate::support::Server;
 use http::Method;
 use serde_json::json;
-use support::Server;
 use windlass_core::principal::Role;
 
 #[tokio::test]

@@ -1,11 +1,9 @@
 //! The API's description: complete, kept, and served with its pages.
 
-mod support;
-
+use crate::support::Server;
 use http::{Method, header};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use support::Server;
 use windlass_core::principal::Role;
 use windlass_server::{
     app,

@@ -1,11 +1,9 @@
 //! Every route against every kind of caller, and against every other route. Made from the table, so that a new route is in it.
 
-mod support;
-
+use crate::support::{Server, token};
 use axum::{Router, body::Body, extract::MatchedPath, routing::any};
 use http::{Method, Request, StatusCode, header};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use support::{Server, token};
 use tower::ServiceExt;
 use windlass_core::{
     Namespace, Timestamp,

@@ -1,10 +1,8 @@
 //! Schedules: written, shown, fired by the calendar.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::json;
 use std::time::Duration;
-use support::Server;
 use windlass_core::{Namespace, Timestamp, commands::fire::PutSchedule, schedule::Schedule};
 use windlass_server::scheduler;
 

@@ -1,14 +1,12 @@
 //! Events and logs: replayed, followed, filtered, bounded.
 
-mod support;
-
+use crate::support::Server;
 use axum::body::Body;
 use futures_util::FutureExt;
 use http::{Method, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::Server;
 use windlass_core::{
     Namespace,
     commands::principals::{CreatePrincipal, IssueToken},

@@ -1,10 +1,8 @@
 //! TLS: the real handshake, and clients that never finish theirs.
 
-mod support;
-
+use crate::support::Server;
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use std::{fs, sync::Arc, time::Duration};
-use support::Server;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -1,11 +1,9 @@
 //! Tokens, principals, and the trail that operators leave.
 
-mod support;
-
+use crate::support::{Answer, Server};
 use axum::body::Body;
 use http::{Method, Request, header};
 use serde_json::{Value, json};
-use support::{Answer, Server};
 use windlass_core::principal::Role;
 
 async fn as_token(server: &Server, token: &str, method: Method, path: &str, body: Value) -> Answer {
@@ -59,7 +57,7 @@ async fn guessing_tokens_costs_the_engine_nothing() {
     as_token(&server, token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
     let issue = windlass_core::commands::principals::IssueToken {
         namespace: windlass_server::auth::home(),
-        principal: support::token(Role::Viewer).into(),
+        principal: crate::support::token(Role::Viewer).into(),
         hash: windlass_server::auth::hash(token).into(),
         shown: "a-token".into(),
         expires_at: None,
@@ -223,6 +221,6 @@ async fn stats_count_by_state_and_me_is_for_everybody() {
     assert_eq!((&stats["jobs"]["claimed"]["count"], &stats["workers"]["online"]), (&json!(1), &json!(1)));
     for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
         let me = server.send(role, Method::GET, "/api/v1/me", None).await.expect(200);
-        assert_eq!(me["principal"], support::token(role));
+        assert_eq!(me["principal"], crate::support::token(role));
     }
 }

@@ -1,12 +1,10 @@
 //! A collector gets one trace from a job's submit to its end.
 
-mod support;
-
+use crate::support::{Server, token};
 use axum::{Json, Router, routing::post};
 use http::{Method, Request, header};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
-use support::{Server, token};
 use windlass_core::principal::Role;
 use windlass_server::{Options, trace::Traces};
 

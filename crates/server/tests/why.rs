@@ -1,9 +1,7 @@
 //! Why a job is not running, asked of the server.
 
-mod support;
-
+use crate::support::Server;
 use serde_json::{Value, json};
-use support::Server;
 
 async fn code(server: &Server, job: &Value) -> (String, Value) {
     let why = server.get(&format!("/api/v1/jobs/{}/why", job["id"].as_str().unwrap())).await.expect(200);

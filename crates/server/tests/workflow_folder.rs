@@ -1,9 +1,7 @@
 //! A folder of workflows: versioned, watched, and never worse than its last good state.
 
-mod support;
-
+use crate::support::Server;
 use std::{fs, time::Duration};
-use support::Server;
 use windlass_core::Namespace;
 use windlass_server::{definitions, duties, flows::folder};
 

@@ -1,10 +1,8 @@
 //! The workflow-graph protocol, call by call, as its own worker and clients speak it.
 
-mod support;
-
+use crate::support::{Answer, Server, token};
 use http::{Method, Request, header};
 use serde_json::{Value, json};
-use support::{Answer, Server, token};
 use windlass_core::principal::Role;
 
 /// As a worker or, for workflows, as an admin.

@@ -1,11 +1,9 @@
 //! Workflows over HTTP: written, run by a worker over the native API, and seen to end as they should.
 
-mod support;
-
+use crate::support::{Answer, Server};
 use http::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use support::{Answer, Server};
 use tokio::task::JoinHandle;
 use windlass_core::principal::Role;
 use windlass_server::flows::planner;

@@ -4,9 +4,7 @@
 //! acknowledgement to a pipe. The parent kills it at a random moment, opens the data again in a new child, and so on; in
 //! the end the whole record is checked against what the store holds.
 
-mod load;
-
-use load::{Ack, Recorder, knob};
+use crate::load::{Ack, Recorder, knob};
 use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
@@ -34,13 +32,13 @@ async fn child() {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{ack}").and_then(|()| out.flush()).expect("the parent listens");
     });
-    load::start(&engine, 16, record).join_all().await;
+    crate::load::start(&engine, 16, record).join_all().await;
 }
 
 /// Runs a child for a while and kills it. Gives what it acknowledged.
 fn run_and_kill(folder: &Path, alive: Duration) -> Vec<Ack> {
     let mut child = Command::new(std::env::current_exe().expect("a test has a program"))
-        .args(["child", "--exact", "--nocapture"])
+        .args(["crash_embedded::child", "--exact", "--nocapture"])
         .env(CHILD, folder)
         .stdout(Stdio::piped())
         .spawn()
@@ -62,15 +60,15 @@ async fn nothing_acknowledged_is_lost_to_kill_9() {
         acks.extend(run_and_kill(folder.path(), Duration::from_millis(60 + ids::seed() % 500)));
     }
     let (store, engine) = open(folder.path()).await;
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
     let drained = Arc::new(Mutex::new(Vec::new()));
     let record: Recorder = {
         let drained = drained.clone();
         Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
     };
-    load::drain(&engine, &record).await;
+    crate::load::drain(&engine, &record).await;
     acks.extend(drained.lock().expect("no panic").drain(..));
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
     let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
     println!("{kills} kills, {} acknowledgements, {completed} completions", acks.len());
     assert!(completed > kills, "the load did nothing worth killing");

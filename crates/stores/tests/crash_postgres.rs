@@ -1,9 +1,7 @@
 //! Promise: what was acknowledged on PostgreSQL survives the database being stopped at once, and nothing completes twice;
 //! the engine finds its way back by itself. And: two servers on one database never lease the same job.
 
-mod load;
-
-use load::{Ack, Recorder, knob, ns};
+use crate::load::{Ack, Recorder, knob, ns};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
@@ -40,7 +38,7 @@ async fn nothing_acknowledged_is_lost_when_postgres_stops_at_once() {
         let acks = acks.clone();
         Arc::new(move |ack| acks.lock().expect("no panic").push(ack))
     };
-    let load = load::start(&engine, 16, record.clone());
+    let load = crate::load::start(&engine, 16, record.clone());
     let stops = knob("WINDLASS_STOPS", 4);
     for _ in 0..stops {
         tokio::time::sleep(Duration::from_millis(300 + ids::seed() % 900)).await;
@@ -58,11 +56,11 @@ async fn nothing_acknowledged_is_lost_when_postgres_stops_at_once() {
         tokio::time::timeout(Duration::from_secs(15), back).await.expect("the engine came back");
     }
     drop(load);
-    load::drain(&engine, &record).await;
+    crate::load::drain(&engine, &record).await;
     let mut acks = acks.lock().expect("no panic").clone();
     // A claim promises nothing: if the database stops before it is on disk, the job is handed out again.
     acks.retain(|ack| !matches!(ack, Ack::Claimed(..)));
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
     let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
     println!("{stops} stops, {} acknowledgements, {completed} completions", acks.len());
 }

@@ -1,8 +1,6 @@
 //! The embedded store across restarts, in bad company and on a bad disk.
 
-mod embedded_support;
-
-use embedded_support::*;
+use crate::embedded_support::*;
 use std::{
     fs::{self, File, OpenOptions},
     io::{Read, Seek, SeekFrom, Write},
@@ -259,7 +257,8 @@ async fn after_a_failed_write_nothing_more_is_acknowledged_and_nothing_acknowled
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path(), &clock()));
     let test = std::env::current_exe().unwrap();
-    let script = "trap '' XFSZ; ulimit -f 4000; exec \"$0\" --exact child_with_a_failing_disk --ignored --nocapture";
+    let script =
+        "trap '' XFSZ; ulimit -f 4000; exec \"$0\" --exact embedded::child_with_a_failing_disk --ignored --nocapture";
     let child = std::process::Command::new("sh").args(["-c", script]).arg(test).env(CHILD, folder.path()).output();
     let child = child.unwrap();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));

@@ -1,6 +1,4 @@
 //! The throwaway clusters that the other PostgreSQL tests stand on.
-#![cfg(feature = "testing")]
-
 use windlass_stores::testing::Cluster;
 
 #[test]

@@ -1,8 +1,6 @@
 //! What survives when connections, or the whole server, go away in the middle.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, leases_of, ns, quiet, run, submit};
 use std::{
     sync::{
         Arc,
@@ -10,7 +8,6 @@ use std::{
     },
     time::Duration,
 };
-use support::{claim, complete, leases_of, ns, quiet, run, submit};
 use tokio::task::JoinHandle;
 use windlass_core::{JobId, JobKey, Refusal, Reply, State};
 use windlass_engine::{
@@ -126,7 +123,7 @@ async fn a_caller_that_goes_away_leaves_no_transaction_behind() {
     let url = Cluster::shared().fresh_database();
     let store = Postgres::connect(Options { in_flight: 1, ..quiet(url.clone()) }).await.unwrap();
     for n in 1..=50 {
-        let batch = store.run(support::batch(vec![submit(n).into()]));
+        let batch = store.run(crate::support::batch(vec![submit(n).into()]));
         let _ = tokio::time::timeout(Duration::from_micros(n as u64 * 40), batch).await;
     }
     // With one connection this would wait forever, or fail, if any of them had been given back in a transaction.

@@ -1,10 +1,7 @@
 //! The claim query over more lanes than one statement merges, against the reference store.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{ns, quiet, run, submit};
 use std::sync::Arc;
-use support::{ns, quiet, run, submit};
 use windlass_core::{Command, Millis, Tags, Timestamp, WorkerId, commands::claim::Claim};
 use windlass_engine::{clock::Simulated, memory::Memory, store::Store};
 use windlass_stores::{
@@ -37,12 +34,12 @@ async fn very_many_lanes_are_served_in_order() {
     };
     let limits = windlass_core::Limits { worker_tags_max: 2_000, ..Default::default() };
     for n in 0..151 {
-        let mut batch = support::batch(vec![claim(n).into()]);
+        let mut batch = crate::support::batch(vec![claim(n).into()]);
         batch.limits = limits;
         let expected = memory.run(batch.clone()).await.unwrap();
         let found = postgres.run(batch).await.unwrap();
         let jobs = |outcome: &windlass_engine::store::Outcome| {
-            support::leases_of(&outcome.replies).iter().map(|lease| lease.job).collect::<Vec<_>>()
+            crate::support::leases_of(&outcome.replies).iter().map(|lease| lease.job).collect::<Vec<_>>()
         };
         assert_eq!(jobs(&found), jobs(&expected));
         assert_eq!(jobs(&found).len(), if n < 150 { 10 } else { 0 });

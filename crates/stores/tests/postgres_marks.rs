@@ -1,10 +1,7 @@
 //! Claims while somebody's old snapshot keeps everything that was claimed since.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, leases_of, ns, quiet, run, submit};
 use std::sync::Arc;
-use support::{claim, complete, leases_of, ns, quiet, run, submit};
 use windlass_core::{
     JobId, LeaseId,
     commands::{holder::Holder, release::Release, submit::Submit},

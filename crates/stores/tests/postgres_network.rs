@@ -1,11 +1,7 @@
 //! A network that is slow, silent or cut: answers may be late or missing, but none is ever wrong.
-#![cfg(feature = "testing")]
 
-#[path = "support/proxy.rs"]
-mod proxy;
-mod support;
-
-use proxy::Weather;
+use crate::proxy::Weather;
+use crate::support::{claim, complete, leases_of, ns, quiet, run, submit};
 use std::{
     sync::{
         Arc,
@@ -13,7 +9,6 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use support::{claim, complete, leases_of, ns, quiet, run, submit};
 use windlass_core::{JobId, JobKey, Reply, State};
 use windlass_engine::store::{JobQuery, Store, StoreError};
 use windlass_stores::{
@@ -73,7 +68,7 @@ async fn a_slow_silent_or_cut_network_loses_and_doubles_nothing() {
     let cluster = Cluster::shared();
     let url = cluster.fresh_database();
     let weather = Weather::default();
-    let port = proxy::start(cluster.port(), weather.clone()).await;
+    let port = crate::proxy::start(cluster.port(), weather.clone()).await;
     let url = url.replace(&format!(":{}/", cluster.port()), &format!(":{port}/"));
     let options = Options { patience: Duration::from_secs(2), statement_timeout: Duration::from_secs(3), ..quiet(url) };
     let store = Arc::new(Postgres::connect(options).await.unwrap());

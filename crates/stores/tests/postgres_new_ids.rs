@@ -1,9 +1,6 @@
 //! Ids of new jobs are taken as free and checked where they are written. What callers hear must not show it.
-#![cfg(feature = "testing")]
 
-mod support;
-
-use support::{claim, complete, lease_of, quiet, run, submit};
+use crate::support::{claim, complete, lease_of, quiet, run, submit};
 use windlass_core::{JobId, Refusal, Reply, commands::submit::Submit};
 use windlass_engine::store::Store;
 use windlass_stores::{postgres::Postgres, testing::Cluster};

@@ -1,9 +1,6 @@
 //! Opening: migrations, and clear refusals.
-#![cfg(feature = "testing")]
 
-mod support;
-
-use support::{quiet, run, submit};
+use crate::support::{quiet, run, submit};
 use windlass_stores::{
     postgres::{OpenError, Options, Postgres},
     testing::Cluster,

@@ -1,9 +1,6 @@
 //! No statement of a batch, a sweep or the event feed reads a whole table, as PostgreSQL itself plans it for full tables.
-#![cfg(feature = "testing")]
 
-mod support;
-
-use support::quiet;
+use crate::support::quiet;
 use windlass_stores::{
     postgres::{Postgres, statement_texts, writer_settings},
     testing::Cluster,

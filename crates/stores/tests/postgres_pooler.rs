@@ -1,10 +1,7 @@
 //! Behind a pooler that gives every transaction another session, and over encrypted lines.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, leases_of, quiet, run, submit};
 use std::{collections::HashSet, sync::Arc};
-use support::{claim, complete, leases_of, quiet, run, submit};
 use windlass_core::JobId;
 use windlass_engine::store::Store;
 use windlass_stores::{

@@ -1,10 +1,7 @@
 //! Two classes of acknowledgement: what is promised is on disk first, claims and the like are not waited for.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
 use std::time::Duration;
-use support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
 use windlass_core::{Command, JobId, JobKey, Refusal, Reply, State};
 use windlass_engine::store::Store;
 use windlass_stores::{postgres::Postgres, testing::Cluster};

@@ -1,14 +1,11 @@
 //! Several servers on one database.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, leases_of, ns, quiet, run, submit};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
     time::Duration,
 };
-use support::{claim, complete, leases_of, ns, quiet, run, submit};
 use windlass_core::{JobId, LeaseId, Tags, WorkerId, commands::claim::Claim};
 use windlass_engine::store::{Bell, JobQuery, Store};
 use windlass_stores::{

@@ -1,9 +1,7 @@
 //! What transactions wait for under load. A notification inside a write transaction makes every commit wait for one lock;
 //! ours are sent after the commit, from a connection of their own.
-#![cfg(feature = "testing")]
 
-mod support;
-
+use crate::support::{claim, complete, leases_of, ns, submit};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -12,7 +10,6 @@ use std::{
     },
     time::Duration,
 };
-use support::{claim, complete, leases_of, ns, submit};
 use windlass_core::{
     WorkerId,
     commands::workers::{Heartbeat, RegisterWorker},

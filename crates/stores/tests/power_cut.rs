@@ -6,9 +6,7 @@
 //! moment and makes of each file what a power cut could leave: what was synced, and of each later block either the old or the
 //! new content. Claims are no promises: they may be lost.
 
-mod load;
-
-use load::{Ack, Recorder, knob};
+use crate::load::{Ack, Recorder, knob};
 use std::{
     collections::BTreeMap,
     fs,
@@ -59,7 +57,7 @@ async fn child() {
     });
     // Now alone, now many: a lone caller's batches are written and synced elsewhere than those of a crowd.
     let callers = [1, 2, 16][ids::seed() as usize % 3];
-    load::start(&engine, callers, record).join_all().await;
+    crate::load::start(&engine, callers, record).join_all().await;
 }
 
 fn build_disk(at: &Path) -> PathBuf {
@@ -73,7 +71,7 @@ fn build_disk(at: &Path) -> PathBuf {
 
 fn spawn(test: &str, folder: &Path, disk: &Path, more: &[(&str, &str)]) -> Child {
     Command::new(std::env::current_exe().expect("a test has a program"))
-        .args([test, "--exact", "--nocapture", "--include-ignored"])
+        .args([&format!("power_cut::{test}"), "--exact", "--nocapture", "--include-ignored"])
         .env(FOLDER, folder.join("data"))
         .env("LASTING", folder.join("lasting"))
         .env("LD_PRELOAD", disk)
@@ -151,15 +149,15 @@ async fn nothing_promised_is_lost_to_a_power_cut() {
     }
     let promises = said.iter().filter_map(|line| line.parse().ok()).filter(|ack| !matches!(ack, Ack::Claimed(..)));
     let mut acks: Vec<Ack> = promises.collect();
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
     let drained = Arc::new(Mutex::new(Vec::new()));
     let record: Recorder = {
         let drained = drained.clone();
         Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
     };
-    load::drain(&engine, &record).await;
+    crate::load::drain(&engine, &record).await;
     acks.extend(drained.lock().expect("no panic").drain(..));
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
     let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
     println!("{cuts} cuts, {} promises, {completed} completions, {} events shown", acks.len(), events.len());
     assert!(completed > cuts && events.len() > cuts, "the load did nothing worth cutting");
@@ -175,7 +173,7 @@ async fn child_on_a_dying_disk() {
     for _ in 0..10_000 {
         let job = windlass_core::commands::submit::NewJob::new(ids::job_id());
         let id = job.id;
-        match engine.run(windlass_core::commands::submit::Submit { namespace: load::ns(), job }).await {
+        match engine.run(windlass_core::commands::submit::Submit { namespace: crate::load::ns(), job }).await {
             Ok(_) => say(Ack::Submitted(id)),
             Err(failed) => {
                 error = Some(failed);
@@ -210,5 +208,5 @@ async fn after_a_failed_sync_nothing_more_is_acknowledged() {
     }
     drop(fs::remove_file(folder.path().join("data/windlass.db-shm")));
     let (store, _engine) = open(&folder.path().join("data")).await;
-    load::check(&*store, &acks).await;
+    crate::load::check(&*store, &acks).await;
 }

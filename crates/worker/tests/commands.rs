@@ -1,10 +1,8 @@
 //! What command jobs see, print and leave behind.
 
-mod support;
-
+use crate::support::{Program, Server, content, gone, json, program, shell};
 use serde_json::json;
 use std::time::Duration;
-use support::{Program, Server, content, gone, json, program, shell};
 use windlass_sdk::api::job::{Job, Retry, State, SubmitJob};
 
 async fn end(server: &Server, job: SubmitJob) -> (Job, String) {

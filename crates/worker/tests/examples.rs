@@ -1,10 +1,8 @@
 //! The example workers of the protocol page, against a real server.
 
-mod support;
-
+use crate::support::{Program, Server, json, shell};
 use serde_json::json;
 use std::time::Duration;
-use support::{Program, Server, json, shell};
 use tokio::process::Command;
 use windlass_sdk::api::job::{State, SubmitJob};
 

@@ -1,10 +1,8 @@
 //! What workers and server promise each other, with real processes that are stopped, killed and restarted.
 
-mod support;
-
+use crate::support::{Server, attempts_of, content, gone, program, shell};
 use nix::sys::signal::Signal;
 use std::time::Duration;
-use support::{Server, attempts_of, content, gone, program, shell};
 use windlass_sdk::api::job::{Retry, State, SubmitJob};
 
 #[tokio::test]

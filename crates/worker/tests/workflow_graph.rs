@@ -1,11 +1,9 @@
 //! The worker program speaking workflow-graph's protocol, against a real server.
 
-mod support;
-
+use crate::support::{Program, Server, content, gone, server::PATIENCE};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use support::{Program, Server, content, gone, server::PATIENCE};
 use tokio::process::Command;
 
 /// With short leases and no token: on this machine it needs none.

@@ -1,8 +1,8 @@
 //! Files of revisions and of jobs.
 
 use super::*;
+use crate::support::ARTIFACT_MAX;
 use sha2::{Digest, Sha256};
-use support::ARTIFACT_MAX;
 use windlass_server::{auth::hex, content, native::artifacts, product::files};
 
 fn digest(bytes: &[u8]) -> String {

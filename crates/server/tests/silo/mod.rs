@@ -1,11 +1,5 @@
 //! Silo's protocol, call by call, over real HTTP.
 
-#[path = "../support/mod.rs"]
-mod support;
-
-#[path = "../support/socket.rs"]
-mod socket;
-
 mod dag;
 mod definitions;
 mod events;
@@ -16,10 +10,12 @@ mod refusals;
 mod sessions;
 mod story;
 
+use crate::{
+    socket::Listening,
+    support::{Server, token},
+};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use socket::Listening;
-use support::{Server, token};
 use windlass_core::principal::Role;
 use windlass_server::{Options, app, dialects::silo::Settings, listener};
 
@@ -73,7 +69,7 @@ impl Silo {
         let silo = Settings { directory: folder.path().to_owned(), directory_is_set: true, ..settings };
         let server = Server::with(Options { silo, ..Options::default() }).await;
         let router = app::router(server.app.clone());
-        let listening = socket::listen_with(server, router, listener::Limits::default()).await;
+        let listening = crate::socket::listen_with(server, router, listener::Limits::default()).await;
         let silo = Self { listening, folder, http: Client::new() };
         for (name, text) in files {
             silo.write(name, text);

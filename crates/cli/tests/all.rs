@@ -1,0 +1,10 @@
+//! One program for all tests: linking many takes longer than running them.
+
+mod support;
+
+mod client;
+mod items;
+mod serve;
+mod transfer;
+mod up;
+mod words;

@@ -1,0 +1,26 @@
+//! All but `secrets`, which listens to everything its process logs, in one program: linking many takes longer than running them.
+
+#[path = "support/socket.rs"]
+mod socket;
+mod support;
+
+mod artifacts;
+mod config;
+mod definitions;
+mod edge;
+mod examples;
+mod items;
+mod listing;
+mod native;
+mod openapi;
+mod roles;
+mod schedules;
+mod silo;
+mod streams;
+mod tls;
+mod tokens;
+mod traces;
+mod why;
+mod workflow_folder;
+mod workflow_graph;
+mod workflows;

@@ -1,0 +1,15 @@
+//! One program for all tests: linking many takes longer than running them.
+
+mod crashes;
+mod crowds;
+mod disk_full;
+mod floods;
+mod silo;
+mod silo_crowd;
+mod silo_runner;
+mod stops;
+mod workflow_cli;
+mod workflow_graph;
+mod workflow_graph_clients;
+mod workflow_graph_kills;
+mod workflow_kills;
