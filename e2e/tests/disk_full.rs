@@ -10,6 +10,7 @@ use windlass_e2e::{
     ADMIN, Server,
     crowd::{answer, crowd, request},
 };
+use windlass_stores::testing::Cluster;
 
 /// A file system of its own, and small. Only root may make one.
 struct SmallDisk(tempfile::TempDir);
@@ -60,21 +61,17 @@ fn is_full(answer: &str) -> bool {
         && answer.contains("/docs/errors#store-full")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_loses_nothing_says_so_and_needs_no_restart() {
-    let Some(disk) = SmallDisk::new(48) else {
-        eprintln!("left out: only root may make the small file system this needs");
-        return;
-    };
-    let mut server = Server::start(&disk.path().join("data"), None).await;
-    let mut accepted = Vec::new();
+const LEFT_OUT: &str = "left out: only root may make the small file system this needs";
+
+/// Fills the disk and goes on submitting until that is refused. Adds to what was accepted.
+async fn fill_up(disk: &SmallDisk, server: &Server, accepted: &mut Vec<String>) {
     for at in 0..20 {
-        accepted.push(id(&ask(&server, "POST", "/api/v1/jobs", &job(at)).await));
+        accepted.push(id(&ask(server, "POST", "/api/v1/jobs", &job(at)).await));
     }
     disk.fill();
     let mut refused = 0;
     for at in 0..200 {
-        let answer = ask(&server, "POST", "/api/v1/jobs", &job(at)).await;
+        let answer = ask(server, "POST", "/api/v1/jobs", &job(at)).await;
         if answer.starts_with("HTTP/1.1 201") {
             accepted.push(id(&answer));
             continue;
@@ -86,30 +83,63 @@ async fn a_full_disk_loses_nothing_says_so_and_needs_no_restart() {
         }
     }
     assert_eq!(refused, 5, "the disk never became full");
-    assert!(ask(&server, "GET", "/api/v1/jobs?limit=10", "").await.starts_with("HTTP/1.1 200"), "reads go on");
-    assert!(ask(&server, "GET", "/readyz", "").await.starts_with("HTTP/1.1 200"), "it serves what it can");
-    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
-    assert!(is_full(&upload), "{upload}");
+    assert!(ask(server, "GET", "/api/v1/jobs?limit=10", "").await.starts_with("HTTP/1.1 200"), "reads go on");
+    assert!(ask(server, "GET", "/readyz", "").await.starts_with("HTTP/1.1 200"), "it serves what it can");
+}
 
+async fn goes_on_with_room(disk: &SmallDisk, server: &Server) {
     disk.make_room();
     let room = Instant::now();
-    while !ask(&server, "POST", "/api/v1/jobs", &job(0)).await.starts_with("HTTP/1.1 201") {
+    while !ask(server, "POST", "/api/v1/jobs", &job(0)).await.starts_with("HTTP/1.1 201") {
         assert!(room.elapsed() < Duration::from_secs(5), "there is room again, and it does not notice");
     }
     println!("accepted again {:?} after there was room", room.elapsed());
-    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
-    assert!(upload.starts_with("HTTP/1.1 201"), "{upload}");
+}
 
-    // Nothing that was accepted is gone, now or after a crash.
+/// Nothing that was accepted is gone, now or after a crash.
+async fn has_all(server: &mut Server, accepted: &[String]) {
     for life in 0..2 {
-        for id in &accepted {
-            let answer = ask(&server, "GET", &format!("/api/v1/jobs/{id}"), "").await;
+        for id in accepted {
+            let answer = ask(server, "GET", &format!("/api/v1/jobs/{id}"), "").await;
             assert!(answer.starts_with("HTTP/1.1 200"), "life {life}: {answer}");
         }
         server.kill();
         server.restart().await;
     }
     println!("{} accepted jobs are all there", accepted.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_loses_nothing_says_so_and_needs_no_restart() {
+    let Some(disk) = SmallDisk::new(48) else { return eprintln!("{LEFT_OUT}") };
+    let mut server = Server::start(&disk.path().join("data"), None).await;
+    let mut accepted = Vec::new();
+    fill_up(&disk, &server, &mut accepted).await;
+    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
+    assert!(is_full(&upload), "{upload}");
+    goes_on_with_room(&disk, &server).await;
+    let upload = ask(&server, "POST", "/api/v1/artifacts?name=a", &"x".repeat(4 << 20)).await;
+    assert!(upload.starts_with("HTTP/1.1 201"), "{upload}");
+    has_all(&mut server, &accepted).await;
+}
+
+/// The database's tables lie on the small disk, its log does not: without room for that PostgreSQL itself stops.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_of_the_database_loses_nothing_says_so_and_needs_no_restart() {
+    let Some(disk) = SmallDisk::new(48) else { return eprintln!("{LEFT_OUT}") };
+    let cluster = Cluster::start();
+    let tables = disk.path().join("tables");
+    fs::create_dir(&tables).unwrap();
+    let owned = Command::new("chown").arg("postgres").arg(&tables).status();
+    assert!(owned.unwrap().success(), "root runs PostgreSQL as its own user");
+    cluster.sql("postgres", &format!("CREATE TABLESPACE small LOCATION '{}'", tables.display()));
+    cluster.sql("postgres", "CREATE DATABASE small TABLESPACE small");
+    let data = tempfile::tempdir().unwrap();
+    let mut server = Server::start(data.path(), Some(&cluster.url("small"))).await;
+    let mut accepted = Vec::new();
+    fill_up(&disk, &server, &mut accepted).await;
+    goes_on_with_room(&disk, &server).await;
+    has_all(&mut server, &accepted).await;
 }
 
 fn id(answer: &str) -> String {
