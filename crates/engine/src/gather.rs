@@ -8,6 +8,9 @@ use std::time::Duration;
 
 const WORTH_IT: Duration = Duration::from_micros(200);
 const SHARE: f64 = 0.15;
+/// A sync that takes less is not handed over to a thread of its own. Where all cores are busy, a sync also waits for its turn
+/// on one of them, so that this is well above what fast disks need.
+const HAND_OVER: Duration = Duration::from_micros(400);
 
 /// The shortest sleep worth its system call.
 pub const NAP: Duration = Duration::from_micros(50);
@@ -29,14 +32,14 @@ impl Gather {
 
     /// Whether handing a sync over to another thread would take longer than the sync.
     pub fn is_fast(&self) -> bool {
-        self.commit < WORTH_IT.as_secs_f64()
+        self.commit < HAND_OVER.as_secs_f64()
     }
 
     /// None: go at once.
     pub fn window(&self, waiting: usize) -> Option<Duration> {
         let alone = self.company < 2;
         let all_here = waiting >= self.company;
-        if alone || all_here || self.is_fast() {
+        if alone || all_here || self.commit < WORTH_IT.as_secs_f64() {
             return None;
         }
         Some(Duration::from_secs_f64(self.commit * SHARE).min(Duration::from_millis(5)))
