@@ -210,21 +210,3 @@ async fn a_graph_has_states_and_cones_that_cross_items() {
     let round = json!({"nodes": [node("pad", "1")], "edges": [{"item": "TOP", "source": "mate", "target": "pad"}]});
     problem(server.put("/api/v1/items/P/graph", round).await, 422, "cycle");
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_who_are_outrun_take_turns() {
-    let server = std::sync::Arc::new(Server::start().await);
-    server.post("/api/v1/items", json!({"part_number": "A"})).await.expect(201);
-    let before = server.engine.counts().commands;
-    let mut callers = tokio::task::JoinSet::new();
-    for _ in 0..32 {
-        let server = server.clone();
-        callers.spawn(async move { server.post("/api/v1/items/A/revisions", json!({})).await.expect(201) });
-    }
-    let mut numbers: Vec<_> = callers.join_all().await.iter().map(|made| made["revision"].as_u64().unwrap()).collect();
-    numbers.sort_unstable();
-    assert_eq!(numbers, (2..34).collect::<Vec<_>>());
-    // With everybody trying again at once each caller would try about sixteen times, and the unlucky one might never win.
-    let tries = server.engine.counts().commands - before;
-    assert!(tries < 160, "{tries} tries for 32 changes");
-}

@@ -31,3 +31,50 @@ impl Turns {
         self.0[line].clone().lock_owned().await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        app::{App, Options},
+        problem::Problem,
+        product::store::{self, Change, Put},
+    };
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+    use windlass_engine::{Engine, Settings, clock, memory::Memory};
+
+    /// Takes so long to work its change out that whoever began together reads the same.
+    async fn count_up(app: App, tries: Arc<AtomicUsize>) -> Result<usize, Problem> {
+        store::settle!(&app, Problem, {
+            tries.fetch_add(1, Ordering::Relaxed);
+            let found = store::get::<usize>(&app, store::COUNTER, "c").await?;
+            let next = found.as_ref().map_or(1, |kept| kept.value + 1);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let put = Put::new(store::COUNTER, "c", store::as_found(found.as_ref())).value(&next)?;
+            Ok(Change { commands: vec![put], answer: next })
+        })
+    }
+
+    #[tokio::test]
+    async fn those_who_were_outrun_do_not_outrun_each_other() {
+        const CALLERS: usize = 120;
+        let memory = Arc::new(Memory::new(Arc::new(clock::System::default())));
+        let app = App::new(Engine::start(memory, Settings::default()).await.unwrap(), Options::default());
+        let tries = Arc::new(AtomicUsize::new(0));
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..CALLERS {
+            callers.spawn(count_up(app.clone(), tries.clone()));
+        }
+        let mut counted: Vec<usize> = callers.join_all().await.into_iter().map(Result::unwrap).collect();
+        counted.sort_unstable();
+        assert_eq!(counted, (1..=CALLERS).collect::<Vec<_>>());
+        // Each loses once, against the first. If all tried again at once, some would lose more often than is allowed.
+        let tries = tries.load(Ordering::Relaxed);
+        assert!(tries < 3 * CALLERS, "{tries} tries");
+    }
+}
