@@ -34,6 +34,18 @@ impl Measured {
     pub fn rate(&self) -> f64 {
         self.jobs as f64 / self.wall.as_secs_f64()
     }
+
+    pub fn requests_per_job(&self) -> f64 {
+        self.requests as f64 / self.jobs as f64
+    }
+
+    /// One after the other.
+    pub fn and(mut self, other: Self) -> Self {
+        (self.jobs, self.requests) = (self.jobs + other.jobs, self.requests + other.requests);
+        self.wall += other.wall;
+        self.times.extend(other.times);
+        self
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -56,7 +56,7 @@ struct Report {
     cycles_per_s: f64,
     requests_per_cycle: f64,
     bare_requests_per_s: f64,
-    /// Full cycles beside what the bare handler allows for the same number of requests.
+    /// Full cycles beside what the bare handler allows for the same number of requests: the median of rounds taken in turns.
     cycles_of_bare: f64,
     submit_p50_ms: f64,
     submit_p99_ms: f64,
@@ -67,6 +67,27 @@ struct Report {
     /// Processor time of the server per job, where it was started here.
     #[serde(skip_serializing_if = "Option::is_none")]
     server_us_per_job: Option<f64>,
+}
+
+/// How often the bare handler and full cycles take turns.
+const ROUNDS: usize = 5;
+const BARE_FOR: Duration = Duration::from_millis(600);
+
+struct Round {
+    bare: f64,
+    cycles: Measured,
+}
+
+impl Round {
+    fn of_bare(&self) -> f64 {
+        self.cycles.rate() * self.cycles.requests_per_job() / self.bare
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
 impl HttpBench {
@@ -90,29 +111,40 @@ impl HttpBench {
     }
 
     async fn measure(&self, subject: &Subject) -> anyhow::Result<Report> {
-        let bare = bare::measure(self.connections, Duration::from_secs(3)).await?;
         let load = Load { subject, connections: self.connections, batch: self.batch };
         let before = subject.cpu();
         let submit = load.submit(self.jobs).await?;
         load.drain(self.jobs).await?;
-        let cycles = load.cycles(self.jobs).await?;
+        let rounds = self.rounds(&load).await?;
         let cpu = subject.cpu().zip(before).map(|(after, before)| after.saturating_sub(before));
         let pickups = pickup::measure(subject, self.pickups).await?;
-        Ok(self.report(subject, bare, submit, cycles, cpu, pickups))
+        Ok(self.report(subject, submit, rounds, cpu, pickups))
+    }
+
+    /// The bare handler and full cycles in turns: a machine shared with others changes its pace from second to second.
+    async fn rounds(&self, load: &Load<'_>) -> anyhow::Result<Vec<Round>> {
+        let mut rounds = Vec::new();
+        for round in 0..ROUNDS {
+            let bare = bare::measure(self.connections, BARE_FOR).await?;
+            let jobs = self.jobs * (round + 1) / ROUNDS - self.jobs * round / ROUNDS;
+            rounds.push(Round { bare, cycles: load.cycles(jobs).await? });
+        }
+        Ok(rounds)
     }
 
     fn report(
         &self,
         subject: &Subject,
-        bare: f64,
         mut submit: Measured,
-        mut cycles: Measured,
+        rounds: Vec<Round>,
         cpu: Option<Duration>,
         mut pickups: Vec<Duration>,
     ) -> Report {
+        let bare = median(rounds.iter().map(|round| round.bare));
+        let cycles_of_bare = median(rounds.iter().filter(|round| round.cycles.jobs > 0).map(Round::of_bare));
+        let mut cycles = rounds.into_iter().fold(Measured::default(), |all, round| all.and(round.cycles));
         let (submitted, cycled) = (Latency::of(&mut submit.times), Latency::of(&mut cycles.times));
         let picked = Latency::of(&mut pickups);
-        let requests_per_cycle = cycles.requests as f64 / cycles.jobs as f64;
         Report {
             base_url: subject.address.to_string(),
             store: subject.store.clone(),
@@ -121,9 +153,9 @@ impl HttpBench {
             jobs: self.jobs,
             submit_per_s: submit.rate(),
             cycles_per_s: cycles.rate(),
-            requests_per_cycle,
+            requests_per_cycle: cycles.requests_per_job(),
             bare_requests_per_s: bare,
-            cycles_of_bare: cycles.rate() * requests_per_cycle / bare,
+            cycles_of_bare,
             submit_p50_ms: submitted.p50_ms,
             submit_p99_ms: submitted.p99_ms,
             cycle_p50_ms: cycled.p50_ms,
@@ -164,7 +196,10 @@ fn print_text(report: &Report) {
         report.pickup_p50_ms, report.pickup_p99_ms
     );
     println!("  bare axum  {:>10.0} requests/s", report.bare_requests_per_s);
-    println!("  cycles x {:.2} requests = {:.2} of bare axum", report.requests_per_cycle, report.cycles_of_bare);
+    println!(
+        "  cycles x {:.2} requests = {:.2} of bare axum (median of {ROUNDS} rounds in turns)",
+        report.requests_per_cycle, report.cycles_of_bare
+    );
     if let Some(cpu) = report.server_us_per_job {
         println!("  server     {cpu:>10.1} us of processor time a job");
     }
