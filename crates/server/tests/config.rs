@@ -140,6 +140,8 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
 
     let wrong = Sources { foreign: known(), ..with_file("w.yaml", "log: info\njobs:\n  log_limits: 1MiB\n") };
     assert!(refused(&wrong).contains("line 3: there is no setting \"log_limits\"; did you mean \"log_limit\"?"));
+    let wrong = Sources { foreign: known(), ..with_file("w.yaml", "jobs: {log_limits: 1MiB}\nlog: info\n") };
+    assert!(refused(&wrong).contains("w.yaml, line 1: there is no setting"), "{}", refused(&wrong));
     let set = variables(&[("PORT", "http")]);
     assert_eq!(refused(&Sources { variable: Some(&set), ..sources() }), "listen (from PORT): \"http\" is no port");
 }

@@ -70,7 +70,7 @@ impl File<'_> {
             return Err(self.wrong(line, format!("{block} is a block of settings, not a value")));
         };
         for (key, value) in keys {
-            let line = self.line_of(&key, line + 1);
+            let line = self.line_within(&key, line);
             let meant = foreign.iter().find(|foreign| is(foreign.from, block, &key));
             let Some(meant) = meant else {
                 let known = foreign.iter().filter_map(|foreign| match foreign.from {
@@ -95,6 +95,13 @@ impl File<'_> {
         };
         let found = self.text.lines().enumerate().skip(from - 1).find(|(_, line)| begins(line));
         found.map_or(from, |(at, _)| at + 1)
+    }
+
+    /// Below the line the block begins on, or on that line: `jobs: {directory: x}`.
+    fn line_within(&self, key: &str, block: usize) -> usize {
+        let begins = self.text.lines().nth(block - 1).unwrap_or_default();
+        let beside = begins.split_once('{').is_some_and(|(_, inside)| inside.contains(key));
+        if beside { block } else { self.line_of(key, block + 1) }
     }
 
     fn wrong(&self, line: usize, why: String) -> ConfigError {
