@@ -227,7 +227,7 @@ pub async fn commit(app: &App, commands: Vec<Command>) -> Result<Option<Reply>, 
     Ok(try_commit(app, commands).await?.ok())
 }
 
-/// The same, and says whose change it was that came first.
+/// The same, and names the record that had changed.
 pub async fn try_commit(app: &App, commands: Vec<Command>) -> Result<Result<Reply, String>, Problem> {
     match app.engine.run(All { commands }).await {
         Ok(reply) => Ok(Ok(reply)),
