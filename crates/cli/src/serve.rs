@@ -16,7 +16,7 @@ use tokio::{
 use windlass_engine::{Engine, Settings as EngineSettings, Store};
 use windlass_server::{
     App, Options,
-    app::router,
+    app::Service,
     bootstrap::{self, Admin},
     config::Config,
     duties, listener, logs, native,
@@ -105,7 +105,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let limits =
         listener::Limits { connections: connections_max(config.connections.connections), ..config.connections };
     let drain = app.drain.clone();
-    let serving = listener::serve(socket, tls, app.clone(), router(app.clone()), limits);
+    let serving = listener::serve(socket, tls, app.clone(), Service::new(app.clone()), limits);
     let mut serving = std::pin::pin!(serving);
     let failed = tokio::select! {
         () = serving.as_mut() => None,

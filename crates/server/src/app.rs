@@ -2,7 +2,8 @@
 
 use crate::{
     auth::Auth,
-    guard, health, metrics,
+    guard::{self, Guarded},
+    health, metrics,
     metrics::{Meter, Metrics},
     origin, prefix,
     problem::Problem,
@@ -13,12 +14,20 @@ use axum::{
     Router,
     extract::Request,
     response::{IntoResponse, Response},
-    routing::MethodRouter,
+    routing::{MethodFilter, MethodRouter},
 };
+use futures_util::future::BoxFuture;
 use http::{HeaderValue, Method, header};
-use std::{collections::BTreeMap, ops::Deref, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    ops::Deref,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
+use tower::Service as _;
 use windlass_engine::Engine;
 
 /// What an operator chose about the server, as far as handlers care.
@@ -105,38 +114,84 @@ pub fn routes() -> Vec<Route> {
     [crate::native::routes(), health::routes(), metrics::routes(), dialects].concat()
 }
 
-/// The service: each route behind its guard, everything else a clear error.
-pub fn router(app: App) -> Router {
-    let mut paths: BTreeMap<&'static str, (MethodRouter<App>, Vec<Method>)> = BTreeMap::new();
-    for route in routes() {
-        let guarded = guard::wrap(&app, &route);
-        let (path, mut methods) = paths.remove(route.path).unwrap_or_default();
-        methods.push(route.method);
-        paths.insert(route.path, (path.merge(guarded), methods));
+/// Answers requests: each route behind its guard, everything else a clear error.
+#[derive(Clone)]
+pub struct Service {
+    /// Paths without a name in them, which the router would find as well: these are what workers call all the time.
+    fixed: Arc<HashMap<&'static str, Vec<Row>>>,
+    router: Router,
+}
+
+type Row = (Method, Arc<Guarded>);
+
+impl Service {
+    pub fn new(app: App) -> Self {
+        let mut paths: HashMap<&'static str, Vec<Row>> = HashMap::new();
+        for route in routes() {
+            let guarded = Arc::new(Guarded::new(&app, &route));
+            paths.entry(route.path).or_default().push((route.method, guarded));
+        }
+        let router = router(app, &paths);
+        paths.retain(|path, _| !path.contains('{'));
+        Self { fixed: Arc::new(paths), router }
     }
+
+    pub async fn answer(&self, request: Request) -> Response {
+        if let Some(guarded) = self.fixed(&request) {
+            return guarded.answer(request).await;
+        }
+        let Ok(response) = self.router.clone().call(request).await;
+        response
+    }
+
+    fn fixed(&self, request: &Request) -> Option<&Guarded> {
+        let rows = self.fixed.get(request.uri().path())?;
+        rows.iter().find(|(method, _)| method == request.method()).map(|(_, guarded)| &**guarded)
+    }
+}
+
+impl From<Router> for Service {
+    fn from(router: Router) -> Self {
+        Self { fixed: Arc::default(), router }
+    }
+}
+
+impl tower::Service<Request> for Service {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+fn router(app: App, paths: &HashMap<&'static str, Vec<Row>>) -> Router {
     let mut router = Router::new();
-    for (path, (handlers, methods)) in paths {
+    for (path, rows) in paths {
+        let methods: Vec<Method> = rows.iter().map(|(method, _)| method.clone()).collect();
         let other = Arc::new(OtherMethod::new(&app, path, &methods));
         let other = move |request: Request| {
             let other = other.clone();
             async move { other.answer(request).await }
         };
-        router = router.route(path, handlers.fallback(other));
+        router = router.route(path, rows.iter().fold(MethodRouter::new(), with).fallback(other));
     }
     let meter = Arc::new(app.metrics.meter("other", "none"));
-    let none = {
-        let app = app.clone();
-        move |request: Request| {
-            let (app, meter) = (app.clone(), meter.clone());
-            async move {
-                guard::outside(&app, &meter, form_of(request.uri().path()), request, |request| {
-                    no_such_path(request).into_response()
-                })
-                .await
-            }
+    let router = router.fallback(move |request: Request| {
+        let (app, meter) = (app.clone(), meter.clone());
+        async move {
+            guard::outside(&app, &meter, form_of(request.uri().path()), request, |request| {
+                no_such_path(request).into_response()
+            })
+            .await
         }
-    };
-    let router = router.fallback(none).with_state(app);
+    });
     let ordinary = router.clone();
     router.fallback(move |mut request: Request| {
         prefix::take(&mut request);
@@ -145,6 +200,15 @@ pub fn router(app: App) -> Router {
             let Ok(response) = ordinary.call(request).await;
             response
         }
+    })
+}
+
+fn with(path: MethodRouter, (method, guarded): &Row) -> MethodRouter {
+    let filter = MethodFilter::try_from(method.clone()).expect("the table uses ordinary methods");
+    let guarded = guarded.clone();
+    path.on(filter, move |request: Request| {
+        let guarded = guarded.clone();
+        async move { guarded.answer(request).await }
     })
 }
 

@@ -15,6 +15,8 @@ use axum::{
 };
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header, request::Parts};
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
 use serde::{Serialize, de::DeserializeOwned};
 use windlass_api::object::Object;
 use windlass_core::Namespace;
@@ -33,19 +35,22 @@ pub struct Ask {
 
 impl FromRequestParts<App> for Ask {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let caller = guard::caller(parts)?;
-        let Query(at) = Query::<Where>::from_request_parts(parts, app).await?;
-        let namespace = at.namespace.map_or(Ok(Namespace::default()), |name| Namespace::new(&name))?;
+        let namespace = namespace(parts.uri.query().unwrap_or_default())?;
         caller.check_namespace(&namespace)?;
         Ok(Self { caller, namespace, trace: trace::parent(&parts.headers) })
     }
 }
 
 /// The only parameter that every call knows.
-#[derive(serde::Deserialize)]
-struct Where {
-    namespace: Option<String>,
+fn namespace(query: &str) -> Result<Namespace, Problem> {
+    let mut named = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "namespace");
+    match (named.next(), named.next()) {
+        (None, _) => Ok(Namespace::default()),
+        (Some((_, name)), None) => Ok(Namespace::new(&name)?),
+        (Some(_), Some(_)) => Err(Problem::new("bad-request", "the namespace is given twice").at("query")),
+    }
 }
 
 /// The request's JSON body.
@@ -59,21 +64,31 @@ impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
     }
 }
 
-/// The whole body, within the limit its route has.
-pub async fn read(body: Body) -> Result<Bytes, Problem> {
-    to_bytes(body, usize::MAX).await.map_err(|error| {
-        let mut cause: Option<&dyn std::error::Error> = Some(&error);
-        while let Some(error) = cause {
-            if error.is::<http_body_util::LengthLimitError>() {
-                return Problem::new("too-large", "the body is larger than this call allows").at("body");
-            }
-            if error.is::<BodyTimeout>() {
-                return Problem::new("timeout", "the body stopped arriving").at("body");
-            }
-            cause = error.source();
+/// The whole body, within the limit its route has. Most come in one piece, which is then not copied.
+pub async fn read(mut body: Body) -> Result<Bytes, Problem> {
+    let first = match body.frame().await.transpose().map_err(unread)? {
+        Some(frame) => frame.into_data().unwrap_or_default(),
+        None => return Ok(Bytes::new()),
+    };
+    if body.is_end_stream() {
+        return Ok(first);
+    }
+    let rest = to_bytes(body, usize::MAX).await.map_err(unread)?;
+    Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
+}
+
+fn unread(error: axum::Error) -> Problem {
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(error) = cause {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return Problem::new("too-large", "the body is larger than this call allows").at("body");
         }
-        Problem::new("bad-request", "the body ended early or could not be read").at("body")
-    })
+        if error.is::<BodyTimeout>() {
+            return Problem::new("timeout", "the body stopped arriving").at("body");
+        }
+        cause = error.source();
+    }
+    Problem::new("bad-request", "the body ended early or could not be read").at("body")
 }
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -144,7 +159,10 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.1) {
             Ok(body) => {
-                let mut response = (self.0, body).into_response();
+                let mut response = Response::new(Body::from(body));
+                *response.status_mut() = self.0;
+                // Room for what every answer gets on its way out.
+                response.headers_mut().reserve(6);
                 response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 response
             }

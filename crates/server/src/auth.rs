@@ -22,8 +22,10 @@ use windlass_core::{
 use windlass_engine::{Engine, Error};
 
 /// Where principals and tokens live, whatever namespaces they may use.
+const HOME: &str = "system";
+
 pub fn home() -> Namespace {
-    Namespace::new("system").expect("a legal name")
+    Namespace::new(HOME).expect("a legal name")
 }
 
 const REMEMBERED: Duration = Duration::from_secs(1);
@@ -31,13 +33,13 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Tokens looked for in the store at a time. Others wait for their turn, which is short: none is refused for a crowd.
 const LOOKS: usize = 4;
 
-/// The principal behind a request.
+/// The principal behind a request. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub name: Arc<str>,
     pub role: Role,
     /// Empty: everywhere.
-    pub namespaces: Vec<Namespace>,
+    pub namespaces: Arc<[Namespace]>,
 }
 
 impl Caller {
@@ -54,7 +56,7 @@ impl Caller {
 
     /// A principal's rights end at its namespaces.
     pub fn check_namespace(&self, namespace: &Namespace) -> Result<(), Problem> {
-        if *namespace == home() {
+        if namespace.as_str() == HOME {
             return Err(Problem::new("forbidden", format!("the namespace {namespace} is the server's own")));
         }
         if self.namespaces.is_empty() || self.namespaces.contains(namespace) {
@@ -66,7 +68,7 @@ impl Caller {
 
 impl From<&Principal> for Caller {
     fn from(principal: &Principal) -> Self {
-        Self { name: principal.name.clone(), role: principal.role, namespaces: principal.namespaces.clone() }
+        Self { name: principal.name.clone(), role: principal.role, namespaces: principal.namespaces.as_slice().into() }
     }
 }
 

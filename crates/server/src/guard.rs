@@ -11,26 +11,17 @@ use crate::{
     prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
-    route::{Access, BODY_MAX, Form, Route, Rules},
+    route::{Access, BODY_MAX, Form, Route, Rules, Run},
 };
 use axum::{
     body::Body,
     extract::Request,
     response::{IntoResponse, Response},
-    routing::MethodRouter,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_body_util::Limited;
-use std::{
-    borrow::Cow,
-    convert::Infallible,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Instant,
-};
-use tower::{Layer, Service};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 use windlass_core::{Namespace, principal::Role};
 
 /// What the guard of one route knows about it.
@@ -45,18 +36,37 @@ pub struct Post {
     meter: Meter,
 }
 
-pub fn wrap(app: &App, route: &Route) -> MethodRouter<App> {
-    let rules = route.surface.rules();
-    let post = Post {
-        app: app.clone(),
-        access: route.access,
-        rules,
-        namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
-        body_max: body_max(app, route),
-        changes: changes_state(&route.method),
-        meter: app.metrics.meter(method_name(&route.method), route.path),
-    };
-    route.handler.clone().layer(Guarding(Arc::new(post)))
+/// A route behind its guard.
+pub struct Guarded {
+    post: Post,
+    run: Run,
+}
+
+impl Guarded {
+    pub fn new(app: &App, route: &Route) -> Self {
+        let rules = route.surface.rules();
+        let post = Post {
+            app: app.clone(),
+            access: route.access,
+            rules,
+            namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
+            body_max: body_max(app, route),
+            changes: changes_state(&route.method),
+            meter: app.metrics.meter(method_name(&route.method), route.path),
+        };
+        Self { post, run: route.run.clone() }
+    }
+
+    pub async fn answer(&self, mut request: Request) -> Response {
+        let (post, began) = (&self.post, Instant::now());
+        let id = RequestId::of(request.headers());
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let response = match admit(post, &mut request).await {
+            Ok(()) => (self.run)(request, post.app.clone()).await,
+            Err(problem) => problem.into_response(),
+        };
+        finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
+    }
 }
 
 /// A route that asks for no room of its own has the ordinary one; none has less than that if it asks for more.
@@ -80,7 +90,7 @@ pub async fn outside(
         Ok(()) => answer(&request),
         Err(problem) => problem.into_response(),
     };
-    finish(app, meter, form, began, &id, origin.as_ref(), response)
+    finish(app, meter, form, began, id, origin.as_ref(), response)
 }
 
 fn changes_state(method: &Method) -> bool {
@@ -98,51 +108,6 @@ pub fn method_name(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         Method::HEAD => "HEAD",
         _ => "other",
-    }
-}
-
-/// A layer of its own kind: the ready-made one costs another box and another copy of the route per request.
-#[derive(Clone)]
-struct Guarding(Arc<Post>);
-
-impl<S> Layer<S> for Guarding {
-    type Service = Guarded<S>;
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { post: self.0.clone(), inner }
-    }
-}
-
-#[derive(Clone)]
-struct Guarded<S> {
-    post: Arc<Post>,
-    inner: S,
-}
-
-impl<S> Service<Request> for Guarded<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let (post, mut inner) = (self.post.clone(), self.inner.clone());
-        Box::pin(async move {
-            let began = Instant::now();
-            let id = RequestId::of(request.headers());
-            let origin = request.headers().get(header::ORIGIN).cloned();
-            let response = match admit(&post, &mut request).await {
-                Ok(()) => inner.call(request).await?,
-                Err(problem) => problem.into_response(),
-            };
-            Ok(finish(&post.app, &post.meter, post.rules.form, began, &id, origin.as_ref(), response))
-        })
     }
 }
 
@@ -185,7 +150,7 @@ fn anonymous(post: &Post, request: &Request) -> Result<Caller, Problem> {
     if !post.app.options.allow_open && !is_local(request) {
         return Err(needed());
     }
-    Ok(Caller { name: "anonymous".into(), role: Role::Editor, namespaces: vec![namespace.clone()] })
+    Ok(Caller { name: "anonymous".into(), role: Role::Editor, namespaces: [namespace.clone()].into() })
 }
 
 /// From a loopback address, to a loopback name, and not passed on by a proxy, behind which anybody may be.
@@ -251,7 +216,7 @@ fn finish(
     meter: &Meter,
     form: Form,
     began: Instant,
-    id: &RequestId,
+    id: RequestId,
     origin: Option<&HeaderValue>,
     mut response: Response,
 ) -> Response {
@@ -275,12 +240,6 @@ fn finish(
             }
         }
     }
-    let headers = response.headers_mut();
-    headers.insert(RequestId::HEADER, id.value());
-    origin::harden(headers);
-    if let Some(origin) = origin {
-        origin::share(&app.options, origin, headers);
-    }
     let (status, took) = (response.status().as_u16(), began.elapsed());
     meter.count(status, took);
     tracing::debug!(
@@ -292,6 +251,12 @@ fn finish(
         request_id = id.text(),
         "answered"
     );
+    let headers = response.headers_mut();
+    headers.insert(RequestId::HEADER, id.into_value());
+    origin::harden(headers);
+    if let Some(origin) = origin {
+        origin::share(&app.options, origin, headers);
+    }
     response
 }
 

@@ -1,7 +1,7 @@
 //! Windlass over HTTP: the native API and, beside it, every dialect at its original paths, on one engine.
 //!
 //! [`app::App`] is what handlers share, [`route::Route`] is one row of the one table that says for every method and path who
-//! may call it, how large its body may be, what it answers and which handler does it; [`app::router`] turns the table into
+//! may call it, how large its body may be, what it answers and which handler does it; [`app::Service`] turns the table into
 //! a service. The store is chosen outside: nothing in here knows which one it is.
 #![forbid(unsafe_code)]
 

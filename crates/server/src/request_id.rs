@@ -30,8 +30,8 @@ impl RequestId {
         self.0.to_str().unwrap_or_default()
     }
 
-    pub fn value(&self) -> HeaderValue {
-        self.0.clone()
+    pub fn into_value(self) -> HeaderValue {
+        self.0
     }
 }
 

@@ -4,9 +4,11 @@
 //! is read from this one table, so that a route cannot be forgotten anywhere.
 
 use crate::{app::App, problem::Problem};
-use axum::{handler::Handler, routing::MethodRouter};
+use axum::{extract::Request, handler::Handler, response::Response};
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use std::sync::Arc;
 use windlass_core::principal::Role;
 
 /// A body larger than this needs a row that says so.
@@ -152,6 +154,9 @@ pub struct Doc {
     pub problems: Vec<&'static str>,
 }
 
+/// A handler with all that it takes from a request.
+pub type Run = Arc<dyn Fn(Request, App) -> BoxFuture<'static, Response> + Send + Sync>;
+
 #[derive(Clone)]
 pub struct Route {
     pub surface: Surface,
@@ -160,7 +165,7 @@ pub struct Route {
     pub access: Access,
     pub body_max: usize,
     pub doc: Doc,
-    pub handler: MethodRouter<App>,
+    pub run: Run,
 }
 
 impl Route {
@@ -169,7 +174,6 @@ impl Route {
         H: Handler<T, App>,
         T: 'static,
     {
-        let filter = axum::routing::MethodFilter::try_from(method.clone()).expect("the table uses ordinary methods");
         Self {
             surface: Surface::Native,
             method,
@@ -177,7 +181,7 @@ impl Route {
             access,
             body_max: BODY_MAX,
             doc: Doc::default(),
-            handler: axum::routing::on(filter, handler),
+            run: Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Every route against every kind of caller, and against every other route. Made from the table, so that a new route is in it.
 
 use crate::support::{Server, token};
-use axum::{Router, body::Body, extract::MatchedPath, routing::any};
+use axum::{Router, body::Body, routing::any};
 use http::{Method, Request, StatusCode, header};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tower::ServiceExt;
@@ -59,7 +59,7 @@ async fn status(server: &Server, route: &Route, token: Option<&str>) -> StatusCo
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
-    let answer = app::router(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
+    let answer = app::Service::new(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
     tokio::time::timeout(Duration::from_secs(10), answer).await.expect("an answer in time").unwrap().status()
 }
 
@@ -165,14 +165,14 @@ fn matches(pattern: &str, path: &str) -> bool {
 #[tokio::test]
 async fn no_route_is_hidden_behind_another() {
     let routes = app::routes();
-    let mut methods: BTreeMap<&str, Vec<Method>> = BTreeMap::new();
+    let mut methods: BTreeMap<&'static str, Vec<Method>> = BTreeMap::new();
     for route in &routes {
         let seen = methods.entry(route.path).or_default();
         assert!(!seen.contains(&route.method), "{} {} is there twice", route.method, route.path);
         seen.push(route.method.clone());
     }
-    let echo = |matched: MatchedPath| async move { matched.as_str().to_owned() };
-    let router = methods.keys().fold(Router::new(), |router: Router, path| router.route(path, any(echo)));
+    let echo = |path: &'static str| any(move || async move { path });
+    let router = methods.keys().fold(Router::new(), |router: Router, path| router.route(path, echo(path)));
     for path in methods.keys() {
         let request = Request::builder().uri(fill(path)).body(Body::empty()).unwrap();
         let body = router.clone().oneshot(request).await.unwrap().into_body();

@@ -72,7 +72,8 @@ async fn serve() -> String {
             IssueToken { namespace: auth::home(), principal: name.into(), hash, shown: name.into(), expires_at: None };
         engine.run(issue).await.unwrap();
     }
-    let router = app::router(App::new(engine, Options::default()));
+    let service = app::Service::new(App::new(engine, Options::default()));
+    let router = axum::Router::new().fallback_service(service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });

@@ -145,7 +145,8 @@ async fn run(folder: PathBuf, address: SocketAddr) -> (Running, SocketAddr) {
             let engine = Engine::start(Arc::new(store), Settings::default()).await.unwrap();
             let listener = TcpListener::bind(address).await.unwrap();
             assert!(ready.send((engine.clone(), listener.local_addr().unwrap())).is_ok());
-            let router = app::router(App::new(engine.clone(), Options::default()));
+            let service = app::Service::new(App::new(engine.clone(), Options::default()));
+            let router = axum::Router::new().fallback_service(service);
             tokio::select! {
                 served = axum::serve(listener, router).into_future() => served.unwrap(),
                 _ = stopped => {}

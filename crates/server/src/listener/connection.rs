@@ -19,7 +19,6 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 /// A head larger than this is refused, and so is one with more lines than that.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -122,8 +121,7 @@ async fn answer(
     } else {
         let mut request = request.map(|body| Arriving::body(body, shared.limits.body));
         request.extensions_mut().insert(peer);
-        let Ok(response) = shared.router.clone().call(request).await;
-        response
+        shared.service.answer(request).await
     };
     // After an upgrade the stream belongs to somebody else, who must not be taken for an idle client.
     let phase = if response.status() == StatusCode::SWITCHING_PROTOCOLS { Phase::default() } else { phase };

@@ -21,8 +21,7 @@ mod watched;
 pub use bodies::BodyTimeout;
 pub use tls::{TlsError, acceptor};
 
-use crate::app::App;
-use axum::Router;
+use crate::app::{App, Service};
 use places::Places;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -81,7 +80,7 @@ pub struct Peer {
 /// What all connections share.
 struct Shared {
     app: App,
-    router: Router,
+    service: Service,
     tls: Option<TlsAcceptor>,
     limits: Limits,
     places: Arc<Places>,
@@ -90,10 +89,17 @@ struct Shared {
 }
 
 /// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
-pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, router: Router, limits: Limits) {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    app: App,
+    service: impl Into<Service>,
+    limits: Limits,
+) {
     let places = Arc::new(Places::new(limits.connections, limits.per_address));
     let (farewells, heads) = (Semaphore::new(FAREWELLS), head::Allowance::default());
-    let shared = Arc::new(Shared { app, router, tls, limits, places, farewells, heads });
+    let service = service.into();
+    let shared = Arc::new(Shared { app, service, tls, limits, places, farewells, heads });
     let tasks = TaskTracker::new();
     let drain = shared.app.drain.clone();
     tokio::select! {

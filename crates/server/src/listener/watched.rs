@@ -69,8 +69,10 @@ pub struct Watched<S> {
     heads: Allowance,
     /// When the first byte of the present head came.
     head_began: Instant,
-    /// What the timer is set for, if for anything.
-    armed: Option<u8>,
+    /// What is waited for, if anything is, and how long.
+    awaited: Option<(u8, Instant)>,
+    /// Never later than that. It is only set anew when it has to be earlier, or when it has run out too early: two phases a
+    /// request, each with a timer of its own, would be most of what watching costs.
     timer: Pin<Box<Sleep>>,
     /// Runs while the client does not take what is written.
     stall: Option<Pin<Box<Sleep>>>,
@@ -80,7 +82,7 @@ impl<S> Watched<S> {
     pub fn new(stream: S, early: Bytes, phase: Phase, limits: Limits, heads: Allowance) -> Self {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now + limits.idle));
-        Self { stream, early, phase, limits, heads, head_began: now, armed: None, timer, stall: None }
+        Self { stream, early, phase, limits, heads, head_began: now, awaited: None, timer, stall: None }
     }
 
     /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error. While
@@ -89,25 +91,38 @@ impl<S> Watched<S> {
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let phase = self.phase.get();
-            if self.armed != Some(phase) {
-                let until = match phase {
-                    HEAD => self.head_began + self.limits.head,
-                    _ => Instant::now() + self.limits.idle,
-                };
-                self.timer.as_mut().reset(until);
-                self.armed = Some(phase);
-                if phase == HEAD && !self.takes_share() {
-                    return Poll::Ready(Err(timed_out("too many heads are not finished")));
-                }
-            }
+            let until = match self.awaited {
+                Some((awaited, until)) if awaited == phase => until,
+                _ => self.expect(phase)?,
+            };
             ready!(self.timer.as_mut().poll(cx));
-            self.armed = None;
+            if Instant::now() < until {
+                self.timer.as_mut().reset(until);
+                continue;
+            }
+            self.awaited = None;
             match phase {
                 HEAD => return Poll::Ready(Err(timed_out("the head did not arrive in time"))),
                 BUSY => {}
                 _ => return Poll::Ready(Ok(())),
             }
         }
+    }
+
+    /// Begins to wait for something: until when.
+    fn expect(&mut self, phase: u8) -> io::Result<Instant> {
+        let until = match phase {
+            HEAD => self.head_began + self.limits.head,
+            _ => Instant::now() + self.limits.idle,
+        };
+        if until < self.timer.deadline() || self.timer.is_elapsed() {
+            self.timer.as_mut().reset(until);
+        }
+        self.awaited = Some((phase, until));
+        if phase == HEAD && !self.takes_share() {
+            return Err(timed_out("too many heads are not finished"));
+        }
+        Ok(until)
     }
 
     /// A head that did not come in one go needs its part of the memory for such.
@@ -159,7 +174,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if polled.is_pending() {
             return this.wait(cx);
         }
-        this.armed = None;
+        this.awaited = None;
         if buffer.filled().len() > before && this.phase.get() == IDLE {
             this.phase.set(HEAD);
             this.head_began = Instant::now();

@@ -9,8 +9,8 @@ use crate::{
     route::{Access, Header, Route},
     trace::TRACEPARENT,
 };
-use axum::extract::State;
-use http::{HeaderMap, StatusCode};
+use axum::extract::{FromRequestParts, State};
+use http::{StatusCode, request::Parts};
 use std::{sync::Arc, time::Duration};
 use windlass_api::{
     Problem as WireProblem, Uuid,
@@ -91,15 +91,23 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// The key in a header, for callers that leave bodies alone.
+struct IdempotencyKey(Option<String>);
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self(IDEMPOTENCY_KEY.of(&parts.headers)?.map(str::to_owned)))
+    }
+}
+
 async fn submit(
     State(app): State<App>,
     ask: Ask,
-    headers: HeaderMap,
+    IdempotencyKey(key): IdempotencyKey,
     Sent(mut body): Sent<SubmitJob>,
 ) -> Result<Answer<Submitted>, Problem> {
-    if let Some(key) = IDEMPOTENCY_KEY.of(&headers)? {
-        body.idempotency_key.get_or_insert_with(|| key.to_owned());
-    }
+    body.idempotency_key = body.idempotency_key.or(key);
     let mut command = command(&app, &ask, &body).await?;
     let mut span = app.options.traces.begin("submit", ask.trace);
     span.stamp(&mut command.job);

@@ -68,8 +68,8 @@ impl Silo {
         let folder = tempfile::tempdir().unwrap();
         let silo = Settings { directory: folder.path().to_owned(), directory_is_set: true, ..settings };
         let server = Server::with(Options { silo, ..Options::default() }).await;
-        let router = app::router(server.app.clone());
-        let listening = crate::socket::listen_with(server, router, listener::Limits::default()).await;
+        let service = app::Service::new(server.app.clone());
+        let listening = crate::socket::listen_with(server, service, listener::Limits::default()).await;
         let silo = Self { listening, folder, http: Client::new() };
         for (name, text) in files {
             silo.write(name, text);

@@ -1,7 +1,7 @@
 //! A server without a socket: the whole service on the reference store, called directly.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use axum::{Router, body::Body};
+use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use windlass_server::{App, Options, app, auth, route::Surface};
 pub struct Server {
     pub engine: Engine,
     pub app: App,
-    router: Router,
+    service: app::Service,
     _folder: tempfile::TempDir,
 }
 
@@ -84,7 +84,7 @@ impl Server {
         let artifacts = windlass_server::native::artifacts::open(place.to_str().unwrap()).unwrap();
         let options = Options { artifacts: Some(artifacts), artifact_bytes_max: ARTIFACT_MAX, ..options };
         let app = App::new(engine.clone(), options);
-        Self { engine, router: app::router(app.clone()), app, _folder: folder }
+        Self { engine, service: app::Service::new(app.clone()), app, _folder: folder }
     }
 
     /// The folder artifacts are kept in.
@@ -107,7 +107,7 @@ impl Server {
     /// The answer's head, with its body still to come.
     pub async fn open(&self, request: Request<Body>) -> http::Response<Body> {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.service.clone().oneshot(request).await.unwrap();
         assert_documented(&method, &path, response.status());
         response
     }

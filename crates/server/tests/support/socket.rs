@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use crate::support::Server;
-use axum::Router;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -33,15 +32,15 @@ pub fn quick() -> listener::Limits {
 
 pub async fn listen(limits: listener::Limits) -> Listening {
     let server = Server::start().await;
-    let router = app::router(server.app.clone());
-    listen_with(server, router, limits).await
+    let service = app::Service::new(server.app.clone());
+    listen_with(server, service, limits).await
 }
 
 /// With other handlers than the server's own.
-pub async fn listen_with(server: Server, router: Router, limits: listener::Limits) -> Listening {
+pub async fn listen_with(server: Server, service: impl Into<app::Service>, limits: listener::Limits) -> Listening {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let task = tokio::spawn(listener::serve(socket, None, server.app.clone(), router, limits));
+    let task = tokio::spawn(listener::serve(socket, None, server.app.clone(), service.into(), limits));
     Listening { server, address, task }
 }
 
