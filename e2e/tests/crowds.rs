@@ -156,7 +156,7 @@ async fn forty_stuck_readers_of_events_cost_little() {
         grown / MIB,
         p99(&times)
     );
-    // The goal is 16 MiB. It takes 25 to 31 so far, some more than before reads waited for the sync.
-    assert!(grown < 40 * MIB, "{} MiB", grown / MIB);
+    // What the jobs take is measured only once before, so it is not taken off.
+    assert!(grown < 28 * MIB, "{} MiB", grown / MIB);
     drop(stuck);
 }

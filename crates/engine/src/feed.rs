@@ -12,9 +12,9 @@ use std::{
 use tokio::sync::watch;
 use windlass_core::Event;
 
-const RING: usize = 8_192;
+const RING: usize = 4_096;
 /// Held for each reader that does not read, so not more than the reading itself is worth.
-const PAGE: usize = 128;
+const PAGE: usize = 64;
 
 pub struct Feed {
     ring: Mutex<VecDeque<(u64, Arc<Event>)>>,
@@ -112,10 +112,16 @@ impl Subscription {
         Ok(Self { feed, store, news, after, page: VecDeque::new() })
     }
 
+    /// The next event if it is at hand.
+    pub fn ready(&mut self) -> Option<(u64, Arc<Event>)> {
+        let (number, event) = self.page.pop_front()?;
+        self.after = number;
+        Some((number, event))
+    }
+
     pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
         loop {
-            if let Some((number, event)) = self.page.pop_front() {
-                self.after = number;
+            if let Some((number, event)) = self.ready() {
                 return Ok(FeedItem::Event(number, event));
             }
             self.news.borrow_and_update();

@@ -24,7 +24,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 /// Bytes that may wait for a reader.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 32 << 10;
+/// Events that are at hand are sent together up to about so many bytes: each piece that waits takes memory beside its bytes.
+pub const TOGETHER: usize = 4 << 10;
 /// A reader that makes no room for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
 pub const BEAT: Duration = Duration::from_secs(15);

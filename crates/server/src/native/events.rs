@@ -174,18 +174,29 @@ async fn pump(app: App, mut sink: Sink, mut events: Subscription, mut filter: Fi
                 sse::frame(seen, "gap", &data.to_string())
             }
             Some(FeedItem::Event(number, event)) => {
-                seen = Some(number);
-                filter.learn(&app, &event).await;
-                if !filter.wants(&event) {
+                let (mut text, mut next) = (String::new(), Some((number, event)));
+                while let Some((number, event)) = next {
+                    seen = Some(number);
+                    filter.learn(&app, &event).await;
+                    if filter.wants(&event) {
+                        text += &shown(number, &event)?;
+                    }
+                    next = if text.len() < sse::TOGETHER { events.ready() } else { None };
+                }
+                if text.is_empty() {
                     continue;
                 }
-                let shown = convert::event(number, &event);
-                sse::frame(seen, event.what.name(), &serde_json::to_string(&shown).map_err(|_| Closed)?)
+                text
             }
         };
         sink.send(text).await?;
         next_beat = Instant::now() + sse::BEAT;
     }
+}
+
+fn shown(number: u64, event: &Row) -> Result<String, Closed> {
+    let data = serde_json::to_string(&convert::event(number, event)).map_err(|_| Closed)?;
+    Ok(sse::frame(Some(number), event.what.name(), &data))
 }
 
 /// Walks back from the latest event, so many at a time; a page may be short, or empty, with older ones to come.

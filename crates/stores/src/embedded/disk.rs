@@ -96,17 +96,21 @@ impl Disk {
         self.sync_up_to(self.written.load(Ordering::Acquire))
     }
 
-    /// For one who has read: nothing is shown that a power cut could take back, except leases and the like.
-    pub(super) fn wait_for_promises(&self) -> Result<(), StoreError> {
-        self.wait_for(self.promised.load(Ordering::Acquire))
+    /// What one who has read waits for, so that nothing is shown that a power cut could take back, except leases and the like.
+    pub(super) fn promised(&self) -> u64 {
+        self.promised.load(Ordering::Acquire)
     }
 
     /// The same without exception: a number that was shown must never be given to another event.
-    pub(super) fn wait_for_all(&self) -> Result<(), StoreError> {
-        self.wait_for(self.begun.load(Ordering::Acquire))
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
     }
 
-    fn wait_for(&self, number: u64) -> Result<(), StoreError> {
+    pub(super) fn is_safe(&self, number: u64) -> bool {
+        self.log.is_none() || self.synced.load(Ordering::Acquire) >= number
+    }
+
+    pub(super) fn wait_for(&self, number: u64) -> Result<(), StoreError> {
         while self.log.is_some() && self.written.load(Ordering::Acquire) < number {
             thread::sleep(NAP);
         }
@@ -115,14 +119,14 @@ impl Disk {
 
     fn sync_up_to(&self, number: u64) -> Result<(), StoreError> {
         let Some(log) = &self.log else { return Ok(()) };
-        if self.synced.load(Ordering::Acquire) >= number {
+        if self.is_safe(number) {
             return Ok(());
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = self.failed.get() {
             return Err(StoreError::Corrupt(why.clone()));
         }
-        if self.synced.load(Ordering::Acquire) >= number {
+        if self.is_safe(number) {
             return Ok(());
         }
         let written = self.written.load(Ordering::Acquire);

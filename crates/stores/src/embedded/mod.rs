@@ -41,7 +41,7 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey, Timestamp};
 use windlass_engine::{
     Bulk, StoreError, bulk,
@@ -115,6 +115,8 @@ pub struct Stats {
 pub struct Embedded {
     inner: Arc<Inner>,
     permits: Arc<Semaphore>,
+    /// To wait for the disk after a read.
+    turn: Arc<Semaphore>,
 }
 
 /// Connections go before the folder, whose lock must outlive them.
@@ -145,7 +147,8 @@ impl Embedded {
         let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
         let inner = Inner { writer, readers, disk, leases, clock: options.clock, last_now, folder };
-        Ok(Self { inner: Arc::new(inner), permits: Arc::new(Semaphore::new(READERS)) })
+        let (permits, turn) = (Arc::new(Semaphore::new(READERS)), Arc::new(Semaphore::new(1)));
+        Ok(Self { inner: Arc::new(inner), permits, turn })
     }
 
     pub fn stats(&self) -> Stats {
@@ -164,27 +167,49 @@ impl Embedded {
         &self,
         read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read_and(read, Disk::wait_for_promises).await
+        self.read_and(read, Disk::promised).await
     }
 
+    /// `needs`: the last commit that has to be on disk, asked for after the read.
     async fn read_and<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
-        wait: fn(&Disk) -> Result<(), StoreError>,
+        needs: fn(&Disk) -> u64,
     ) -> Result<T, StoreError> {
-        let permit = self.permits.clone().acquire_owned().await;
-        let permit = permit.map_err(|_| StoreError::Unavailable("the store is closed".into()))?;
+        let permit = permit(&self.permits).await?;
         let inner = self.inner.clone();
-        spawn(move || {
+        let (found, needed, permit) = spawn(move || {
             let reader = inner.take_reader()?;
             let found = read(&reader).map_err(StoreError::from);
             lock(&inner.readers).push(reader);
-            drop(permit);
-            wait(&inner.disk)?;
-            found
+            // The permit goes back when the thread is free again, or the next read would need another thread.
+            Ok((found, needs(&inner.disk), permit))
         })
-        .await
+        .await?;
+        drop(permit);
+        self.wait_for(needed).await?;
+        found
     }
+
+    /// One at a time goes to the disk, and those behind it mostly find that done: a thread for each would cost more memory
+    /// than all that they read.
+    async fn wait_for(&self, commit: u64) -> Result<(), StoreError> {
+        if self.inner.disk.is_safe(commit) {
+            return Ok(());
+        }
+        let turn = permit(&self.turn).await?;
+        if self.inner.disk.is_safe(commit) {
+            return Ok(());
+        }
+        let inner = self.inner.clone();
+        let waited = spawn(move || Ok((inner.disk.wait_for(commit), turn))).await?;
+        waited.0
+    }
+}
+
+async fn permit(semaphore: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+    let permit = semaphore.clone().acquire_owned().await;
+    permit.map_err(|_| StoreError::Unavailable("the store is closed".into()))
 }
 
 async fn spawn<T: Send + 'static>(
@@ -287,12 +312,12 @@ impl Store for Embedded {
     }
 
     async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
-        self.read_and(move |connection| reads::events_after(connection, after, limit), Disk::wait_for_all).await
+        self.read_and(move |connection| reads::events_after(connection, after, limit), Disk::begun).await
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
         let (leases, now) = (self.inner.leases.clone(), self.inner.now());
-        self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| Ok(())).await
+        self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| 0).await
     }
 
     /// Lanes need no trimming here: they are only kept while they hold a pending job.
@@ -309,7 +334,7 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read_and(check::all, |_| Ok(())).await
+        self.read_and(check::all, |_| 0).await
     }
 }
 

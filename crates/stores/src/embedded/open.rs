@@ -118,7 +118,8 @@ impl Folder {
 
     pub(super) fn open_reader(&self) -> Result<Connection, rusqlite::Error> {
         let connection = connect(&self.database(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.pragma_update(None, "cache_size", -4_096)?;
+        // In KiB. Every commit makes it worthless, and the system keeps the file's pages as well.
+        connection.pragma_update(None, "cache_size", -1_024)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }
