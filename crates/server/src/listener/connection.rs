@@ -20,9 +20,9 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-/// A head larger than this is refused, and so is one with more lines than that.
+/// A head larger than this is refused. So is one with more than a hundred lines, which is the library's own limit: saying it
+/// would only make it prepare that many for each request.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-const HEADERS_MAX: usize = 100;
 /// How often a connection that should end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -89,7 +89,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         })
     };
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).header_read_timeout(None);
+    builder.max_buf_size(HEAD_BYTES_MAX).header_read_timeout(None);
     let connection = builder.serve_connection(stream, service).with_upgrades();
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
