@@ -70,12 +70,27 @@ impl Serve {
         let config = Config::new(&self.settings.effective().map_err(refused)?).map_err(refused)?;
         logs::init(&config.log, config.log_format);
         parent::watch();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads(&config))
+            .max_blocking_threads(BLOCKING_THREADS)
+            .enable_all()
+            .build()?;
         let ended = runtime.block_on(serve(config));
         // Lets go of the store, which then notes that it was closed cleanly.
         runtime.shutdown_timeout(Duration::from_secs(1));
         ended
     }
+}
+
+/// For reads of the embedded store, files and plans, all of which are short. Each that was ever needed keeps memory of its own,
+/// and the runtime makes a new one whenever none is free at the moment.
+const BLOCKING_THREADS: usize = 12;
+
+/// The embedded store's writer has a thread of its own with as much to do as all that answer requests together, so it is left a
+/// core: on two, a third thread makes a job a sixth dearer. With PostgreSQL that work is done elsewhere.
+fn threads(config: &Config) -> usize {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    if config.database.is_some() { cores } else { cores.saturating_sub(1).max(1) }
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

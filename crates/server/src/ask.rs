@@ -18,11 +18,18 @@ use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
 use windlass_api::object::Object;
 use windlass_core::Namespace;
 
 /// JSON nested deeper than this is refused before it is parsed.
 pub const DEPTH_MAX: usize = 64;
+
+/// While a larger body is parsed, another thread answers the others; there may be only one for all of them.
+const LARGE: usize = 64 << 10;
 
 /// Who asks, and where. The namespace is the query's `namespace`, `default` where there is none.
 #[derive(Clone, Debug)]
@@ -92,6 +99,11 @@ fn unread(error: axum::Error) -> Problem {
 }
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let shared = Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes.len() > LARGE && shared { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
+}
+
+fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_depth(bytes)?;
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).map(|Object(body)| body).map_err(|error| {
