@@ -169,7 +169,7 @@ fn the_documentation_is_made_from_the_table() {
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == docs::markdown(),
-        "docs/configuration.md is not what the table says; run `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-server --test config`"
+        "docs/configuration.md is not what the table says; run `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-server --test all config`"
     );
 }
 

@@ -39,6 +39,9 @@ pub struct DialectBench {
     jobs: usize,
     #[arg(long, value_enum, default_value = "roots")]
     shape: Shape,
+    /// Jobs that wait in front of them for a label no caller has, from the first round on.
+    #[arg(long, default_value_t = 0)]
+    foreign: usize,
     /// Connections, each with one request on its way: claim, complete, claim, …
     #[arg(long, default_value_t = 8)]
     connections: usize,
@@ -87,6 +90,7 @@ struct Report {
     round: usize,
     workflows: usize,
     jobs: usize,
+    foreign: usize,
     connections: usize,
     create_s: f64,
     run_s: f64,
@@ -102,6 +106,13 @@ struct Report {
 impl DialectBench {
     pub async fn run(self) -> anyhow::Result<()> {
         let addresses = self.base_url.iter().map(|url| Address::parse(url)).collect::<Result<Vec<_>, _>>()?;
+        if self.foreign > 0 {
+            for address in &addresses {
+                let mut connection = Connection::open(address, &self.token).await?;
+                let ids = create(&mut connection, 1, &workflow(self.foreign, Shape::Roots, &["elsewhere"])?).await?;
+                run(&mut connection, &ids).await?;
+            }
+        }
         for round in 1..=self.rounds {
             for address in &addresses {
                 let report = self.measure(address, round).await?;
@@ -125,22 +136,12 @@ impl DialectBench {
 
     async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Report> {
         let mut connection = Connection::open(address, &self.token).await?;
-        let body = self.workflow()?;
+        let body = workflow(self.jobs, self.shape, &[])?;
         let begun = Instant::now();
-        let mut ids = Vec::with_capacity(self.workflows);
-        for _ in 0..self.workflows {
-            #[derive(Deserialize)]
-            struct Created {
-                id: String,
-            }
-            let created = connection.post("/api/workflows", body.clone()).await?;
-            ids.push(serde_json::from_slice::<Created>(&created)?.id);
-        }
+        let ids = create(&mut connection, self.workflows, &body).await?;
         let create_s = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        for id in &ids {
-            connection.post(&format!("/api/workflows/{id}/run"), "").await?;
-        }
+        run(&mut connection, &ids).await?;
         let run_s = begun.elapsed().as_secs_f64();
         let (done, work_s) = self.work(address).await?;
         let lost = self.lost(&mut connection, &ids, done).await?;
@@ -150,6 +151,7 @@ impl DialectBench {
             round,
             workflows: self.workflows,
             jobs: self.jobs,
+            foreign: self.foreign,
             connections: self.connections,
             create_s,
             run_s,
@@ -158,17 +160,6 @@ impl DialectBench {
             lost,
             stuck: jobs - done,
         })
-    }
-
-    fn workflow(&self) -> anyhow::Result<String> {
-        let job = |at: usize| {
-            let needs: Vec<String> =
-                self.shape.needs(at, self.jobs).into_iter().map(|need| format!("j{need}")).collect();
-            let id = format!("j{at}");
-            serde_json::json!({"id": id, "name": id, "status": "queued", "command": "true", "depends_on": needs})
-        };
-        let jobs: Vec<_> = (0..self.jobs).map(job).collect();
-        Ok(serde_json::to_string(&serde_json::json!({"name": "bench", "trigger": "on: bench", "jobs": jobs}))?)
     }
 
     /// How many were claimed and completed, and within how long.
@@ -229,6 +220,38 @@ impl DialectBench {
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
+}
+
+fn workflow(jobs: usize, shape: Shape, labels: &[&str]) -> anyhow::Result<String> {
+    let job = |at: usize| {
+        let needs: Vec<String> = shape.needs(at, jobs).into_iter().map(|need| format!("j{need}")).collect();
+        let id = format!("j{at}");
+        serde_json::json!({
+            "id": id, "name": id, "status": "queued", "command": "true", "depends_on": needs, "required_labels": labels,
+        })
+    };
+    let jobs: Vec<_> = (0..jobs).map(job).collect();
+    Ok(serde_json::to_string(&serde_json::json!({"name": "bench", "trigger": "on: bench", "jobs": jobs}))?)
+}
+
+async fn create(connection: &mut Connection, count: usize, body: &str) -> anyhow::Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Created {
+        id: String,
+    }
+    let mut ids = Vec::with_capacity(count);
+    for _ in 0..count {
+        let created = connection.post("/api/workflows", body.to_owned()).await?;
+        ids.push(serde_json::from_slice::<Created>(&created)?.id);
+    }
+    Ok(ids)
+}
+
+async fn run(connection: &mut Connection, ids: &[String]) -> anyhow::Result<()> {
+    for id in ids {
+        connection.post(&format!("/api/workflows/{id}/run"), "").await?;
+    }
+    Ok(())
 }
 
 /// False: nothing came.
