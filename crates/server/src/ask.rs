@@ -188,6 +188,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_call_is_about_one_namespace() {
+        let named = |query: &str| namespace(query).map(|namespace| namespace.to_string());
+        assert_eq!(named("limit=3").unwrap(), Namespace::default().as_str());
+        assert_eq!(named("limit=3&namespace=te%61m").unwrap(), "team");
+        for odd in ["namespace=", "namespace=a%20b", "namespace=a&namespace=a"] {
+            assert!(named(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
     fn depth_counts_brackets_outside_strings() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         assert!(check_depth(deep(DEPTH_MAX).as_bytes()).is_ok());
