@@ -99,8 +99,8 @@ fn unread(error: axum::Error) -> Problem {
 }
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let shared = Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes.len() > LARGE && shared { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
+    let many = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if bytes.len() > LARGE && many() { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
 }
 
 fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

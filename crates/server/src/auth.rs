@@ -21,9 +21,9 @@ use windlass_core::{
 };
 use windlass_engine::{Engine, Error};
 
-/// Where principals and tokens live, whatever namespaces they may use.
 const HOME: &str = "system";
 
+/// Where principals and tokens live, whatever namespaces they may use.
 pub fn home() -> Namespace {
     Namespace::new(HOME).expect("a legal name")
 }

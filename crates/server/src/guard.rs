@@ -25,7 +25,7 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 use windlass_core::{Namespace, principal::Role};
 
 /// What the guard of one route knows about it.
-pub struct Post {
+struct Post {
     app: App,
     access: Access,
     rules: Rules,

@@ -89,16 +89,9 @@ struct Shared {
 }
 
 /// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
-pub async fn serve(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    app: App,
-    service: impl Into<Service>,
-    limits: Limits,
-) {
+pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, service: Service, limits: Limits) {
     let places = Arc::new(Places::new(limits.connections, limits.per_address));
     let (farewells, heads) = (Semaphore::new(FAREWELLS), head::Allowance::default());
-    let service = service.into();
     let shared = Arc::new(Shared { app, service, tls, limits, places, farewells, heads });
     let tasks = TaskTracker::new();
     let drain = shared.app.drain.clone();

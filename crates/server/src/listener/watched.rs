@@ -71,8 +71,8 @@ pub struct Watched<S> {
     head_began: Instant,
     /// What is waited for, if anything is, and how long.
     awaited: Option<(u8, Instant)>,
-    /// Never later than that. It is only set anew when it has to be earlier, or when it has run out too early: two phases a
-    /// request, each with a timer of its own, would be most of what watching costs.
+    /// Never later than that. It is only set anew when it has to be earlier, or when it has run out too early, so that an
+    /// ordinary request sets none.
     timer: Pin<Box<Sleep>>,
     /// Runs while the client does not take what is written.
     stall: Option<Pin<Box<Sleep>>>,
