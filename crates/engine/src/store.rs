@@ -154,6 +154,24 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads never wait for writers. They do wait for the disk where they would show a promise that is not kept yet.
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
+    /// Those of the named jobs that there are, in the order of their names. In one go where the store can: a step of a workflow
+    /// may have a thousand before it.
+    async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            found.extend(self.job(key).await?);
+        }
+        Ok(found)
+    }
+    /// The results of those of the named jobs that have one, in the same way.
+    async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            let result = self.body(key).await?.and_then(|body| body.result);
+            found.extend(result.map(|result| (key.clone(), result)));
+        }
+        Ok(found)
+    }
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;

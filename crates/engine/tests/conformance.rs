@@ -25,6 +25,7 @@ parts! {
     listing_pages: conformance::listing::pages,
     listing_filters: conformance::listing::filters,
     listing_bodies: conformance::listing::bodies,
+    listing_named: conformance::listing::named,
     log_pages: conformance::logs::pages,
     record_order_and_pages: conformance::records::order_and_pages,
     record_filters: conformance::records::filters,

@@ -332,17 +332,19 @@ async fn facts(app: &App, plan: &Plan, job: &Job, asked: Asked<'_>) -> Result<Fa
         }
         false => job.spec.parents.clone(),
     };
-    for id in others {
-        let key = JobKey::new(namespace, id);
-        let Some(other) = store.job(&key).await? else { continue };
-        let Some(node) = &other.spec.node else { continue };
-        let mut output = Value::Null;
-        if other.live.has_result && plan.wants(asked, &node.name) {
-            let body = store.body(&key).await?;
-            output = body.and_then(|body| body.result).as_ref().map(value).unwrap_or_default();
-        }
-        facts.others.push(Fact { name: node.name.to_string(), state: other.state, failure: failure(&other), output });
-    }
+    let others: Vec<JobKey> = others.into_iter().map(|id| JobKey::new(namespace, id)).collect();
+    let others = store.jobs_named(&others).await?;
+    let named: Vec<(&Arc<str>, &Job)> =
+        others.iter().filter_map(|job| Some((&job.spec.node.as_ref()?.name, job))).collect();
+    let wanted = named.iter().filter(|(name, job)| job.live.has_result && plan.wants(asked, name));
+    let wanted: Vec<JobKey> = wanted.map(|(_, job)| job.key.clone()).collect();
+    let results: HashMap<JobKey, Payload> = store.results(&wanted).await?.into_iter().collect();
+    facts.others.extend(named.into_iter().map(|(name, job)| Fact {
+        name: name.to_string(),
+        state: job.state,
+        failure: failure(job),
+        output: results.get(&job.key).map(value).unwrap_or_default(),
+    }));
     Ok(facts)
 }
 

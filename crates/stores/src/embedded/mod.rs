@@ -42,7 +42,7 @@ use std::{
     },
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey, Timestamp};
+use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey, Timestamp};
 use windlass_engine::{
     Bulk, StoreError, bulk,
     clock::Clock,
@@ -269,6 +269,16 @@ impl Store for Embedded {
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let key = key.clone();
         self.read(move |connection| rows::load_job(connection, &key)).await
+    }
+
+    async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        let keys = keys.to_vec();
+        self.read(move |connection| reads::jobs_named(connection, &keys)).await
+    }
+
+    async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        let keys = keys.to_vec();
+        self.read(move |connection| reads::results(connection, keys)).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {

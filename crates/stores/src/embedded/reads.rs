@@ -8,7 +8,7 @@ use super::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Timestamp, What,
+    Attempt, Event, Job, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Timestamp, What,
     commands::due::Due,
 };
 use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
@@ -39,6 +39,18 @@ pub(super) fn body(connection: &Connection, key: &JobKey) -> Result<Option<JobBo
         attempts: attempts(connection, key)?,
         children: children(connection, key)?,
     }))
+}
+
+pub(super) fn jobs_named(connection: &Connection, keys: &[JobKey]) -> Result<Vec<Job>> {
+    keys.iter().filter_map(|key| rows::load_job(connection, key).transpose()).collect()
+}
+
+pub(super) fn results(connection: &Connection, keys: Vec<JobKey>) -> Result<Vec<(JobKey, Payload)>> {
+    let result = |key: JobKey| {
+        let found = rows::load_blob(connection, RESULT, &key).transpose()?;
+        Some(found.map(|result| (key, result)))
+    };
+    keys.into_iter().filter_map(result).collect()
 }
 
 fn attempts(connection: &Connection, key: &JobKey) -> Result<Vec<Attempt>> {

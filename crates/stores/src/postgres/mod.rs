@@ -40,7 +40,7 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Job, JobKey, LogAppend, Record, RecordKey};
+use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey};
 use windlass_engine::{
     Bulk, bulk as whole,
     clock::Clock,
@@ -149,6 +149,14 @@ impl Store for Postgres {
 
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         self.inner.job(key).await
+    }
+
+    async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        self.inner.jobs_named(keys).await
+    }
+
+    async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        self.inner.results(keys).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {

@@ -43,6 +43,10 @@ impl Filter {
     }
 }
 
+fn columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
+    keys.iter().map(|key| (key.namespace.as_str(), key.id.0)).unzip()
+}
+
 impl Inner {
     /// Runs a read on a connection of its own. Single statements only: a caller may go away at any time.
     pub async fn read<T, F>(&self, read: impl FnOnce(Arc<Taken>) -> F) -> Result<T, StoreError>
@@ -62,6 +66,26 @@ impl Inner {
         self.read(async |reader| {
             let rows = reader.query(Sql::ReadJob, &[&key.namespace.as_str(), &key.id.0]).await?;
             rows.first().map(|row| Names::default().job(row)).transpose()
+        })
+        .await
+    }
+
+    pub async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        self.read(async |reader| {
+            let (namespaces, ids) = columns(keys);
+            let rows = reader.query(Sql::ReadJobs, &[&namespaces, &ids]).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| names.job(row)).collect()
+        })
+        .await
+    }
+
+    pub async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        self.read(async |reader| {
+            let (namespaces, ids) = columns(keys);
+            let rows = reader.query(Sql::ReadResults, &[&namespaces, &ids]).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| Ok((names.key(row)?, payload(row, 2)?))).collect()
         })
         .await
     }

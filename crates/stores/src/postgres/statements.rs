@@ -67,6 +67,8 @@ statements! {
     Fence = "fence",
     FindBatch = "find_batch",
     ReadJob = "read_job",
+    ReadJobs = "read_jobs",
+    ReadResults = "read_results",
     ReadBody = "read_body",
     ReadLog = "read_log",
     DueJobs = "due_jobs",

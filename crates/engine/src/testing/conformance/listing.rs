@@ -155,6 +155,32 @@ fn fits(job: &Job, query: &JobQuery) -> bool {
         && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
 }
 
+/// Several at once, in the order of their names: finished, unfinished, of another namespace, and some that there are not.
+pub async fn named(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    accept(&mut bench, (0..4).map(|number| submit(job(number))).collect()).await;
+    accept(&mut bench, vec![Submit { namespace: ns("other"), job: job(1) }.into()]).await;
+    let held = leases(&mut bench, claim("w1", tags(&[]), 2, 10)).await;
+    accept(&mut bench, vec![complete(held[0].lease, "first"), complete(held[1].lease, "")]).await;
+    let names = [key(3), key(9), JobKey::new(&ns("other"), id(1)), key(1), key(0), JobKey::new(&ns("none"), id(1))];
+    let found = bench.store.jobs_named(&names).await.expect("the store answers");
+    let states: Vec<(JobKey, State)> = found.iter().map(|job| (job.key.clone(), job.state)).collect();
+    let expected = [
+        (names[0].clone(), State::Pending),
+        (names[2].clone(), State::Pending),
+        (names[3].clone(), State::Completed),
+        (names[4].clone(), State::Completed),
+    ];
+    assert_eq!(states, expected);
+    for job in &found {
+        assert_eq!(Some(job), bench.store.job(&job.key).await.expect("the store answers").as_ref(), "as if read alone");
+    }
+    let results = bench.store.results(&names).await.expect("the store answers");
+    assert_eq!(results, [(key(0), Payload::from("first"))], "an empty result is none");
+    assert!(bench.store.jobs_named(&[]).await.expect("the store answers").is_empty());
+    assert!(bench.store.results(&[]).await.expect("the store answers").is_empty());
+}
+
 /// Payload and result byte for byte, past attempts in order, children by id; nothing for what is not there.
 pub async fn bodies(fresh: Fresh) {
     let mut bench = Bench::new(fresh);

@@ -6,11 +6,15 @@ use super::{
 };
 use crate::app::App;
 use axum::extract::{FromRequestParts, Path, State};
-use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{StatusCode, request::Parts};
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 use windlass_core::{
-    JobId, JobKey, Leased, Reply, WorkerId,
+    JobKey, Leased, Payload, Reply, WorkerId,
     commands::{
         claim::{self, Offer, Unknown},
         complete::Complete,
@@ -25,8 +29,6 @@ use windlass_engine::ids;
 /// A claim is held open this long while there is nothing to do: the original worker then sleeps two seconds, which a job
 /// that comes meanwhile would have to wait. Short enough for people who try it by hand.
 const HOLD: Duration = Duration::from_secs(5);
-/// Dependencies read at a time.
-const READS: usize = 16;
 
 pub async fn claim(
     State(app): State<App>,
@@ -103,20 +105,20 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
     })
 }
 
-/// The outputs of every direct dependency, by its name. Several are read at a time: a job may have a thousand.
+/// The outputs of every direct dependency, by its name.
 async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
-    let reads: Vec<_> = leased.job.spec.parents.iter().map(|&parent| handed_on(app.clone(), parent)).collect();
-    let found: Vec<_> = stream::iter(reads).buffer_unordered(READS).try_collect().await?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-async fn handed_on(app: App, parent: JobId) -> Result<Option<(String, BTreeMap<String, String>)>, No> {
-    let key = JobKey::new(&namespace(), parent);
-    let Some(job) = app.engine.store().job(&key).await? else { return Ok(None) };
-    let Some(node) = &job.spec.node else { return Ok(None) };
-    let body = if job.live.has_result { app.engine.store().body(&key).await? } else { None };
-    let result = body.and_then(|body| body.result);
-    Ok(Some((node.name.to_string(), translate::outputs(result.as_ref()))))
+    if leased.job.spec.parents.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let keys: Vec<JobKey> = leased.job.spec.parents.iter().map(|&id| JobKey::new(&namespace(), id)).collect();
+    let parents = app.engine.store().jobs_named(&keys).await?;
+    let told: Vec<JobKey> = parents.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
+    let results: HashMap<JobKey, Payload> = match told.is_empty() {
+        true => HashMap::new(),
+        false => app.engine.store().results(&told).await?.into_iter().collect(),
+    };
+    let named = parents.iter().filter_map(|job| Some((job.spec.node.as_ref()?.name.to_string(), &job.key)));
+    Ok(named.map(|(name, key)| (name, translate::outputs(results.get(key)))).collect())
 }
 
 fn holder(who: Who, lease: &str) -> Result<Holder, No> {
