@@ -171,15 +171,19 @@ fn disposition(name: &str) -> HeaderValue {
     HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("attachment"))
 }
 
-pub async fn remove(app: &App, id: Uuid) {
-    let Ok(store) = store(app) else { return };
+/// Whether it is gone.
+pub async fn remove(app: &App, id: Uuid) -> bool {
+    let Ok(store) = store(app) else { return false };
     match store.delete(&place(id)).await {
-        Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-        Err(error) => tracing::warn!(%error, "an artifact's content could not be removed; the next sweep will"),
+        Ok(()) | Err(object_store::Error::NotFound { .. }) => true,
+        Err(error) => {
+            tracing::warn!(%error, "an artifact's content could not be removed; the next sweep will");
+            false
+        }
     }
 }
 
-/// Removes what no record knows. How many files went.
+/// Removes what no record knows. How many files went. What is not where we put files is somebody else's.
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let Ok(store) = store(app) else { return Ok(0) };
     let before = app.engine.now().await?.0 - ORPHAN_AGE.as_millis() as i64;
@@ -189,9 +193,8 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
         let object = object.map_err(broken)?;
         let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
         let old = object.last_modified.timestamp_millis() < before;
-        let Some(id) = id.filter(|_| old) else { continue };
-        if !artifacts::knows(app, id).await? && !files::knows(app, id).await? {
-            remove(app, id).await;
+        let Some(id) = id.filter(|id| old && object.location == place(*id)) else { continue };
+        if !artifacts::knows(app, id).await? && !files::knows(app, id).await? && remove(app, id).await {
             gone += 1;
         }
     }

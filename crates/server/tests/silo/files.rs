@@ -154,14 +154,18 @@ async fn sweeps_leave_what_is_known_and_take_what_is_not() {
     let server = &silo.listening.server;
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     let stray = server.artifact_folder().join("00/01890000000070008000000000000000");
-    std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
-    std::fs::write(&stray, "nobody's").unwrap();
+    // Named like ours, but not where ours are.
+    let foreign = server.artifact_folder().join("11/01890000000070008000000000000000");
+    for (file, text) in [(&stray, "nobody's"), (&foreign, "somebody's")] {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
     for file in server.artifact_files() {
         std::fs::File::options().write(true).open(file).unwrap().set_modified(old).unwrap();
     }
-    assert_eq!((files::sweep(silo.app()).await.unwrap(), kept(&silo)), (0, 2));
+    assert_eq!((files::sweep(silo.app()).await.unwrap(), kept(&silo)), (0, 3));
     assert_eq!(content::sweep(silo.app()).await.unwrap(), 1, "the one that no record knows");
-    assert!(!stray.exists());
+    assert!(!stray.exists() && foreign.exists());
     assert_eq!(artifacts::sweep(silo.app()).await.unwrap(), 0);
     let (status, body) = download(&silo, &editor, "/api/items/P/revisions/1/files/a").await;
     assert_eq!((status, body), (200, b"a".to_vec()));

@@ -197,10 +197,10 @@ pub async fn delete(
     let (item, number) = revision(&app, &part, &number).await?;
     let file = files::find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
     let delete = store::delete(store::FILE, &file.key, file.unchanged());
-    match store::commit(&app, vec![delete]).await? {
-        Some(_) => content::remove(&app, file.value.content).await,
-        None => return Err(No::conflict(format!("the file {name} was just changed by somebody else"))),
+    if store::commit(&app, vec![delete]).await?.is_none() {
+        return Err(No::conflict(format!("the file {name} was just changed by somebody else")));
     }
+    content::remove(&app, file.value.content).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
