@@ -97,10 +97,14 @@ struct Report {
     work_s: f64,
     /// Claim + complete.
     cycles_per_s: f64,
+    /// Without those that were lost.
+    kept_per_s: f64,
     /// Jobs whose completion was acknowledged and that are not `success`.
     lost: usize,
     /// Jobs that could never be claimed.
     stuck: usize,
+    /// Workflows of which every job succeeded.
+    whole: usize,
 }
 
 impl DialectBench {
@@ -119,14 +123,16 @@ impl DialectBench {
                 match self.output {
                     Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&report)?),
                     Output::Table => println!(
-                        "{} round {round}: create {:.3} s, run {:.3} s, {:.0} claim + complete/s ({:.2} s), {} lost, {} stuck",
+                        "{} round {round}: create {:.3} s, run {:.3} s, {:.0} claim + complete/s ({:.2} s), {} lost, {} stuck, {} of {} workflows whole",
                         report.base_url,
                         report.create_s,
                         report.run_s,
                         report.cycles_per_s,
                         report.work_s,
                         report.lost,
-                        report.stuck
+                        report.stuck,
+                        report.whole,
+                        report.workflows
                     ),
                 }
             }
@@ -144,7 +150,7 @@ impl DialectBench {
         run(&mut connection, &ids).await?;
         let run_s = begun.elapsed().as_secs_f64();
         let (done, work_s) = self.work(address).await?;
-        let lost = self.lost(&mut connection, &ids, done).await?;
+        let (succeeded, whole) = self.succeeded(&mut connection, &ids, done).await?;
         let jobs = self.workflows * self.jobs;
         Ok(Report {
             base_url: address.to_string(),
@@ -157,8 +163,10 @@ impl DialectBench {
             run_s,
             work_s,
             cycles_per_s: done as f64 / work_s,
-            lost,
+            kept_per_s: succeeded as f64 / work_s,
+            lost: done - succeeded,
             stuck: jobs - done,
+            whole,
         })
     }
 
@@ -196,10 +204,16 @@ impl DialectBench {
         Ok((done, end.duration_since(begun).as_secs_f64()))
     }
 
-    async fn lost(&self, connection: &mut Connection, ids: &[String], done: usize) -> anyhow::Result<usize> {
+    /// Jobs of which the server says so, at most as many as were completed, and workflows with nothing but such jobs.
+    async fn succeeded(
+        &self,
+        connection: &mut Connection,
+        ids: &[String],
+        done: usize,
+    ) -> anyhow::Result<(usize, usize)> {
         let begun = Instant::now();
         loop {
-            let mut succeeded = 0;
+            let (mut succeeded, mut whole) = (0, 0);
             for id in ids {
                 let (status, shown) = connection.call(Method::GET, &format!("/api/workflows/{id}/status"), "").await?;
                 ensure!(status.is_success(), "the status of {id} is {status}");
@@ -212,10 +226,12 @@ impl DialectBench {
                     jobs: Vec<Job>,
                 }
                 let shown: Shown = serde_json::from_slice(&shown).context("the status is no workflow")?;
-                succeeded += shown.jobs.iter().filter(|job| job.status == "success").count();
+                let good = shown.jobs.iter().filter(|job| job.status == "success").count();
+                succeeded += good;
+                whole += usize::from(good == self.jobs);
             }
             if succeeded == done || begun.elapsed() > SETTLE {
-                return Ok(done - succeeded.min(done));
+                return Ok((succeeded.min(done), whole));
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
