@@ -155,7 +155,7 @@ pub trait Store: Send + Sync + 'static {
     /// Reads never wait for writers. They do wait for the disk where they would show a promise that is not kept yet.
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
     /// Those of the named jobs that there are, in the order of their names. In one go where the store can: a step of a workflow
-    /// may have a thousand before it.
+    /// may have a thousand before it. Most have none, and no names cost nothing.
     async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {

@@ -272,11 +272,17 @@ impl Store for Embedded {
     }
 
     async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys = keys.to_vec();
         self.read(move |connection| reads::jobs_named(connection, &keys)).await
     }
 
     async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         let keys = keys.to_vec();
         self.read(move |connection| reads::results(connection, keys)).await
     }

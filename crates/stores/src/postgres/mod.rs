@@ -152,10 +152,16 @@ impl Store for Postgres {
     }
 
     async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         self.inner.jobs_named(keys).await
     }
 
     async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         self.inner.results(keys).await
     }
 

@@ -107,16 +107,10 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
 
 /// The outputs of every direct dependency, by its name.
 async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
-    if leased.job.spec.parents.is_empty() {
-        return Ok(BTreeMap::new());
-    }
     let keys: Vec<JobKey> = leased.job.spec.parents.iter().map(|&id| JobKey::new(&namespace(), id)).collect();
     let parents = app.engine.store().jobs_named(&keys).await?;
     let told: Vec<JobKey> = parents.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
-    let results: HashMap<JobKey, Payload> = match told.is_empty() {
-        true => HashMap::new(),
-        false => app.engine.store().results(&told).await?.into_iter().collect(),
-    };
+    let results: HashMap<JobKey, Payload> = app.engine.store().results(&told).await?.into_iter().collect();
     let named = parents.iter().filter_map(|job| Some((job.spec.node.as_ref()?.name.to_string(), &job.key)));
     Ok(named.map(|(name, key)| (name, translate::outputs(results.get(key)))).collect())
 }
