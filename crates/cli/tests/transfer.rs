@@ -21,10 +21,11 @@ fn open(folder: &Path) -> Embedded {
     Embedded::open(folder, embedded::Options::new(Arc::new(Simulated::at(START)))).unwrap()
 }
 
-/// A walk that leaves a bit of everything behind. Not every one does, so this one is not to be chosen.
+/// A walk that leaves a bit of everything behind, which not every one does.
 const SEED: u64 = 15;
 const TRANSITIONS: usize = 3_000;
 
+/// A data folder with a bit of everything in it.
 async fn walked(folder: &Path) {
     let clock = Arc::new(Simulated::at(START));
     let store = Embedded::open(folder, embedded::Options::new(clock.clone())).unwrap();
