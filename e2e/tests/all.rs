@@ -1,5 +1,6 @@
 //! One program for all tests: linking many takes longer than running them.
 
+mod bad_neighbour;
 mod crashes;
 mod crowds;
 mod disk_full;

@@ -5,6 +5,7 @@ use crate::{
     bulletin::Bulletin,
     feed::{Feed, Subscription},
     gather::Gather,
+    heavy::{self, Heavy},
     ids,
     settings::Settings,
     settle::{Held, Settler},
@@ -22,7 +23,7 @@ use std::{
 use thiserror::Error;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 use windlass_core::{
     Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
@@ -71,6 +72,7 @@ pub struct Inner {
     /// Of requests that promise nothing where they go apart, and of all others.
     pace: [Mutex<Gather>; 2],
     pub settler: Settler,
+    heavy: Heavy,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
@@ -111,6 +113,7 @@ impl Engine {
             queue: Queue::default(),
             pace: Default::default(),
             settler: Settler::default(),
+            heavy: Heavy::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
             feed: Arc::new(Feed::new(settings.poll_every)),
@@ -172,7 +175,38 @@ impl Engine {
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
     pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        if let Some(namespace) = heavy::of(&commands) {
+            let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
+            return self.run_now(commands).await;
+        }
+        if commands.len() > heavy::PIECE && self.inner.queue.is_shared() {
+            return self.run_in_pieces(commands).await;
+        }
+        self.run_now(commands).await
+    }
+
+    async fn run_now(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         Ok(self.inner.enqueue(commands, None)?.await.map_err(lost)??)
+    }
+
+    /// For what comes after something that was done already: its caller cannot be told that nothing was.
+    async fn run_patiently(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        loop {
+            match self.run_now(commands.clone()).await {
+                Err(Error::Overloaded) => sleep(heavy::LOOK).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// What needs no common transaction lets others in between.
+    async fn run_in_pieces(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let (mut commands, mut replies) = (commands.into_iter().peekable(), Vec::new());
+        while commands.peek().is_some() {
+            let piece: Vec<Command> = commands.by_ref().take(heavy::PIECE).collect();
+            replies.extend(self.run_patiently(piece).await?);
+        }
+        Ok(replies)
     }
 
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.

@@ -15,10 +15,12 @@ pub mod clock;
 mod engine;
 mod feed;
 mod gather;
+mod heavy;
 pub mod ids;
 pub mod memory;
 mod settings;
 mod settle;
+mod sharing;
 pub mod store;
 mod sweeper;
 #[cfg(feature = "testing")]

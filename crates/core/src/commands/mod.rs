@@ -3,9 +3,37 @@
 //! `decide` answers `Ok(Ok(reply))`, or `Ok(Err(refusal))` where the refusal brings a change with it (the lease had run
 //! out, and now the job says so), or `Err(stop)`: refused without a trace, or rows missing.
 
+use self::{
+    advance::Advance,
+    all::All,
+    append_log::AppendLog,
+    audited::Audited,
+    cancel::Cancel,
+    cancel_run::CancelRun,
+    claim::Claim,
+    complete::Complete,
+    definitions::{DeleteDefinition, PutDefinition},
+    due::Due,
+    fail::Fail,
+    fire::{DeleteSchedule, Fire, PutSchedule},
+    grace::Grace,
+    principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
+    progress::ReportProgress,
+    records::{DeleteRecord, PutRecord},
+    release::Release,
+    renew::Renew,
+    retry::Retry,
+    signal::{Judge, Signal},
+    start::Start,
+    submit::Submit,
+    submit_run::SubmitRun,
+    tell::Tell,
+    workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
+};
 use crate::{
     desk::{Desk, Stop},
     keys::Keys,
+    name::Namespace,
     refusal::Refusal,
     reply::Reply,
 };
@@ -121,6 +149,62 @@ impl Command {
                 | Command::AppendLog(_)
                 | Command::Heartbeat(_)
         )
+    }
+
+    /// Whose it is. None: it has no parts that would say.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        Some(match self {
+            Command::Submit(Submit { namespace, .. })
+            | Command::SubmitRun(SubmitRun { namespace, .. })
+            | Command::Claim(Claim { namespace, .. })
+            | Command::Cancel(Cancel { namespace, .. })
+            | Command::CancelRun(CancelRun { namespace, .. })
+            | Command::Advance(Advance { namespace, .. })
+            | Command::Signal(Signal { namespace, .. })
+            | Command::Judge(Judge { namespace, .. })
+            | Command::Retry(Retry { namespace, .. })
+            | Command::RegisterWorker(RegisterWorker { namespace, .. })
+            | Command::Heartbeat(Heartbeat { namespace, .. })
+            | Command::DrainWorker(DrainWorker { namespace, .. })
+            | Command::UnregisterWorker(UnregisterWorker { namespace, .. })
+            | Command::PutDefinition(PutDefinition { namespace, .. })
+            | Command::DeleteDefinition(DeleteDefinition { namespace, .. })
+            | Command::PutSchedule(PutSchedule { namespace, .. })
+            | Command::DeleteSchedule(DeleteSchedule { namespace, .. })
+            | Command::Fire(Fire { namespace, .. })
+            | Command::CreatePrincipal(CreatePrincipal { namespace, .. })
+            | Command::DisablePrincipal(DisablePrincipal { namespace, .. })
+            | Command::EnablePrincipal(EnablePrincipal { namespace, .. })
+            | Command::IssueToken(IssueToken { namespace, .. })
+            | Command::RevokeToken(RevokeToken { namespace, .. })
+            | Command::UseToken(UseToken { namespace, .. })
+            | Command::Tell(Tell { namespace, .. }) => namespace,
+            Command::Start(Start { holder })
+            | Command::Renew(Renew { holder, .. })
+            | Command::Progress(ReportProgress { holder, .. })
+            | Command::AppendLog(AppendLog { holder, .. })
+            | Command::Complete(Complete { holder, .. })
+            | Command::Fail(Fail { holder, .. })
+            | Command::Release(Release { holder }) => &holder.namespace,
+            Command::Due(Due::Job(key)) | Command::Grace(Grace { job: key }) => &key.namespace,
+            Command::Due(Due::Record(key))
+            | Command::PutRecord(PutRecord { key, .. })
+            | Command::DeleteRecord(DeleteRecord { key, .. }) => &key.namespace,
+            Command::All(All { commands }) => return commands.first().and_then(Command::namespace),
+            Command::Audited(Audited { command, .. }) => return command.namespace(),
+        })
+    }
+
+    /// Jobs it makes.
+    pub fn jobs(&self) -> usize {
+        match self {
+            Command::Submit(_) => 1,
+            Command::SubmitRun(run) => run.nodes.len(),
+            Command::Advance(advance) => advance.jobs(),
+            Command::All(all) => all.commands.iter().map(Command::jobs).sum(),
+            Command::Audited(audited) => audited.command.jobs(),
+            _ => 0,
+        }
     }
 
     /// How much of a batch this takes up: bytes it carries plus a little for being there.
