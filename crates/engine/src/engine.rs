@@ -2,7 +2,7 @@
 
 use crate::{
     batcher::{self, Answer, Queue, Request, Which},
-    bulletin::Bulletin,
+    bulletin::{Bulletin, Subject},
     feed::{Feed, Subscription},
     gather::Gather,
     ids,
@@ -15,7 +15,7 @@ use crate::{
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -25,14 +25,15 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
-    Timestamp,
+    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State,
+    Tags, Timestamp,
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
         principals::UseToken,
     },
     record::Kind,
+    run::Run,
     stage,
     worker::Worker,
 };
@@ -84,6 +85,8 @@ pub struct Inner {
     hurry: watch::Sender<bool>,
     /// Counts batches that found the store damaged.
     damage: watch::Sender<u64>,
+    /// The last batch that had something to write found no room for it.
+    full: AtomicBool,
 }
 
 /// What the engine has done since it started.
@@ -120,6 +123,7 @@ impl Engine {
             log_bytes: AtomicU64::new(0),
             hurry: watch::Sender::new(false),
             damage: watch::Sender::new(0),
+            full: AtomicBool::new(false),
             store,
             settings,
         });
@@ -249,13 +253,29 @@ impl Engine {
     /// Waits until a job has ended, at most so long, and gives it as it is then.
     pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(key);
+        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
             let job = self.inner.store.job(key).await?;
             if job.as_ref().is_none_or(|job| job.state.is_final()) || self.is_over(deadline) {
                 return Ok(job);
+            }
+            self.wait_for_news(news, deadline).await;
+        }
+    }
+
+    /// Waits until a run has ended, at most so long, and gives its row as it is then.
+    pub async fn watch_run(&self, namespace: &Namespace, run: RunId, wait: Duration) -> Result<Option<Run>, Error> {
+        let deadline = Instant::now() + wait;
+        let reader = self.inner.bulletin.register(Subject::Run(namespace.clone(), run));
+        let key = run.to_string();
+        loop {
+            let mut news = std::pin::pin!(reader.news());
+            news.as_mut().enable();
+            let row = self.read_record::<Run>(namespace, &key).await?;
+            if row.as_ref().is_none_or(|run| run.finished_at.is_some()) || self.is_over(deadline) {
+                return Ok(row);
             }
             self.wait_for_news(news, deadline).await;
         }
@@ -270,7 +290,7 @@ impl Engine {
         wait: Duration,
     ) -> Result<Vec<LogAppend>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(key);
+        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
@@ -337,6 +357,11 @@ impl Engine {
     /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.
     pub async fn tick(&self) -> Result<usize, Error> {
         sweeper::tick(self).await.map(|(done, _)| done)
+    }
+
+    /// Whether the store had no room for what was last to be written. It may have some by now.
+    pub fn is_full(&self) -> bool {
+        self.inner.full.load(Ordering::Relaxed)
     }
 
     pub fn counts(&self) -> Counts {
@@ -417,6 +442,10 @@ impl Inner {
     pub fn written(&self, outcome: &Outcome, commands: usize, events: bool) {
         self.batches.fetch_add(1, Ordering::Relaxed);
         self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
+        // A batch without events may have had nothing to write.
+        if events && self.full.load(Ordering::Relaxed) {
+            self.full.store(false, Ordering::Relaxed);
+        }
         self.waiters.wake(&outcome.wakes);
         self.alarm.hear_of(outcome.next_due);
         self.alarm.wrote(events);
@@ -445,8 +474,10 @@ impl Inner {
     }
 
     pub fn failed(&self, error: &StoreError) {
-        if let StoreError::Corrupt(_) = error {
-            self.damage.send_modify(|count| *count += 1);
+        match error {
+            StoreError::Corrupt(_) => self.damage.send_modify(|count| *count += 1),
+            StoreError::Full(_) => self.full.store(true, Ordering::Relaxed),
+            StoreError::Conflict(_) | StoreError::Unavailable(_) => {}
         }
     }
 

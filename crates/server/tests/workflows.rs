@@ -451,7 +451,10 @@ async fn runs_are_listed_filtered_repeated_and_waited_for() {
     let path = format!("/api/v1/runs/{run}/wait?wait_ms=10000");
     let waits = flow.server.get(&path);
     let works = flow.work(&run, |_, _| Some(json!(1)));
-    let (waited, _) = tokio::join!(waits, works);
+    // Whoever waits for a run follows no events: those of others would wake it.
+    let follows = async { flow.server.engine.counts().readers };
+    let (waited, _, readers) = tokio::join!(waits, works, follows);
+    assert_eq!(readers, 0);
     assert_eq!(waited.expect(200)["state"], "completed");
     let inline = flow.run("steps: {x: {}}", json!(null)).await;
     let page = flow.server.get("/api/v1/runs?limit=1").await.expect(200);

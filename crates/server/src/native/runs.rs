@@ -22,7 +22,6 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout_at};
 use windlass_api::{
     Json, Uuid,
     job::WaitJob,
@@ -30,7 +29,7 @@ use windlass_api::{
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, Signalled, StartedRun, Step, WaitsFor},
 };
 use windlass_core::{
-    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId, What,
+    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId,
     commands::{
         cancel_run::CancelRun,
         signal::{Judge, Signal as Tell},
@@ -39,10 +38,7 @@ use windlass_core::{
     run::{Run as Row, RunState as State_},
     stage::{Hold, RunIndex},
 };
-use windlass_engine::{
-    FeedItem,
-    store::{JobQuery, RecordQuery},
-};
+use windlass_engine::store::{JobQuery, RecordQuery};
 
 const STEPS: usize = 1_000;
 const WAIT_MS: u64 = 30_000;
@@ -311,26 +307,8 @@ async fn wait(
     Query(query): Query<WaitJob>,
 ) -> Result<Answer<Run>, Problem> {
     let wait = query.wait_ms.unwrap_or(WAIT_MS).min(super::jobs::WAIT_MS_MAX);
-    let deadline = Instant::now() + Duration::from_millis(wait);
-    // Subscribed before looking, so that its end is not missed.
-    let mut events = app.engine.subscribe(None).await?;
-    while row(&app, &ask.namespace, id).await?.finished_at.is_none() {
-        let over = async {
-            loop {
-                match events.next().await {
-                    Ok(FeedItem::Event(_, event)) => match event.what {
-                        What::RunFinished { run, .. } if run.0 == id => return,
-                        _ => {}
-                    },
-                    Ok(FeedItem::Gap { .. }) | Err(_) => return,
-                }
-            }
-        };
-        tokio::select! {
-            over = timeout_at(deadline, over) => if over.is_err() { break },
-            () = app.drain.cancelled() => break,
-        }
-    }
+    let row = app.engine.watch_run(&ask.namespace, RunId(id), Duration::from_millis(wait)).await?;
+    row.ok_or_else(|| Problem::not_found("run", id))?;
     whole(&app, &ask.namespace, id).await.map(ok)
 }
 
