@@ -110,6 +110,8 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Lanes that may hold a pending job.
     pub lanes: usize,
+    /// All that is kept in memory to find them.
+    pub lane_entries: usize,
 }
 
 pub struct Embedded {
@@ -336,11 +338,11 @@ impl Store for Embedded {
         self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| 0).await
     }
 
-    /// Lanes need no trimming here: they are only kept while they hold a pending job.
     async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
         let inner = self.inner.clone();
         spawn(move || {
             let mut writer = inner.writer();
+            writer.trim_lanes()?;
             if !trim::is_due(writer.connection(), trim)? {
                 return Ok(0);
             }
