@@ -1,28 +1,40 @@
 //! Logs: sent under a lease, read as chunks of one line, followed live.
 
 use super::{
-    body::{Json, No, Sent, Who},
+    body::{No, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    auth::Caller,
+    sse::{self, Closed, Sink},
+};
 use axum::{
+    Extension,
     body::Body,
     extract::{Path, State},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, StatusCode, header};
-use std::{convert::Infallible, time::Duration};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use windlass_api::Uuid;
 use windlass_core::{
-    Job, LogAppend, Payload,
+    Job, JobId, LogAppend, Payload,
     commands::{append_log::AppendLog, holder::Holder},
 };
+use windlass_engine::StoreError;
 
 /// Executions whose logs are shown together.
 const EXECUTIONS_MAX: usize = 100;
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 256 << 10;
+/// Of an answer: what is written at a time, and how many of these may wait for the reader.
+const PART_BYTES: usize = 32 << 10;
+const PARTS_WAITING: usize = 2;
+const KEEP_ALIVE: &str = ": keep-alive\n\n";
 /// Between looks for a newer execution, and between comments that keep the connection open.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -92,47 +104,79 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(&mut self, piece: &LogAppend) -> Vec<LogChunk> {
+    /// One at a time: a piece of nothing but line ends would become many times its size.
+    fn of<'a>(&'a mut self, piece: &'a LogAppend) -> impl Iterator<Item = LogChunk> + Send + 'a {
         if piece.attempt != self.attempt {
             (self.attempt, self.sequence) = (piece.attempt, 0);
         }
-        let text = String::from_utf8_lossy(piece.data.as_bytes()).into_owned();
         let stream = match piece.stream {
             windlass_core::LogStream::Out => Stream::Stdout,
             windlass_core::LogStream::Err => Stream::Stderr,
         };
-        let chunk = |line: &str| {
+        piece.data.as_bytes().split_inclusive(|byte| *byte == b'\n').map(move |line| {
             let sequence = self.sequence;
             self.sequence += 1;
             LogChunk {
                 workflow_id: self.workflow.clone(),
                 job_id: self.job.clone(),
                 sequence,
-                data: line.to_owned(),
+                data: String::from_utf8_lossy(line).into_owned(),
                 timestamp_ms: piece.at.0.max(0) as u64,
                 stream,
             }
-        };
-        text.split_inclusive('\n').map(chunk).collect()
+        })
     }
 }
 
-pub async fn list(
-    State(app): State<App>,
-    Path((workflow, job)): Path<(String, String)>,
-) -> Result<Json<Vec<LogChunk>>, No> {
-    let mut chunks = Vec::new();
-    for execution in status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await? {
-        let mut lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
+/// The answer is written while it is read, so that a long log takes no more memory than a short one.
+pub async fn list(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
+    let executions = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
+    let (parts, queue) = mpsc::channel(PARTS_WAITING);
+    tokio::spawn(async move {
+        let written = write_list(&app, &workflow, &job, executions, &parts).await;
+        if let Err(error) = written {
+            // Half a list is none: the connection ends with it.
+            drop(parts.send(Err(error)).await);
+        }
+    });
+    let parts = stream::unfold(queue, |mut queue| async move { queue.recv().await.map(|part| (part, queue)) });
+    let mut response = Body::from_stream(parts).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+type Part = Result<Bytes, StoreError>;
+
+/// Ends early if nobody reads any more.
+async fn write_list(
+    app: &App,
+    workflow: &str,
+    job: &str,
+    executions: Vec<Job>,
+    parts: &mpsc::Sender<Part>,
+) -> Result<(), StoreError> {
+    let (mut text, mut between) = (String::from("["), "");
+    for execution in executions {
+        let mut lines = Lines { workflow: workflow.into(), job: job.into(), attempt: 0, sequence: 0 };
         let mut after = 0;
         loop {
             let pieces = app.engine.store().read_log(&execution.key, after, READ_BYTES).await?;
             let Some(last) = pieces.last() else { break };
             after = last.piece;
-            chunks.extend(pieces.iter().flat_map(|piece| lines.of(piece)));
+            for piece in &pieces {
+                for chunk in lines.of(piece) {
+                    text += std::mem::replace(&mut between, ",");
+                    text += &serde_json::to_string(&chunk).unwrap_or_default();
+                    if text.len() >= PART_BYTES && parts.send(Ok(std::mem::take(&mut text).into())).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
-    Ok(Json(StatusCode::OK, chunks))
+    text += "]";
+    drop(parts.send(Ok(text.into())).await);
+    Ok(())
 }
 
 /// Where a follower has come to.
@@ -146,56 +190,137 @@ struct Follower {
     after: u64,
 }
 
-/// Everything stored, then everything new, for ever: also for jobs that have ended or are not known yet.
-pub async fn stream(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
+/// How far a reader had come, as it was told in an event's id.
+struct Place {
+    execution: JobId,
+    piece: u64,
+    attempt: u32,
+    sequence: u64,
+}
+
+impl Place {
+    /// A line of the last event of a piece.
+    fn id(&self) -> String {
+        format!("id: {}.{}.{}.{}\n", self.execution, self.piece, self.attempt, self.sequence)
+    }
+
+    /// Something else is no error: not every client keeps to what it was told.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut parts = headers.get("last-event-id")?.to_str().ok()?.trim().split('.');
+        Some(Self {
+            execution: JobId(Uuid::parse_str(parts.next()?).ok()?),
+            piece: parts.next()?.parse().ok()?,
+            attempt: parts.next()?.parse().ok()?,
+            sequence: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// What a follower finds at its next look.
+enum Found {
+    Pieces(Vec<LogAppend>),
+    /// Another execution begins.
+    Another,
+    Nothing,
+}
+
+/// Everything stored, then everything new, for ever: also for jobs that have ended or are not known yet. As with every other
+/// stream, a principal may have so many, and they end when a token is revoked.
+pub async fn stream(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Path((workflow, job)): Path<(String, String)>,
+) -> Result<Response, No> {
     let mut ahead = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     ahead.reverse();
     let lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
-    let follower = Follower { app, workflow, job, ahead, lines, after: 0 };
-    let events = stream::unfold(follower, |mut follower| async move {
-        let text = follower.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(text)), follower))
+    let mut follower = Follower { app: app.clone(), workflow, job, ahead, lines, after: 0 };
+    if let Some(place) = Place::of(&headers) {
+        follower.go_on(place);
+    }
+    let opened = sse::open(&app, &caller, |sink| async move {
+        // However it ends, the reader comes back.
+        drop(follower.pump(sink).await);
     });
-    let mut response = Body::from_stream(events).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let mut response = opened?;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
 impl Follower {
-    /// The next events as text; a comment where there is nothing to tell. None ends the stream.
-    async fn next(&mut self) -> Option<String> {
+    async fn pump(mut self, mut sink: Sink) -> Result<(), Closed> {
+        loop {
+            let found = tokio::select! {
+                () = sink.over() => return Ok(()),
+                found = self.next() => found.ok_or(Closed)?,
+            };
+            match found {
+                Found::Pieces(pieces) => self.tell(&pieces, &mut sink).await?,
+                Found::Another => {}
+                Found::Nothing => sink.send(KEEP_ALIVE.to_owned()).await?,
+            }
+        }
+    }
+
+    /// From the start if the execution is not there any more.
+    fn go_on(&mut self, place: Place) {
+        if let Some(at) = self.ahead.iter().position(|job| job.key.id == place.execution) {
+            self.ahead.truncate(at + 1);
+            self.after = place.piece;
+            (self.lines.attempt, self.lines.sequence) = (place.attempt, place.sequence);
+        }
+    }
+
+    async fn tell(&mut self, pieces: &[LogAppend], sink: &mut Sink) -> Result<(), Closed> {
+        let mut text = String::new();
+        for piece in pieces {
+            let mut chunks = self.lines.of(piece).peekable();
+            while let Some(chunk) = chunks.next() {
+                if chunks.peek().is_none() {
+                    let (attempt, sequence) = (piece.attempt, chunk.sequence + 1);
+                    text += &Place { execution: piece.job.id, piece: piece.piece, attempt, sequence }.id();
+                }
+                text += &event(&chunk);
+                if text.len() >= sse::TOGETHER {
+                    sink.send(std::mem::take(&mut text)).await?;
+                }
+            }
+        }
+        if text.is_empty() { Ok(()) } else { sink.send(text).await }
+    }
+
+    /// None ends the stream.
+    async fn next(&mut self) -> Option<Found> {
         let Some(job) = self.ahead.last() else { return self.look().await };
         let pieces = self.app.engine.follow_log(&job.key, self.after, READ_BYTES, TURN).await.ok()?;
         if let Some(last) = pieces.last() {
             self.after = last.piece;
-            let chunks = pieces.iter().flat_map(|piece| self.lines.of(piece)).collect::<Vec<_>>();
-            return Some(chunks.iter().map(event).collect());
+            return Some(Found::Pieces(pieces));
         }
         self.look().await
     }
 
     /// Nothing new in this execution: go on to the next one, if there is one by now.
-    async fn look(&mut self) -> Option<String> {
+    async fn look(&mut self) -> Option<Found> {
         if self.ahead.len() > 1 {
             self.ahead.pop();
             self.begin();
-            return Some(String::new());
+            return Some(Found::Another);
         }
         let latest = status::executions(&self.app, &self.workflow, &self.job, 1).await.ok()?.pop();
         match (latest, self.ahead.last()) {
             (Some(latest), present) if present.is_none_or(|present| present.key != latest.key) => {
                 self.ahead = vec![latest];
                 self.begin();
-                Some(String::new())
+                Some(Found::Another)
             }
             (_, present) => {
                 // An ended job is not waited for by its log.
                 if present.is_none_or(|job| job.state.is_final()) || self.ended().await {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
-                Some(": keep-alive\n\n".into())
+                Some(Found::Nothing)
             }
         }
     }
