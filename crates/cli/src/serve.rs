@@ -175,10 +175,12 @@ fn options(config: &Config) -> Result<Options, Failure> {
         store: if config.database.is_some() { "postgres" } else { "embedded" },
         allow_open: config.allow_open,
         body_max: config.body_max,
+        bodies: config.bodies,
         silo: config.silo.clone(),
         traces,
         artifacts: Some(artifacts),
         artifact_bytes_max: config.artifact_max,
+        files: config.files,
     })
 }
 

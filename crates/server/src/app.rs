@@ -40,12 +40,16 @@ pub struct Options {
     /// `embedded` or `postgres`, for people.
     pub store: &'static str,
     /// Where artifacts are kept; none: nowhere.
-    pub artifacts: Option<Arc<dyn object_store::ObjectStore>>,
+    pub artifacts: Option<crate::content::Files>,
     pub artifact_bytes_max: u64,
+    /// What artifacts and other files may take on their disk.
+    pub files: crate::quota::Limits,
     /// Surfaces whose clients know no tokens need none, wherever they are called from.
     pub allow_open: bool,
     /// Largest body of an ordinary request.
     pub body_max: usize,
+    /// What bodies may take in memory.
+    pub bodies: crate::room::Limits,
     /// Where spans go.
     pub traces: Traces,
     pub silo: crate::dialects::silo::Settings,
@@ -59,8 +63,10 @@ impl Default for Options {
             store: "embedded",
             artifacts: None,
             artifact_bytes_max: crate::native::artifacts::BYTES_MAX,
+            files: Default::default(),
             allow_open: false,
             body_max: crate::route::BODY_MAX,
+            bodies: Default::default(),
             traces: Traces::default(),
             silo: Default::default(),
         }
@@ -79,10 +85,14 @@ pub struct Inner {
     pub silo: crate::dialects::silo::Shared,
     pub product: crate::product::Shared,
     pub metrics: Arc<Metrics>,
+    /// What files take on their disk.
+    pub usage: Arc<crate::quota::Usage>,
+    /// Of the bodies that are being received.
+    pub rooms: Arc<crate::room::Rooms>,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
     /// When the store was last asked whether it answers, and what came of it.
-    pub store_seen: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    pub store_seen: tokio::sync::Mutex<Option<(Instant, health::Store)>>,
 }
 
 impl Deref for App {
@@ -97,6 +107,8 @@ impl App {
         Self(Arc::new(Inner {
             auth: Auth::new(engine.clone()),
             engine,
+            rooms: crate::room::Rooms::new(options.bodies),
+            usage: crate::quota::Usage::new(options.files),
             options,
             native: Default::default(),
             silo: Default::default(),

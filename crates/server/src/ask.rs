@@ -6,14 +6,15 @@ use crate::{
     guard,
     listener::BodyTimeout,
     problem::Problem,
+    room::Refused,
     trace::{self, TraceParent},
 };
 use axum::{
-    body::{Body, to_bytes},
+    body::Body,
     extract::{FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -80,18 +81,26 @@ pub async fn read(mut body: Body) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(first);
     }
-    let rest = to_bytes(body, usize::MAX).await.map_err(unread)?;
-    Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
+    // Into one buffer, of the right size where that is known: collecting pieces and putting them together would take twice
+    // the memory.
+    let left = body.size_hint().exact().map_or(0, |left| usize::try_from(left).unwrap_or(0));
+    let mut whole = BytesMut::with_capacity(first.len() + left);
+    whole.extend_from_slice(&first);
+    drop(first);
+    while let Some(frame) = body.frame().await.transpose().map_err(unread)? {
+        whole.extend_from_slice(&frame.into_data().unwrap_or_default());
+    }
+    Ok(whole.freeze())
 }
 
-fn unread(error: axum::Error) -> Problem {
+pub fn unread(error: axum::Error) -> Problem {
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return Problem::new("too-large", "the body is larger than this call allows").at("body");
+        if let Some(Refused(problem)) = error.downcast_ref() {
+            return problem.clone();
         }
         if error.is::<BodyTimeout>() {
-            return Problem::new("timeout", "the body stopped arriving").at("body");
+            return Problem::new("timeout", "the body stopped arriving, or came too slowly").at("body");
         }
         cause = error.source();
     }

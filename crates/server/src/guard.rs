@@ -4,6 +4,7 @@
 use crate::{
     app::App,
     auth::{Caller, not_valid},
+    content,
     dialects::silo,
     listener::Peer,
     metrics::Meter,
@@ -11,6 +12,7 @@ use crate::{
     prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
+    room::{self, Growing, Room},
     route::{Access, BODY_MAX, Form, Route, Rules, Run},
 };
 use axum::{
@@ -20,7 +22,7 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header};
-use http_body_util::Limited;
+use hyper::body::Body as _;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 use windlass_core::{Namespace, principal::Role};
 
@@ -62,7 +64,8 @@ impl Guarded {
         let id = RequestId::of(request.headers());
         let origin = request.headers().get(header::ORIGIN).cloned();
         let response = match admit(post, &mut request).await {
-            Ok(()) => (self.run)(request, post.app.clone()).await,
+            // What the body takes in memory is free when the answer is made.
+            Ok(_room) => (self.run)(request, post.app.clone()).await,
             Err(problem) => problem.into_response(),
         };
         finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
@@ -111,7 +114,7 @@ pub fn method_name(method: &Method) -> &'static str {
     }
 }
 
-async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
+async fn admit(post: &Post, request: &mut Request) -> Result<Option<Room>, Problem> {
     origin::check_host(&post.app.options, request)?;
     if post.changes {
         origin::check_origin(&post.app.options, request)?;
@@ -137,10 +140,11 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
         }
         (None, _) => Some(anonymous(post, request)?),
     };
+    let room = limit(post, caller.as_ref(), request)?;
     if let Some(caller) = caller {
         request.extensions_mut().insert::<Caller>(caller);
     }
-    limit(request, post.body_max)
+    Ok(room)
 }
 
 /// Where a surface's clients know no tokens, somebody on this very machine may do without, within the surface's namespace.
@@ -187,18 +191,31 @@ fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
     None
 }
 
-/// A body that says it is too large is refused before it is read; one that does not say is cut off.
-fn limit(request: &mut Request, body_max: usize) -> Result<(), Problem> {
+/// A body that says it is too large is refused before it is read; one that does not say is cut off. Either has to find room
+/// in memory unless it is small. A file that is uploaded passes through, and needs only what it passes through.
+fn limit(post: &Post, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>, Problem> {
+    let body_max = post.body_max;
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|told| told > body_max as u64) {
         return Err(too_large(body_max));
     }
-    // What told its length is held to it by the connection.
-    if told.is_none() {
-        let body = std::mem::take(request.body_mut());
-        *request.body_mut() = Body::new(Limited::new(body, body_max));
+    let passes = body_max >= content::ROUTE_MAX;
+    let held = match told {
+        told if passes => told.unwrap_or(u64::MAX).min(content::upload_buffers(&post.app)),
+        told => told.unwrap_or(0),
+    };
+    if held <= room::FREE && told.is_some() || request.body().is_end_stream() {
+        return Ok(None);
     }
-    Ok(())
+    let nobody = || Arc::from("callers without a token");
+    let name = caller.map_or_else(nobody, |caller| caller.name.clone());
+    let room = post.app.rooms.take(&name, held)?;
+    // What told its length is held to it by the connection.
+    if told.is_none() && !passes {
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(Growing::new(body, room.clone(), body_max, too_large));
+    }
+    Ok(Some(room))
 }
 
 pub fn too_large(body_max: usize) -> Problem {

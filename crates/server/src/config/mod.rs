@@ -139,12 +139,14 @@ pub struct Config {
     pub limits: windlass_core::Limits,
     pub events_kept: Millis,
     pub body_max: usize,
+    pub bodies: crate::room::Limits,
     pub connections: listener::Limits,
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
     pub silo: crate::dialects::silo::Settings,
     pub artifacts: Option<String>,
     pub artifact_max: u64,
+    pub files: crate::quota::Limits,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
 }
@@ -180,12 +182,17 @@ impl Config {
             },
             events_kept: read.millis("events_kept"),
             body_max: read.bytes("body_max"),
+            bodies: crate::room::Limits {
+                total: read.bytes("bodies_max") as u64,
+                share: read.bytes("bodies_per_principal_max") as u64,
+            },
             connections: listener::Limits {
                 connections: read.count("connections_max"),
                 per_address: read.count("connections_per_address_max"),
                 head: read.time("head_timeout"),
                 idle: read.time("idle_timeout"),
                 body: read.time("body_timeout"),
+                body_rate: read.bytes("body_rate_min") as u64,
                 write: read.time("write_timeout"),
                 drain: read.time("drain_timeout"),
                 ..listener::Limits::default()
@@ -204,6 +211,11 @@ impl Config {
             },
             artifacts: read.some("artifacts").map(str::to_owned),
             artifact_max: read.bytes("artifact_max") as u64,
+            files: crate::quota::Limits {
+                per_job: read.bytes("artifacts_per_job_max") as u64,
+                per_namespace: read.bytes("artifacts_per_namespace_max") as u64,
+                reserve: read.bytes("artifacts_reserve") as u64,
+            },
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
         })

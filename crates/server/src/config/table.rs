@@ -91,6 +91,13 @@ pub const SETTINGS: &[Setting] = &[
     setting("events_kept", Kind::Time, "1d", "How long events can be replayed"),
     setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
+    setting("bodies_max", Kind::Bytes, "256MiB", "Memory for the bodies of all requests that are being received; more are answered 503"),
+    setting(
+        "bodies_per_principal_max",
+        Kind::Bytes,
+        "64MiB",
+        "Of that, for the requests of one principal; more are answered 429. Bodies of up to 16 KiB are not counted",
+    ),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
     setting("job_log_max", Kind::Bytes, "16MiB", "Largest log of a job; what comes after is counted and dropped"),
     setting(
@@ -100,6 +107,19 @@ pub const SETTINGS: &[Setting] = &[
         "Failed jobs of one kind (definition, else tags) that are tried again each second; more wait their turn; 0 is no limit",
     ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
+    setting("artifacts_per_job_max", Kind::Bytes, "8GiB", "What the artifacts of one job may take in all; 0 is no limit"),
+    setting(
+        "artifacts_per_namespace_max",
+        Kind::Bytes,
+        "64GiB",
+        "What the artifacts and files of one namespace may take in all; 0 is no limit",
+    ),
+    setting(
+        "artifacts_reserve",
+        Kind::Bytes,
+        "1GiB",
+        "What artifacts leave free on the disk of their folder, so that the store can go on; at most a tenth of the disk",
+    ),
     setting("connections_max", Kind::Count, "10000", "Open connections in all; more are answered 503 and closed"),
     setting(
         "connections_per_address_max",
@@ -109,6 +129,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("head_timeout", Kind::Time, "10s", "Time for a request's head, from its first byte"),
     setting("body_timeout", Kind::Time, "15s", "Longest pause within a request's body"),
+    setting(
+        "body_rate_min",
+        Kind::Bytes,
+        "8KiB",
+        "Bytes a second that a body has to arrive with, once it was waited for for twice `body_timeout`; 0 is no limit",
+    ),
     setting("write_timeout", Kind::Time, "30s", "Longest time in which a client reads nothing of its answer"),
     setting("idle_timeout", Kind::Time, "2m", "How long a connection without a request stays open"),
     setting("drain_timeout", Kind::Time, "7s", "How long requests may take to end when the server stops"),

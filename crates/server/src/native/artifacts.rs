@@ -8,6 +8,7 @@ use crate::{
     auth::{Caller, home},
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
     problem::Problem,
+    quota::Owner,
     route::{Access, Header, Route},
     wire_time::text,
 };
@@ -16,6 +17,7 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
+use std::time::Duration;
 use windlass_api::{
     Uuid,
     artifact::{Artifact, ListArtifacts, UploadArtifact},
@@ -26,10 +28,13 @@ use windlass_core::{
     commands::records::{DeleteRecord, Expect, PutRecord},
     principal::Role,
 };
-use windlass_engine::{ids, store::RecordQuery};
+use windlass_engine::{Error, StoreError, ids, store::RecordQuery};
 
 const KIND: &str = "artifact";
 const SWEEP_PAGE: usize = 500;
+/// To forget an artifact on a full disk, once its bytes are gone.
+const FORGET_TRIES: usize = 5;
+const FORGET_PAUSE: Duration = Duration::from_millis(50);
 
 const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
 
@@ -122,7 +127,8 @@ async fn upload(
     let content_type = content::content_type(request.headers());
     let headers = request.headers().clone();
     let id = ids::job_id().0;
-    let (size, sha256) = content::receive(&app, id, request.into_body(), wanted.as_deref()).await?;
+    let owner = Owner { namespace: ask.namespace.clone(), job: query.job };
+    let (size, sha256, grant) = content::receive(&app, &owner, id, request, wanted.as_deref()).await?;
     let artifact = Artifact {
         id,
         namespace: ask.namespace.to_string(),
@@ -142,13 +148,14 @@ async fn upload(
         content::remove(&app, id).await;
         return Err(problem);
     }
+    grant.keep(size);
     Ok(Answer(StatusCode::CREATED, artifact))
 }
 
 /// What keeps an artifact in mind.
 pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Problem> {
     let value = serde_json::to_string(artifact).map_err(|error| Problem::new("internal", error.to_string()))?;
-    let mut facets = vec![Facet::new("namespace", namespace.as_str())];
+    let mut facets = vec![of_namespace(namespace)];
     facets.extend(artifact.job.map(|job| of_job(namespace, job)));
     let put = PutRecord {
         key: record_key(artifact.id),
@@ -176,6 +183,16 @@ pub async fn knows(app: &App, id: Uuid) -> Result<bool, Problem> {
     Ok(app.engine.store().record(&record_key(id)).await?.is_some())
 }
 
+/// Finds a namespace's artifacts.
+pub fn of_namespace(namespace: &Namespace) -> Facet {
+    Facet::new("namespace", namespace.as_str())
+}
+
+/// Bytes and number of all that have the facet.
+pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64), Problem> {
+    content::total(app, home(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
+}
+
 /// Finds a job's artifacts.
 pub fn of_job(namespace: &Namespace, job: Uuid) -> Facet {
     Facet::new("job", &format!("{namespace}/{job}"))
@@ -199,10 +216,27 @@ async fn content(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Resu
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<StatusCode, Problem> {
-    find(&app, &ask, id).await?;
-    app.engine.run(forget(id)).await?;
+    let artifact = find(&app, &ask, id).await?;
+    match app.engine.run(forget(id)).await {
+        // On a full disk not even that can be written. The bytes go first then, which makes room for it.
+        Err(Error::Store(StoreError::Full(_))) if content::remove(&app, id).await => forget_with_patience(&app, id).await?,
+        forgotten => drop(forgotten?),
+    }
     content::remove(&app, id).await;
+    app.usage.forget(&Owner { namespace: ask.namespace, job: artifact.job }, artifact.size);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Others may take the room that was made; but not all the time.
+async fn forget_with_patience(app: &App, id: Uuid) -> Result<(), Problem> {
+    let mut tries = 0;
+    loop {
+        match app.engine.run(forget(id)).await {
+            Err(Error::Store(StoreError::Full(_))) if tries < FORGET_TRIES => tries += 1,
+            forgotten => return Ok(drop(forgotten?)),
+        }
+        tokio::time::sleep(FORGET_PAUSE).await;
+    }
 }
 
 async fn list(
@@ -213,7 +247,7 @@ async fn list(
     let limit = page_size(query.limit)?;
     let facet = match query.job {
         Some(job) => of_job(&ask.namespace, job),
-        None => Facet::new("namespace", ask.namespace.as_str()),
+        None => of_namespace(&ask.namespace),
     };
     let records = RecordQuery {
         namespace: home(),

@@ -134,7 +134,7 @@ pub async fn leave(
     if key == "cancelled" {
         return Err(No::invalid("key: an artifact cannot be called cancelled"));
     }
-    let incoming = files::receive(&app, &params, request).await?;
+    let incoming = files::receive(&app, Some(job.key.id.0), &params, request).await?;
     // The job may have been lost while the file came in.
     let written = match work::held(&app, &caller, &id).await {
         Ok(_) => keep_artifact(&app, &job, &key, &incoming).await,
@@ -142,6 +142,7 @@ pub async fn leave(
     };
     match written {
         Ok((artifact, before)) => {
+            incoming.grant.keep(incoming.size);
             let new = before.is_empty();
             product::files::remove(&app, before).await;
             let shown = shown(&artifact);
