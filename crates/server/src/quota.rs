@@ -117,7 +117,9 @@ pub struct Usage {
 /// Whether some bytes fit.
 enum Fit {
     Yes,
-    No { used: u64 },
+    No {
+        used: u64,
+    },
     /// To be found out by counting.
     Unknown,
 }

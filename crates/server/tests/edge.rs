@@ -345,7 +345,8 @@ async fn a_refusal_before_the_body_came_keeps_the_connection_or_says_that_it_clo
     let server = listen(patient()).await;
     let foreign = head("POST /api/v1/jobs", Role::Editor, 4).replace("host: localhost", "host: elsewhere.example");
     let no_token = head("POST /api/v1/jobs", Role::Editor, 4).replace("Bearer test-", "Bearer wrong-");
-    let by_page = head("POST /api/v1/jobs", Role::Editor, 4).replace("content-", "origin: http://evil.example\r\ncontent-");
+    let by_page =
+        head("POST /api/v1/jobs", Role::Editor, 4).replace("content-", "origin: http://evil.example\r\ncontent-");
     for (request, expected) in [
         (no_token.clone(), "401"),
         (head("POST /api/v1/jobs", Role::Viewer, 4), "403"),

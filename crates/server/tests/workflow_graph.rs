@@ -302,7 +302,8 @@ async fn logs_may_be_large_and_can_be_followed_from_the_beginning() {
         text += piece;
     }
     assert!(text.contains("event: log\ndata: {\"workflow_id\""), "{}", &text[..200]);
-    let known = |line: &str| line.is_empty() || ["event: log", "data: {", "id: "].iter().any(|start| line.starts_with(start));
+    let known =
+        |line: &str| line.is_empty() || ["event: log", "data: {", "id: "].iter().any(|start| line.starts_with(start));
     assert!(text.lines().all(known));
     // What comes later comes as well.
     assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("last\n")]})).await, 200);
@@ -384,7 +385,8 @@ async fn a_log_of_nothing_but_line_ends_is_answered_in_parts() {
     let id = start(&server, vec![job("a", &[])]).await;
     let held = claim(&server, &[]).await;
     let data = "\n".repeat(200_000);
-    let chunk = json!({"workflow_id": id, "job_id": "a", "sequence": 0, "data": data, "timestamp_ms": 1, "stream": "stdout"});
+    let chunk =
+        json!({"workflow_id": id, "job_id": "a", "sequence": 0, "data": data, "timestamp_ms": 1, "stream": "stdout"});
     assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk]})).await, 200);
     let request = Server::request(Role::Viewer, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs"));
     let mut body = server.open(request.body(axum::body::Body::empty()).unwrap()).await.into_body();

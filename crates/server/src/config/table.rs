@@ -91,7 +91,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("events_kept", Kind::Time, "1d", "How long events can be replayed"),
     setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
-    setting("bodies_max", Kind::Bytes, "256MiB", "Memory for the bodies of all requests that are being received; more are answered 503"),
+    setting(
+        "bodies_max",
+        Kind::Bytes,
+        "256MiB",
+        "Memory for the bodies of all requests that are being received; more are answered 503",
+    ),
     setting(
         "bodies_per_principal_max",
         Kind::Bytes,
@@ -107,7 +112,12 @@ pub const SETTINGS: &[Setting] = &[
         "Failed jobs of one kind (definition, else tags) that are tried again each second; more wait their turn; 0 is no limit",
     ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
-    setting("artifacts_per_job_max", Kind::Bytes, "8GiB", "What the artifacts of one job may take in all; 0 is no limit"),
+    setting(
+        "artifacts_per_job_max",
+        Kind::Bytes,
+        "8GiB",
+        "What the artifacts of one job may take in all; 0 is no limit",
+    ),
     setting(
         "artifacts_per_namespace_max",
         Kind::Bytes,

@@ -219,7 +219,9 @@ async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Resul
     let artifact = find(&app, &ask, id).await?;
     match app.engine.run(forget(id)).await {
         // On a full disk not even that can be written. The bytes go first then, which makes room for it.
-        Err(Error::Store(StoreError::Full(_))) if content::remove(&app, id).await => forget_with_patience(&app, id).await?,
+        Err(Error::Store(StoreError::Full(_))) if content::remove(&app, id).await => {
+            forget_with_patience(&app, id).await?
+        }
         forgotten => drop(forgotten?),
     }
     content::remove(&app, id).await;

@@ -70,7 +70,10 @@ impl Lanes {
         let mut statement = connection.prepare(LANE_NEXT)?;
         loop {
             let mut rows = statement.query((&last.0, &last.1))?;
-            let Some(row) = rows.next()? else { return Ok(lanes) };
+            let Some(row) = rows.next()? else {
+                lanes.committed();
+                return Ok(lanes);
+            };
             last = (row.get(0)?, row.get(1)?);
             let key = JobKey::new(&rows::to_namespace(&last.0)?, rows::blob_id(row, 4)?);
             let job = rows::load_job(connection, &key)?.ok_or_else(|| missing(&key))?;
