@@ -106,7 +106,9 @@ mod tests {
     /// How many of the readers a post wakes.
     fn woken(bulletin: &Bulletin, readers: &[Reader], events: &[Event], logged: &[JobKey]) -> usize {
         let mut news: Vec<_> = readers.iter().map(|reader| Box::pin(reader.news())).collect();
-        news.iter_mut().for_each(|news| drop(news.as_mut().enable()));
+        for news in &mut news {
+            news.as_mut().enable();
+        }
         bulletin.post(events, logged);
         news.iter_mut().filter_map(|news| news.as_mut().enable().then_some(())).count()
     }
