@@ -31,7 +31,13 @@ fn tagged(tag: &str) -> SubmitJob {
 }
 
 async fn claim(worker: &Client, tag: &str) -> Leased {
-    let claim = Claim { worker: tag.into(), tags: Some(vec![tag.into()]), wait_ms: Some(10_000), ..Claim::default() };
+    let claim = Claim {
+        worker: tag.into(),
+        tags: Some(vec![tag.into()]),
+        wait_ms: Some(10_000),
+        lease_ms: Some(600_000),
+        ..Claim::default()
+    };
     worker.claim(&claim).await.unwrap().leases.pop().expect("there is a job")
 }
 

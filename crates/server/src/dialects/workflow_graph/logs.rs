@@ -277,11 +277,9 @@ impl Follower {
         for piece in pieces {
             let mut chunks = self.lines.of(piece).peekable();
             while let Some(chunk) = chunks.next() {
-                if chunks.peek().is_none() {
-                    let (attempt, sequence) = (piece.attempt, chunk.sequence + 1);
-                    text += &Place { execution: piece.job.id, piece: piece.piece, attempt, sequence }.id();
-                }
-                text += &event(&chunk);
+                let (attempt, sequence) = (piece.attempt, chunk.sequence + 1);
+                let place = Place { execution: piece.job.id, piece: piece.piece, attempt, sequence };
+                text += &event(&chunk, chunks.peek().is_none().then_some(&place));
                 if text.len() >= sse::TOGETHER {
                     sink.send(std::mem::take(&mut text)).await?;
                 }
@@ -338,8 +336,9 @@ impl Follower {
 }
 
 /// JSON escapes line ends, so an event is always one line of data.
-fn event(chunk: &LogChunk) -> String {
-    format!("event: log\ndata: {}\n\n", serde_json::to_string(chunk).unwrap_or_default())
+fn event(chunk: &LogChunk, place: Option<&Place>) -> String {
+    let data = serde_json::to_string(chunk).unwrap_or_default();
+    format!("event: log\ndata: {data}\n{}\n", place.map(Place::id).unwrap_or_default())
 }
 
 #[cfg(test)]
