@@ -5,6 +5,7 @@
 use crate::{
     Json, Problem, is_default,
     job::{Answer, Progress, State},
+    log::{LogChunk, OutputStream},
     object,
 };
 use serde::{Deserialize, Serialize};
@@ -113,7 +114,17 @@ pub struct ReportProgress {
 pub struct AppendLog {
     pub lease: String,
     /// Text as it came, line ends included; at most 256 KiB.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
+    /// Where `data` was written; not told if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<OutputStream>,
+    /// When `data` was written, by the worker's clock: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// In place of `data`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,7 +191,7 @@ pub enum Do {
     Renew,
     /// With `percent` and `message`.
     Progress,
-    /// With `data`.
+    /// With `data`, `stream` and `time_ms`, or with `chunks`.
     Log,
     /// With `result`.
     Complete,
@@ -203,6 +214,12 @@ pub struct Operation {
     pub message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<OutputStream>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -267,6 +284,9 @@ pub struct SyncLease {
     pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
+    /// In place of `log`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ use crate::{
     id::{JobId, LeaseId, RunId},
     is_default,
     keys::JobKey,
+    log_count::LogCount,
     name::{Facet, Lane, Tags, WorkerId},
     policy::{JobPolicy, LeaseEnd},
     refusal::Refusal,
@@ -274,13 +275,6 @@ pub struct CancelRequest {
 pub enum Report {
     Completed,
     Failed,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogCount {
-    pub pieces: u64,
-    pub bytes: u64,
-    pub dropped_bytes: u64,
 }
 
 /// Why an attempt or a job ended other than by success.

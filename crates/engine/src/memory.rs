@@ -130,6 +130,10 @@ impl Tables {
         for append in decision.logs.drain(..) {
             self.logs.entry(append.job.clone()).or_default().push(append);
         }
+        for gone in decision.log_drops.drain(..) {
+            let pieces = self.logs.entry(gone.job).or_default();
+            pieces.retain(|append| append.piece < gone.first || append.piece > gone.last);
+        }
         for event in &decision.events {
             self.last_event += 1;
             self.events.insert(self.last_event, event.clone());

@@ -20,6 +20,7 @@ pub mod guard;
 mod health;
 pub mod listener;
 pub mod logs;
+mod log_view;
 mod metrics;
 pub mod native;
 mod origin;

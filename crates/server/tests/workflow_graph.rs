@@ -279,6 +279,48 @@ async fn a_lease_that_runs_out_costs_a_retry_and_without_one_the_job() {
 }
 
 #[tokio::test]
+async fn log_chunks_come_back_as_they_were_sent_by_reading_and_by_stream() {
+    use http_body_util::BodyExt;
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |sequence: u64, data: &str, at: u64, stream: &str| json!({"workflow_id": id, "job_id": "a", "sequence": sequence, "data": data, "timestamp_ms": at, "stream": stream});
+    let first = vec![
+        chunk(0, "two\nlines\n", 1_763_208_000_123, "stdout"),
+        chunk(1, "", 5, "stdout"),
+        chunk(2, "no end", 1_763_208_000_100, "stderr"),
+        chunk(7, &"é".repeat(400_000), u64::MAX, "stdout"),
+        chunk(7, "\n", 0, "stderr"),
+    ];
+    let line = format!("{}\n", "x".repeat(99));
+    let streams = ["stdout", "stderr"];
+    let many: Vec<Value> = (0..20_000).map(|at| chunk(at, &line, 1_000 + at, streams[(at % 2) as usize])).collect();
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": first})).await, 200);
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": many})).await, 200);
+    let sent = [first, many].concat();
+    let kept = call(&server, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs"), None).await.expect(200);
+    assert!(*kept.as_array().unwrap() == sent, "as they were sent, in the order of their arrival");
+    let request = Server::request(Role::Viewer, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs/stream"));
+    let mut body = server.open(request.body(axum::body::Body::empty()).unwrap()).await.into_body();
+    let (mut text, mut heard) = (String::new(), Vec::new());
+    while heard.len() < sent.len() {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        text += std::str::from_utf8(&frame).unwrap();
+        while let Some(end) = text.find("\n\n") {
+            let event: String = text.drain(..end + 2).collect();
+            let data = event.strip_prefix("event: log\ndata: ");
+            heard.extend(data.map(|data| serde_json::from_str::<Value>(data.trim_end()).unwrap()));
+        }
+    }
+    assert!(heard == sent, "the stream tells the same");
+    let engine = &server.engine;
+    let jobs =
+        engine.store().jobs(&windlass_engine::store::JobQuery { limit: 10, ..Default::default() }).await.unwrap();
+    let rows = engine.store().read_log(&jobs[0].key, 0, 1 << 30).await.unwrap().len();
+    assert!(rows < 20, "{rows} rows for {} chunks", sent.len());
+}
+
+#[tokio::test]
 async fn logs_may_be_large_and_can_be_followed_from_the_beginning() {
     use http_body_util::BodyExt;
     let server = Server::start().await;

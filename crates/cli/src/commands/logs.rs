@@ -5,7 +5,6 @@ use crate::{
     fail::code,
     ids,
     output::{Format, say, say_raw},
-    times,
 };
 use clap::Args;
 use std::time::{Duration, Instant};
@@ -46,7 +45,6 @@ impl Logs {
             let page = client.log(id, after, Duration::ZERO).await?;
             print(&page, context.format)?;
             if page.pieces.is_empty() || page.ended {
-                note_dropped(&page);
                 return Ok(code::OK);
             }
             after = page.next;
@@ -75,7 +73,6 @@ pub async fn follow(client: &Client, id: Uuid, format: Format, timeout: Option<D
         print(&page, format)?;
         after = page.next;
         if page.ended || timeout.is_some_and(|timeout| begun.elapsed() >= timeout) {
-            note_dropped(&page);
             return Ok(());
         }
     }
@@ -89,10 +86,4 @@ fn print(page: &LogPage, format: Format) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn note_dropped(page: &LogPage) {
-    if page.dropped_bytes > 0 {
-        eprintln!("({} more were not kept: the log had reached its limit)", times::bytes(page.dropped_bytes));
-    }
 }

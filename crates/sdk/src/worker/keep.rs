@@ -2,6 +2,7 @@
 
 use super::{
     backoff::worth_repeating,
+    buffer::weight,
     held::{Held, StopReason},
     shared::Shared,
 };
@@ -109,9 +110,10 @@ impl Keeper {
             let log = if held.is_reporting() { None } else { held.log.take(room) };
             let progress = if held.is_reporting() { None } else { held.take_progress() };
             let logged = log.is_some();
-            let log = log.unwrap_or_default();
-            room = room.saturating_sub(log.len());
-            leases.push(SyncLease { lease: held.leased.lease.clone(), progress: progress.clone(), log });
+            let chunks = log.unwrap_or_default();
+            room = room.saturating_sub(weight(&chunks));
+            let (lease, log) = (held.leased.lease.clone(), String::new());
+            leases.push(SyncLease { lease, progress: progress.clone(), log, chunks });
             said.push(Said { held, progress, logged });
         }
         (Sync { worker: self.shared.settings.name.clone(), leases }, said)

@@ -33,6 +33,7 @@ mod outcome;
 mod protocol;
 mod report;
 mod shared;
+mod wall;
 
 pub use context::JobContext;
 pub use held::StopReason;

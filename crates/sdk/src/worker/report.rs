@@ -13,6 +13,7 @@ use windlass_api::{
     Problem,
     job::Answer,
     lease::{Batch, Claim, Do, Leased, Operation},
+    log::LogChunk,
 };
 
 /// The server takes error texts up to 64 KiB.
@@ -135,14 +136,14 @@ impl Reporter<'_> {
 }
 
 /// Everything that is still to be said, in order, the end last.
-fn operations(held: &Held, logs: Vec<String>, outcome: Outcome) -> Vec<Operation> {
+fn operations(held: &Held, logs: Vec<Vec<LogChunk>>, outcome: Outcome) -> Vec<Operation> {
     let mut operations = Vec::with_capacity(logs.len() + 2);
     // That the work has begun goes without saying when it has ended.
     if let Some(said) = held.take_progress().filter(|said| said.percent > 0.0 || !said.message.is_empty()) {
         let (percent, message) = (Some(said.percent), said.message);
         operations.push(Operation { percent, message, ..operation(held, Do::Progress) });
     }
-    operations.extend(logs.into_iter().map(|data| Operation { data, ..operation(held, Do::Log) }));
+    operations.extend(logs.into_iter().map(|chunks| Operation { chunks, ..operation(held, Do::Log) }));
     operations.push(match outcome {
         Outcome::Complete(result) => Operation { result, ..operation(held, Do::Complete) },
         Outcome::Fail(failure) => {
@@ -160,6 +161,9 @@ fn operation(held: &Held, what: Do) -> Operation {
         percent: None,
         message: String::new(),
         data: String::new(),
+        stream: None,
+        time_ms: None,
+        chunks: Vec::new(),
         result: None,
         permanent: false,
     }

@@ -128,7 +128,7 @@ impl Server {
             let Some(last) = pieces.last() else { return text };
             after = last.piece;
             for piece in &pieces {
-                text.push_str(std::str::from_utf8(piece.data.as_bytes()).unwrap());
+                text.push_str(std::str::from_utf8(&piece.text()).unwrap());
             }
         }
     }

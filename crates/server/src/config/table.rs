@@ -92,7 +92,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
-    setting("job_log_max", Kind::Bytes, "16MiB", "Largest log of a job; what comes after is counted and dropped"),
+    setting(
+        "job_log_max",
+        Kind::Bytes,
+        "16MiB",
+        "Largest log of a job. Beyond it the beginning and the newest part are kept",
+    ),
     setting(
         "retry_rate",
         Kind::Count,

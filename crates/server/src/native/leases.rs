@@ -3,6 +3,7 @@
 use super::{
     convert::{self, lease},
     jobs::{MANY_MAX, WAIT_MS_MAX, wire},
+    said::Said,
 };
 use crate::{
     app::App,
@@ -137,7 +138,8 @@ async fn progress(
 }
 
 async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>, Problem> {
-    let append = core::append_log::AppendLog::new(holder(&ask, &body.lease)?, body.data.as_str());
+    let said = Said { data: &body.data, stream: body.stream, time_ms: body.time_ms, chunks: &body.chunks };
+    let append = said.append(holder(&ask, &body.lease)?)?;
     match app.engine.run(append).await? {
         Reply::Logged { dropped_bytes, cancelled, .. } => Ok(ok(Logged { dropped_bytes, cancelled })),
         other => unreachable!("an append answers what it dropped, not {other:?}"),
@@ -313,7 +315,10 @@ fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Proble
             let percent = operation.percent.ok_or_else(|| Problem::invalid("percent", "is needed for progress"))?;
             core::progress::ReportProgress { holder, percent, message: message(&operation.message) }.into()
         }
-        Do::Log => core::append_log::AppendLog::new(holder, operation.data.as_str()).into(),
+        Do::Log => {
+            let Operation { data, stream, time_ms, chunks, .. } = operation;
+            Said { data, stream: *stream, time_ms: *time_ms, chunks }.append(holder)?.into()
+        }
         Do::Complete => core::complete::Complete { holder, result: convert::payload(operation.result.as_ref()) }.into(),
         Do::Fail => {
             let message = operation.message.as_str().into();
@@ -341,8 +346,9 @@ async fn sync(State(app): State<App>, ask: Ask, Sent(body): Sent<Sync>) -> Resul
             let report = core::progress::ReportProgress { holder: holder.clone(), percent: progress.percent, message };
             commands.push(report.into());
         }
-        if !lease.log.is_empty() {
-            commands.push(core::append_log::AppendLog::new(holder, lease.log.as_str()).into());
+        if !lease.log.is_empty() || !lease.chunks.is_empty() {
+            let said = Said { data: &lease.log, chunks: &lease.chunks, ..Said::default() };
+            commands.push(said.append(holder)?.into());
         }
     }
     let replies = app.engine.run_many(commands).await?;

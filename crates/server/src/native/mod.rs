@@ -12,6 +12,7 @@ pub mod leases;
 pub mod logs;
 pub mod openapi;
 pub mod runs;
+mod said;
 pub mod schedules;
 pub mod stats;
 pub mod tokens;

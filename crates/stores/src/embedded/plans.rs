@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 48] = [
+const BOUNDED: [(&str, &str); 49] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -34,6 +34,7 @@ const BOUNDED: [(&str, &str); 48] = [
     ("attempt delete", write::ATTEMPT_DELETE),
     ("edge delete", write::EDGE_DELETE),
     ("log delete", write::LOG_DELETE),
+    ("log drop", write::LOG_DROP),
     ("record insert", write::RECORD_INSERT),
     ("record touch", write::RECORD_TOUCH),
     ("record update", write::RECORD_UPDATE),

@@ -8,7 +8,7 @@ use super::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, Job, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Timestamp, What,
+    Attempt, Event, Job, JobId, JobKey, LogAppend, LogForm, Namespace, Payload, Record, RecordKey, Timestamp, What,
     commands::due::Due,
 };
 use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
@@ -151,11 +151,11 @@ pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_
         if bytes > bytes_max && !found.is_empty() {
             break;
         }
-        let stream = LogStream::from_code(row.get(5)?);
-        let sum = write::log_sum(key, data, piece, attempt, at, stream);
+        let form = LogForm::from_code(row.get(5)?);
+        let sum = write::log_sum(key, data, piece, attempt, at, form);
         sum.check(row.get(3)?, || format!("piece {piece} of the log of job {}", key.id))?;
         let data = Payload::from(data);
-        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), stream, data });
+        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), form, data });
     }
     Ok(found)
 }

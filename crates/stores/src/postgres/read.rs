@@ -15,7 +15,7 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 use windlass_core::{
-    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogStream, Payload, Record, RecordKey, State, Timestamp,
+    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogForm, Payload, Record, RecordKey, State, Timestamp,
     commands::due::Due,
 };
 use windlass_engine::{
@@ -224,7 +224,7 @@ impl Inner {
                     attempt: row.try_get::<_, i32>(1)? as u32,
                     at: Timestamp(row.try_get(2)?),
                     data: payload(row, 3)?,
-                    stream: LogStream::from_code(row.try_get(4)?),
+                    form: LogForm::from_code(row.try_get(4)?),
                 })
             };
             rows.iter().map(append).collect()

@@ -58,6 +58,7 @@ statements! {
     InsertAttempts = "insert_attempts",
     InsertEdges = "insert_edges",
     InsertLogs = "insert_logs",
+    DropLogs = "drop_logs",
     InsertRecords = "insert_records",
     UpdateRecords = "update_records",
     DeleteRecords = "delete_records",

@@ -7,7 +7,7 @@ use super::{
 use std::sync::Arc;
 use uuid::Uuid;
 use windlass_core::{
-    Command, JobId, LeaseId, LogStream, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
+    Chunk, Command, JobId, LeaseId, LogForm, LogStream, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
     commands::{
         all::All,
         append_log::AppendLog,
@@ -35,6 +35,7 @@ use windlass_core::{
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
+    log::ChunkWriter,
     policy::{
         AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
         ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
@@ -317,9 +318,23 @@ fn progress(world: &mut World) -> Command {
 
 fn append_log(world: &mut World) -> Command {
     let holder = holder(world);
-    let data = Payload::from(world.dice.text(70).as_str());
-    let stream = if data.len() % 3 == 0 { LogStream::Err } else { LogStream::Out };
-    AppendLog { holder, stream, data }.into()
+    let text = world.dice.text(70);
+    let form = match text.len() % 4 {
+        0 => LogForm::Text(LogStream::Err),
+        1 => LogForm::Chunks,
+        _ => LogForm::default(),
+    };
+    let data = if form == LogForm::Chunks { chunks(&text) } else { Payload::from(text.as_str()) };
+    AppendLog { holder, form, data }.into()
+}
+
+/// The text as two chunks of one piece.
+fn chunks(text: &str) -> Payload {
+    let (first, rest) = text.split_at(text.floor_char_boundary(text.len() / 2));
+    let mut writer = ChunkWriter::default();
+    writer.push(Chunk { stream: Some(LogStream::Err), time: Some(1), data: first.as_bytes(), ..Chunk::default() });
+    writer.push(Chunk { sequence: Some(7), data: rest.as_bytes(), ..Chunk::default() });
+    writer.finish()
 }
 
 fn complete(world: &mut World) -> Command {

@@ -1,11 +1,11 @@
-//! Logs: sent under a lease, read as chunks of one line, followed live.
+//! Logs: sent under a lease, read as the chunks they were sent in, followed live.
 
 use super::{
     body::{Json, No, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
-use crate::app::App;
+use crate::{app::App, log_view};
 use axum::{
     body::Body,
     extract::{Path, State},
@@ -16,13 +16,17 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use std::{convert::Infallible, time::Duration};
 use windlass_core::{
-    Job, LogAppend, Payload,
+    Chunk, Job, LogAppend, LogForm, LogStream, Payload,
     commands::{append_log::AppendLog, holder::Holder},
+    log::{self, CHUNK_HEAD_MAX},
+    log_count::LogCount,
 };
 
 /// Executions whose logs are shown together.
 const EXECUTIONS_MAX: usize = 100;
 const READ_BYTES: usize = 1 << 20;
+/// More than this is put into pieces by a thread that may block.
+const ASIDE_BYTES: usize = 64 << 10;
 /// Between looks for a newer execution, and between comments that keep the connection open.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -36,84 +40,110 @@ pub async fn append(
     let lease = lease.parse().map_err(|_| No::bare(StatusCode::CONFLICT))?;
     let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), lease) };
     let most = app.engine.settings().limits.log_piece_bytes_max;
-    let pieces = pieces(body.chunks, most);
-    let commands = pieces.into_iter().map(|(stream, data)| {
-        AppendLog { holder: holder.clone(), stream: stream.into(), data: Payload::from(data.into_bytes()) }.into()
-    });
-    let replies = app.engine.run_many(commands.collect()).await?;
+    let pieces = if body.chunks.iter().map(|chunk| chunk.data.len() + CHUNK_HEAD_MAX).sum::<usize>() <= ASIDE_BYTES {
+        pieces(&body.chunks, most)
+    } else {
+        let aside = tokio::task::spawn_blocking(move || pieces(&body.chunks, most)).await;
+        aside.map_err(|_| No::bare(StatusCode::INTERNAL_SERVER_ERROR))?
+    };
+    let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data }.into();
+    let replies = app.engine.run_many(pieces.into_iter().map(append).collect()).await?;
     match replies.into_iter().find_map(Result::err) {
         Some(_) => Err(No::bare(StatusCode::CONFLICT)),
         None => Ok(StatusCode::OK),
     }
 }
 
-/// Neighbours of one stream go together; nothing is longer than a piece may be.
-fn pieces(chunks: Vec<LogChunk>, most: usize) -> Vec<(Stream, String)> {
-    let mut pieces: Vec<(Stream, String)> = Vec::new();
-    for chunk in chunks {
-        let mut rest = chunk.data.as_str();
-        while !rest.is_empty() {
-            let same = pieces.last().is_some_and(|(stream, data)| *stream == chunk.stream && data.len() < most);
-            if !same {
-                pieces.push((chunk.stream, String::new()));
-            }
-            let (_, data) = pieces.last_mut().expect("one was just made sure of");
-            let mut end = rest.len().min(most - data.len());
-            while !rest.is_char_boundary(end) {
-                end -= 1;
-            }
-            if end == 0 {
-                pieces.push((chunk.stream, String::new()));
-                continue;
-            }
-            data.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
-    }
-    pieces.retain(|(_, data)| !data.is_empty());
-    pieces
+/// As many chunks as fit into a piece share one; each keeps its bounds, its number, its time and its stream.
+fn pieces(chunks: &[LogChunk], most: usize) -> Vec<Payload> {
+    let told = chunks.iter().map(|chunk| Chunk {
+        stream: Some(match chunk.stream {
+            Stream::Stdout => LogStream::Out,
+            Stream::Stderr => LogStream::Err,
+        }),
+        time: Some(chunk.timestamp_ms),
+        sequence: Some(chunk.sequence),
+        continues: false,
+        data: chunk.data.as_bytes(),
+    });
+    log::pieces_of(told, most)
 }
 
-impl From<Stream> for windlass_core::LogStream {
-    fn from(stream: Stream) -> Self {
-        match stream {
-            Stream::Stdout => windlass_core::LogStream::Out,
-            Stream::Stderr => windlass_core::LogStream::Err,
-        }
-    }
-}
-
-/// Cuts what was stored into lines again and numbers them within their attempt.
+/// Gives chunks back as they were sent. Text that was kept without them is cut into lines, and those are numbered within their
+/// attempt.
 struct Lines {
     workflow: String,
     job: String,
+    /// What there is of the log, as far as known.
+    log: LogCount,
+    after: u64,
     attempt: u32,
     sequence: u64,
+    /// The beginning of a chunk whose rest is in the next piece.
+    open: Option<LogChunk>,
 }
 
 impl Lines {
+    fn new(workflow: &str, job: &str, execution: Option<&Job>) -> Self {
+        let log = execution.map(|job| job.live.log.clone()).unwrap_or_default();
+        let (workflow, job) = (workflow.to_owned(), job.to_owned());
+        Self { workflow, job, log, after: 0, attempt: 0, sequence: 0, open: None }
+    }
+
     fn of(&mut self, piece: &LogAppend) -> Vec<LogChunk> {
+        let gap = self.log.gap(self.after, piece.piece);
+        self.after = piece.piece;
+        let mut found = Vec::new();
+        if gap.is_some() || piece.attempt != self.attempt {
+            found.extend(self.open.take());
+        }
         if piece.attempt != self.attempt {
             (self.attempt, self.sequence) = (piece.attempt, 0);
         }
-        let text = String::from_utf8_lossy(piece.data.as_bytes()).into_owned();
-        let stream = match piece.stream {
-            windlass_core::LogStream::Out => Stream::Stdout,
-            windlass_core::LogStream::Err => Stream::Stderr,
+        if let Some(gap) = gap {
+            found.push(self.chunk(piece, LogStream::Err, log_view::missing(gap)));
+        }
+        for chunk in piece.chunks() {
+            self.take(piece, &chunk, &mut found);
+        }
+        found
+    }
+
+    fn take(&mut self, piece: &LogAppend, chunk: &Chunk<'_>, found: &mut Vec<LogChunk>) {
+        let text = String::from_utf8_lossy(chunk.data);
+        let stream = chunk.stream.unwrap_or(LogStream::Out);
+        if piece.form != LogForm::Chunks {
+            found.extend(text.split_inclusive('\n').map(|line| self.chunk(piece, stream, line.to_owned())));
+            return;
+        }
+        let mut whole = match self.open.take() {
+            Some(open) => LogChunk { data: open.data + &text, ..open },
+            None => self.chunk(piece, stream, text.into_owned()),
         };
-        let chunk = |line: &str| {
-            let sequence = self.sequence;
-            self.sequence += 1;
-            LogChunk {
-                workflow_id: self.workflow.clone(),
-                job_id: self.job.clone(),
-                sequence,
-                data: line.to_owned(),
-                timestamp_ms: piece.at.0.max(0) as u64,
-                stream,
-            }
-        };
-        text.split_inclusive('\n').map(chunk).collect()
+        whole.sequence = chunk.sequence.unwrap_or(whole.sequence);
+        whole.timestamp_ms = chunk.time.unwrap_or(whole.timestamp_ms);
+        if chunk.continues {
+            self.open = Some(whole);
+        } else {
+            found.push(whole);
+        }
+    }
+
+    /// With the next number and the server's time.
+    fn chunk(&mut self, piece: &LogAppend, stream: LogStream, data: String) -> LogChunk {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        LogChunk {
+            workflow_id: self.workflow.clone(),
+            job_id: self.job.clone(),
+            sequence,
+            data,
+            timestamp_ms: piece.at.0.max(0) as u64,
+            stream: match stream {
+                LogStream::Out => Stream::Stdout,
+                LogStream::Err => Stream::Stderr,
+            },
+        }
     }
 }
 
@@ -123,7 +153,7 @@ pub async fn list(
 ) -> Result<Json<Vec<LogChunk>>, No> {
     let mut chunks = Vec::new();
     for execution in status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await? {
-        let mut lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
+        let mut lines = Lines::new(&workflow, &job, Some(&execution));
         let mut after = 0;
         loop {
             let pieces = app.engine.store().read_log(&execution.key, after, READ_BYTES).await?;
@@ -150,7 +180,7 @@ struct Follower {
 pub async fn stream(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
     let mut ahead = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     ahead.reverse();
-    let lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
+    let lines = Lines::new(&workflow, &job, ahead.last());
     let follower = Follower { app, workflow, job, ahead, lines, after: 0 };
     let events = stream::unfold(follower, |mut follower| async move {
         let text = follower.next().await?;
@@ -208,7 +238,7 @@ impl Follower {
 
     fn begin(&mut self) {
         self.after = 0;
-        (self.lines.attempt, self.lines.sequence) = (0, 0);
+        self.lines = Lines::new(&self.workflow, &self.job, self.ahead.last());
     }
 }
 
@@ -220,32 +250,48 @@ fn event(chunk: &LogChunk) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_core::{JobId, JobKey, Namespace, Timestamp};
 
-    fn chunk(stream: Stream, data: &str) -> LogChunk {
-        LogChunk {
-            workflow_id: "w".into(),
-            job_id: "j".into(),
-            sequence: 0,
-            data: data.into(),
-            timestamp_ms: 0,
-            stream,
+    fn chunk(sequence: u64, stream: Stream, data: &str) -> LogChunk {
+        let (workflow_id, job_id) = ("w".into(), "j".into());
+        LogChunk { workflow_id, job_id, sequence, data: data.into(), timestamp_ms: 1_000 + sequence * 7, stream }
+    }
+
+    fn kept(piece: u64, attempt: u32, form: LogForm, data: Payload) -> LogAppend {
+        let job = JobKey::new(&Namespace::default(), JobId::from_u128(1));
+        LogAppend { job, piece, attempt, at: Timestamp(5), form, data }
+    }
+
+    fn shown(pieces: &[LogAppend]) -> Vec<LogChunk> {
+        let mut lines = Lines::new("w", "j", None);
+        pieces.iter().flat_map(|piece| lines.of(piece)).collect()
+    }
+
+    #[test]
+    fn chunks_come_back_as_they_were_sent_however_they_are_cut() {
+        let sent = [
+            chunk(0, Stream::Stdout, "one\ntwo\n"),
+            chunk(1, Stream::Stderr, ""),
+            chunk(9, Stream::Stdout, &"é".repeat(500)),
+            chunk(3, Stream::Stdout, "no line end"),
+            chunk(3, Stream::Stderr, "\n"),
+        ];
+        for most in [40, 64, 100, 1 << 18] {
+            let pieces = pieces(&sent, most);
+            assert!(pieces.iter().all(|piece| piece.len() <= most));
+            let stored: Vec<LogAppend> =
+                (1u64..).zip(pieces).map(|(at, data)| kept(at, 1, LogForm::Chunks, data)).collect();
+            assert_eq!(shown(&stored), sent, "{most}");
         }
     }
 
     #[test]
-    fn neighbours_of_one_stream_go_together_and_long_ones_are_cut() {
-        use Stream::*;
-        type Case<'a> = (Vec<LogChunk>, &'a [(Stream, &'a str)]);
-        let table: [Case; 4] = [
-            (vec![chunk(Stdout, "a\n"), chunk(Stdout, "b\n")], &[(Stdout, "a\nb\n")]),
-            (vec![chunk(Stdout, "a\n"), chunk(Stderr, "b\n")], &[(Stdout, "a\n"), (Stderr, "b\n")]),
-            (vec![chunk(Stdout, "0123456789")], &[(Stdout, "01234567"), (Stdout, "89")]),
-            (vec![chunk(Stdout, "1234567é"), chunk(Stdout, "")], &[(Stdout, "1234567"), (Stdout, "é")]),
-        ];
-        for (chunks, expected) in table {
-            let found = pieces(chunks, 8);
-            let found: Vec<(Stream, &str)> = found.iter().map(|(stream, data)| (*stream, data.as_str())).collect();
-            assert_eq!(found, expected);
-        }
+    fn text_without_chunks_is_cut_into_lines_and_a_gap_is_told() {
+        let text = |piece, attempt, data: &str| kept(piece, attempt, LogForm::default(), Payload::from(data));
+        let found = shown(&[text(1, 1, "a\nb"), text(2, 2, "c\n"), text(9, 2, "d\n")]);
+        let found: Vec<(u64, &str)> = found.iter().map(|chunk| (chunk.sequence, chunk.data.as_str())).collect();
+        assert_eq!(found[..3], [(0, "a\n"), (1, "b"), (0, "c\n")]);
+        assert!(found[3].1.contains("missing here"), "{found:?}");
+        assert_eq!(found[4].1, "d\n");
     }
 }
