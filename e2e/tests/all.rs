@@ -2,6 +2,7 @@
 
 mod crashes;
 mod crowds;
+mod deploy;
 mod disk_full;
 mod floods;
 mod silo;

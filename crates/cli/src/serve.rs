@@ -17,6 +17,7 @@ use windlass_engine::{Engine, Settings as EngineSettings, Store};
 use windlass_server::{
     App, Options,
     app::Service,
+    artifact_place,
     bootstrap::{self, Admin},
     config::Config,
     duties, listener, logs, native,
@@ -106,6 +107,10 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let alone = config.database.is_none();
     let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
     let app = App::new(engine.clone(), options(&config)?);
+    if let (Some(_), Some(store)) = (&config.database, &app.options.artifacts) {
+        let one = artifact_place::check(&engine, &**store, &artifacts(&config), config.artifacts_adopt).await;
+        one.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
+    }
     let _duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
     let tls = match &config.tls {
         Some((certificate, key)) => {
@@ -159,6 +164,12 @@ async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, EngineSettings
     }
 }
 
+/// Where artifacts are kept.
+fn artifacts(config: &Config) -> String {
+    let folder = || config.data.join("artifacts").to_string_lossy().into_owned();
+    config.artifacts.clone().unwrap_or_else(folder)
+}
+
 fn options(config: &Config) -> Result<Options, Failure> {
     let traces = match &config.otel_endpoint {
         Some(endpoint) => {
@@ -166,8 +177,7 @@ fn options(config: &Config) -> Result<Options, Failure> {
         }
         None => Traces::default(),
     };
-    let folder = || config.data.join("artifacts").to_string_lossy().into_owned();
-    let artifacts = native::artifacts::open(&config.artifacts.clone().unwrap_or_else(folder));
+    let artifacts = native::artifacts::open(&artifacts(config));
     let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
     Ok(Options {
         hosts: config.hosts.clone(),

@@ -195,7 +195,21 @@ fn two_servers_share_one_database() {
     let url = cluster.fresh_database();
     let folder = tempfile::tempdir().unwrap();
     // Each writes a token of its own where none is set, and neither voids the other's.
-    let [one, two] = ["one", "two"].map(|name| serve(&folder.path().join(name), &["--database", &url], None));
+    let files = folder.path().join("files").to_string_lossy().into_owned();
+    let arguments = ["--database", &url, "--artifacts", &files];
+    let [one, two] = ["one", "two"].map(|name| serve(&folder.path().join(name), &arguments, None));
+    let alone = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--database", &url, "--data"])
+        .arg(folder.path().join("three"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert_eq!(
+        alone.status.code(),
+        Some(2),
+        "a third one with a folder of its own for artifacts does not start: {said}"
+    );
+    assert!(said.contains("three/artifacts is not where this database's artifacts are"), "{said}");
     let [first, second] = ["one", "two"]
         .map(|name| fs::read_to_string(folder.path().join(name).join("admin.token")).unwrap().trim().to_owned());
     let made = one.call("POST", "/api/v1/jobs", &second, r#"{"id": "01890000-0000-7000-8000-000000000001"}"#);

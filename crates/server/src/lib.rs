@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod artifact_place;
 pub mod ask;
 pub mod auth;
 pub mod bootstrap;
@@ -19,8 +20,8 @@ pub mod flows;
 pub mod guard;
 mod health;
 pub mod listener;
-pub mod logs;
 mod log_view;
+pub mod logs;
 mod metrics;
 pub mod native;
 mod origin;

@@ -137,7 +137,18 @@ pub const SETTINGS: &[Setting] = &[
         "4096",
         "Events that Silo's readers can count on for replay. More are kept: all of the last `events_kept`",
     ),
-    setting("artifacts", Kind::Text, "", "Folder or URL for artifacts; without it a folder in the data folder"),
+    setting(
+        "artifacts",
+        Kind::Text,
+        "",
+        "Folder for artifacts. Default: `artifacts` in the data folder. Servers of one database need one folder that all of them share",
+    ),
+    setting(
+        "artifacts_adopt",
+        Kind::Flag,
+        "false",
+        "Take the folder for artifacts as this database's from now on, although the database knows another one",
+    ),
     setting(
         "otel_endpoint",
         Kind::Url,
