@@ -36,7 +36,7 @@ pub fn advice(error: &anyhow::Error, remote: &Remote) -> Option<String> {
             }
             _ => None,
         },
-        Error::Setup(_) => None,
+        Error::Certificate { .. } | Error::Setup(_) => None,
     }
 }
 

@@ -29,8 +29,7 @@ fn serve(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
     let mut out = BufReader::new(process.stdout.take().unwrap());
     let mut ready = String::new();
     out.read_line(&mut ready).unwrap();
-    let address =
-        ready.split("http://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
+    let address = ready.split("://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
     Server { address: address.to_owned(), process, _out: out, ready }
 }
 
@@ -187,6 +186,49 @@ fn a_disk_that_fails_ends_the_process_and_loses_nothing() {
     assert!(acknowledged > 0 && kept >= acknowledged, "{kept} of {acknowledged}");
     again.signal("-TERM");
     assert_eq!(again.ended().0, 0);
+}
+
+/// A certificate for localhost that signs itself, with further arguments for openssl.
+fn certificate(folder: &Path, more: &[&str]) -> [String; 2] {
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name).to_string_lossy().into_owned());
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", &key, "-out", &certificate])
+        .args(more)
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    [certificate, key]
+}
+
+#[test]
+fn a_certificate_made_the_usual_way_is_refused_in_words_that_help_and_one_made_as_documented_works() {
+    for (more, works) in [(&[][..], false), (&["-addext", "basicConstraints=critical,CA:FALSE"], true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key] = certificate(folder.path(), more);
+        let log = folder.path().join("log");
+        let arguments = ["--tls-cert", &certificate, "--tls-key", &key];
+        let data = folder.path().join("data");
+        let server = serve(&data, &arguments, Some(fs::File::create(&log).unwrap()));
+        let url = format!("https://{}", server.address);
+        let call = |more: &[&str]| {
+            let done = windlass(&["stats", "--server", &url]).args(more).env("WINDLASS_DATA", &data).output().unwrap();
+            (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+        };
+        let (trusted, said) = call(&["--ca-cert", &certificate]);
+        assert_eq!(trusted, works, "{said}");
+        let warned = fs::read_to_string(&log).unwrap().contains("CA:TRUE");
+        assert_eq!(warned, !works, "the server says so at its start");
+        if works {
+            let (trusted, said) = call(&[]);
+            assert!(!trusted && said.contains("--ca-cert FILE") && !said.contains("Is a server running"), "{said}");
+        } else {
+            assert!(said.contains("CA:TRUE") && said.contains("basicConstraints=critical,CA:FALSE"), "{said}");
+            assert!(!said.contains("Is a server running"), "{said}");
+        }
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One method per call of the native API.
 
-use crate::{Error, address::Address};
+use crate::{Error, address::Address, certificate};
 use reqwest::{Method, RequestBuilder, Response, header};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -133,6 +133,9 @@ impl Client {
     }
 
     pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Error {
+        if let Some(why) = certificate::complaint(error) {
+            return Error::Certificate { url: self.inner.base.clone(), why };
+        }
         // The innermost cause says what happened; the outer layers repeat the address.
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
