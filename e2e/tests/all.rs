@@ -5,6 +5,7 @@ mod crowds;
 mod deploy;
 mod disk_full;
 mod floods;
+mod printed;
 mod silo;
 mod silo_crowd;
 mod silo_runner;
