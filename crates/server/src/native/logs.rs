@@ -125,7 +125,7 @@ fn note(gap: LogGap, attempt: u32, at: Timestamp) -> LogPiece {
         at: text(at),
         stream: Some(LogStream::Windlass),
         worker_at: None,
-        data: log_view::missing(gap),
+        data: marker(gap),
         missing_bytes: gap.bytes.filter(|bytes| *bytes > 0),
     }
 }
@@ -143,7 +143,7 @@ async fn plain(app: App, key: JobKey) -> Result<Response, Problem> {
             }
             let mut bytes = Vec::new();
             for append in &pieces {
-                bytes.extend(log.gap(after, append.piece).into_iter().flat_map(marker));
+                bytes.extend(log.gap(after, append.piece).into_iter().flat_map(|gap| marker(gap).into_bytes()));
                 bytes.extend_from_slice(&append.text());
                 after = append.piece;
             }
@@ -158,8 +158,8 @@ async fn plain(app: App, key: JobKey) -> Result<Response, Problem> {
 }
 
 /// On a line of its own, wherever the text before ended.
-fn marker(gap: LogGap) -> Vec<u8> {
-    format!("\n{}", log_view::missing(gap)).into_bytes()
+fn marker(gap: LogGap) -> String {
+    format!("\n{}", log_view::missing(gap))
 }
 
 async fn follow(
