@@ -22,7 +22,7 @@ const TRIES: u32 = 10;
   windlass events -f --type failed,cancelled      only what went wrong
   windlass events --job last --after 0 -o jsonl   the story of one job
 
-Events are numbered without gaps. A follower that loses its connection goes on where it was.")]
+Events have growing numbers, shared by all namespaces. A follower that loses its connection goes on where it was.")]
 pub struct Events {
     /// Go on until Ctrl-C.
     #[arg(short, long)]
