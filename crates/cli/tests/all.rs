@@ -4,6 +4,7 @@ mod support;
 
 mod client;
 mod items;
+mod late_writes;
 mod serve;
 mod transfer;
 mod up;

@@ -65,6 +65,7 @@ async fn everything_survives_the_way_to_postgres_and_back() {
     assert!(sizes.0 > 20 && sizes.1 > 10 && sizes.2 > 0, "{sizes:?}");
     let any = |what: fn(&FullJob) -> bool| before.jobs.iter().any(what);
     assert!(any(|job| !job.log.is_empty()) && any(|job| !job.body.attempts.is_empty()), "{sizes:?}");
+    assert!(any(|job| job.job.live.said.is_some()), "what was reported goes along");
     assert!(any(|job| job.job.state.is_final()) && any(|job| !job.job.state.is_final()), "{sizes:?}");
 
     let url = Cluster::shared().fresh_database();

@@ -15,7 +15,6 @@ use crate::{
     keys::JobKey,
     name::{Facet, Lane, Tags, WorkerId},
     policy::{JobPolicy, LeaseEnd},
-    refusal::Refusal,
     stage::{self, Hold, Stage},
     time::{Millis, Timestamp},
 };
@@ -224,6 +223,10 @@ pub struct Live {
     /// The final report that was accepted under the present or last lease, so that its repetition is recognised.
     #[serde(skip_serializing_if = "is_default")]
     pub report: Option<Report>,
+    /// What that report said, in short: another one under the same lease is a contradiction. None on rows of versions that
+    /// did not keep it, where the same kind of report counts as the same.
+    #[serde(skip_serializing_if = "is_default")]
+    pub said: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub has_result: bool,
     #[serde(skip_serializing_if = "is_default")]
@@ -275,6 +278,20 @@ pub enum Report {
     Completed,
     Failed,
 }
+
+impl Live {
+    /// Whether this report was accepted under the present or last lease.
+    pub(crate) fn was_told(&self, (report, said): Said) -> bool {
+        self.report == Some(report) && self.said.is_none_or(|before| before == said)
+    }
+
+    pub(crate) fn note(&mut self, (report, said): Said) {
+        (self.report, self.said) = (Some(report), Some(said));
+    }
+}
+
+/// A final report, and the digest of all that it says.
+pub(crate) type Said = (Report, u64);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogCount {
@@ -372,14 +389,6 @@ impl Job {
             return Some(Reason::DeadlinePassed);
         }
         lease.until.is_some_and(|until| until <= now).then_some(Reason::LeaseExpired)
-    }
-
-    /// Refuses anyone but the holder of `secret`.
-    pub fn held_by(&self, secret: Uuid) -> Result<&Lease, Refusal> {
-        match &self.live.lease {
-            Some(lease) if self.state.is_held() && lease.secret == secret => Ok(lease),
-            _ => Err(Refusal::LeaseLost { state: self.state }),
-        }
     }
 
     /// When the pending deadline strikes.

@@ -18,6 +18,7 @@ pub mod concurrency;
 pub mod decider;
 pub mod definition;
 pub mod desk;
+mod digest;
 pub mod event;
 pub mod features;
 pub mod graph;

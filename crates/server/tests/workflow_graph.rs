@@ -64,6 +64,8 @@ async fn a_diamond_hands_outputs_down_and_releases_dependents_before_it_answers(
     assert_eq!(statuses(&server, &id).await, ["running", "queued", "queued", "queued"]);
     assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 200);
     assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 409, "a second report");
+    assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "2"}})).await, 409, "one that says otherwise");
+    assert_eq!(report(&server, &top, "fail", json!({"error": "e"})).await, 409, "one that contradicts");
     let right = claim(&server, &[]).await;
     assert_eq!(right["job"]["job_id"], "right", "the labelled one is not for this worker");
     assert_eq!(right["job"]["upstream_outputs"], json!({"top": {"a": "1"}}));

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 use windlass_core::{
-    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Reply, State, Timestamp,
+    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Refusal, Reply, State, Timestamp,
     commands::{
         records::{Expect, PutRecord},
         submit::{NewJob, Submit},
@@ -45,9 +45,10 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     assert_eq!(job.state, State::Completed);
     let body = store.body(&key(1)).await.unwrap().unwrap();
     assert_eq!((body.payload.as_bytes(), body.result.unwrap().as_bytes()), (&b"in"[..], &b"out"[..]));
-    // The queue goes on where it stopped, and a repeated report is still recognised.
-    let replies = run(&store, vec![complete(lease, "out"), submit(4, ""), claim(9)]).await;
+    // The queue goes on where it stopped, a repeated report is still recognised, and another one is refused.
+    let replies = run(&store, vec![complete(lease, "out"), complete(lease, "other"), submit(4, ""), claim(9)]).await;
     assert!(matches!(&replies[0], Ok(Reply::Ended { replayed: true, .. })));
+    assert_eq!(replies[1], Err(Refusal::LeaseLost { state: State::Completed }));
     let order: Vec<JobId> = leases(&replies).iter().map(|lease| lease.job).collect();
     assert_eq!(order, [2, 3, 4].map(JobId::from_u128));
 }

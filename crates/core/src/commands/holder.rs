@@ -3,7 +3,7 @@
 use crate::{
     desk::{Desk, Stop},
     id::{JobId, LeaseId},
-    job::{Job, Report, State},
+    job::{Job, Said, State},
     keys::{JobKey, Keys},
     life,
     name::{Namespace, WorkerId},
@@ -31,7 +31,7 @@ pub struct Holder {
 
 pub(crate) enum Found {
     Held(Job),
-    /// The same final report was accepted before.
+    /// This very report was accepted before.
     Replayed(Job),
     /// Refused, and what ran out is now written on the job.
     Late(Refusal),
@@ -55,15 +55,16 @@ impl Holder {
     }
 
     /// The job this holder may write to now. A lease that has run out is refused even if no sweep ran yet: otherwise the
-    /// outcome would depend on how often the sweep runs.
-    pub(crate) fn find(&self, desk: &mut Desk, report: Option<Report>) -> Result<Found, Stop> {
+    /// outcome would depend on how often the sweep runs. Once an attempt has ended, only the very report that ended it is
+    /// heard again.
+    pub(crate) fn find(&self, desk: &mut Desk, said: Option<Said>) -> Result<Found, Stop> {
         let key = self.job_key();
         let job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", key.id))?;
         self.check_identity(&job)?;
-        if report.is_some() && job.live.report == report && !job.state.is_held() {
-            return Ok(Found::Replayed(job));
-        }
         if !job.state.is_held() {
+            if said.is_some_and(|said| job.live.was_told(said)) {
+                return Ok(Found::Replayed(job));
+            }
             return Err(Refusal::LeaseLost { state: job.state }.into());
         }
         match life::expire(desk, &job)? {
@@ -124,6 +125,7 @@ mod tests {
             append_log::AppendLog,
             cancel::Cancel,
             complete::Complete,
+            holds::Holds,
             progress::ReportProgress,
             release::Release,
             renew::Renew,
@@ -196,6 +198,7 @@ mod tests {
             "complete" => Complete { holder, result: "1".into() }.into(),
             "fail" => failure(lease).into(),
             "release" => Release { holder }.into(),
+            "holds" => Holds { holder }.into(),
             "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into() }.into(),
             other => panic!("{other}"),
         }
@@ -228,6 +231,7 @@ mod tests {
                     ("complete", "ok", "cancelled"),
                     ("fail", "ok", "cancelled"),
                     ("release", "ok", "cancelled"),
+                    ("holds", "ok", "claimed"),
                     ("cancel", "ok", "claimed"),
                 ],
             ),
@@ -245,10 +249,10 @@ mod tests {
         }
     }
 
-    type Events = [(&'static str, &'static str, &'static str); 8];
+    type Events = [(&'static str, &'static str, &'static str); 9];
 
     fn waiting(state: &'static str, refusal: &'static str) -> Events {
-        ["start", "renew", "progress", "log", "complete", "fail", "release", "cancel"].map(|name| match name {
+        ["start", "renew", "progress", "log", "complete", "fail", "release", "holds", "cancel"].map(|name| match name {
             "cancel" => (name, "ok", "cancelled"),
             _ => (name, refusal, state),
         })
@@ -263,12 +267,13 @@ mod tests {
             ("complete", "ok", "completed"),
             ("fail", "ok", "failed"),
             ("release", "ok", "pending"),
+            ("holds", "ok", state),
             ("cancel", "ok", "cancelled"),
         ]
     }
 
     fn ended(state: &'static str, other: &'static str, complete: &'static str, fail: &'static str) -> Events {
-        ["start", "renew", "progress", "log", "complete", "fail", "release", "cancel"].map(|name| match name {
+        ["start", "renew", "progress", "log", "complete", "fail", "release", "holds", "cancel"].map(|name| match name {
             "complete" => (name, complete, state),
             "fail" => (name, fail, state),
             "cancel" => (name, "final", state),
@@ -333,7 +338,7 @@ mod tests {
         story.wait(30_000);
         story.sweep();
         let new = story.claim("x");
-        for name in ["start", "renew", "progress", "log", "complete", "fail", "release"] {
+        for name in ["start", "renew", "progress", "log", "complete", "fail", "release", "holds"] {
             assert_eq!(told(&story.run(event(name, old))), "lease-lost", "{name}");
         }
         assert_eq!(story.job(1).live.attempt, 2);
@@ -343,7 +348,7 @@ mod tests {
 
     #[test]
     fn any_report_keeps_a_worker_alive_where_any_call_counts() {
-        for name in ["start", "renew", "progress", "log"] {
+        for name in ["start", "renew", "progress", "log", "holds"] {
             let mut story = Story::new();
             let lease = story.submit_and_claim(crate::commands::testing::bound(1));
             story.wait(80_000);

@@ -24,6 +24,7 @@ pub mod fail;
 pub mod fire;
 pub mod grace;
 pub mod holder;
+pub mod holds;
 pub mod principals;
 pub mod progress;
 pub mod records;
@@ -79,6 +80,7 @@ commands! {
     Complete(complete::Complete),
     Fail(fail::Fail),
     Release(release::Release),
+    Holds(holds::Holds),
     Cancel(cancel::Cancel),
     CancelRun(cancel_run::CancelRun),
     Advance(advance::Advance),
@@ -119,6 +121,7 @@ impl Command {
                 | Command::Renew(_)
                 | Command::Progress(_)
                 | Command::AppendLog(_)
+                | Command::Holds(_)
                 | Command::Heartbeat(_)
         )
     }

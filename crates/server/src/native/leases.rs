@@ -7,11 +7,13 @@ use super::{
 use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
+    auth::Caller,
     problem::Problem,
-    route::{Access, Route},
+    route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
 use axum::extract::State;
+use http::HeaderMap;
 use std::{sync::Arc, time::Duration};
 use windlass_api::{
     job::Answer as Each,
@@ -21,13 +23,14 @@ use windlass_api::{
     },
 };
 use windlass_core::{
-    Command, Refusal, Reply, State as JobState, WorkerId,
+    Command, Namespace, Refusal, Reply, State as JobState, WorkerId,
     commands::{
         self as core,
         claim::{Offer, Unknown},
         holder::Holder,
     },
     policy::WorkerPolicy,
+    principal::Role,
 };
 use windlass_engine::ids;
 
@@ -80,8 +83,24 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// What a worker writes beside its job is sent with the lease of that job.
+pub const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
+
 fn holder(ask: &Ask, text: &str) -> Result<Holder, Problem> {
-    Ok(Holder { principal: Some(ask.caller.name.clone()), ..Holder::lease(&ask.namespace, lease(text)?) })
+    holder_as(&ask.caller, &ask.namespace, text)
+}
+
+fn holder_as(caller: &Caller, namespace: &Namespace, text: &str) -> Result<Holder, Problem> {
+    Ok(Holder { principal: Some(caller.name.clone()), ..Holder::lease(namespace, lease(text)?) })
+}
+
+/// The holder that a request's header names. A worker has to name one; whoever names one is held to it.
+pub fn sent_holder(caller: &Caller, namespace: &Namespace, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+    match LEASE.of(headers)? {
+        Some(text) => holder_as(caller, namespace, text).map(Some),
+        None if caller.role == Role::Worker => Err(Problem::invalid(LEASE.name, "send the lease the claim gave")),
+        None => Ok(None),
+    }
 }
 
 async fn claim(State(app): State<App>, ask: Ask, Sent(body): Sent<Claim>) -> Result<Answer<Claimed>, Problem> {

@@ -119,7 +119,9 @@ async fn transitions_out_of_turn_are_refused_with_the_state_there_is() {
         ("log", json!({"message": "m"})),
         ("dag", json!({"nodes": []})),
         ("complete", json!({})),
+        ("complete", json!({"result": {"says": "something else"}})),
         ("fail", json!({"error_message": "e"})),
+        ("fail", json!({"error_message": "something else"})),
     ];
     for (state, holder, stranger) in
         [("pending", 409, 409), ("completed", 409, 403), ("failed", 409, 403), ("cancelled", 409, 403)]

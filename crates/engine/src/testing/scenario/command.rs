@@ -23,6 +23,7 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
+        holds::Holds,
         principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
@@ -90,9 +91,10 @@ impl Builder<'_> {
             ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
-            [verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release"), ref address @ ..] => {
-                self.report(verb, &namespace, address, &mut options)?
-            }
+            [
+                verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release" | "holds"),
+                ref address @ ..,
+            ] => self.report(verb, &namespace, address, &mut options)?,
             [verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister"), worker] => {
                 worker_command(verb, namespace, worker, &mut options)?
             }
@@ -207,6 +209,7 @@ impl Builder<'_> {
                 let retryable = options.text("retryable").as_deref() != Some("no");
                 Fail { holder, message, retryable }.into()
             }
+            "holds" => Holds { holder }.into(),
             _ => Release { holder }.into(),
         })
     }

@@ -1,34 +1,25 @@
 //! Draws commands: all of them, weighted, with arguments that mostly make sense and sometimes do not.
 
 use super::{
-    staged,
-    world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World},
+    reports, staged,
+    world::{PRINCIPALS, RECORD_KIND, WORKERS, World},
 };
 use std::sync::Arc;
-use uuid::Uuid;
 use windlass_core::{
-    Command, JobId, LeaseId, LogStream, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
+    Command, JobId, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
     commands::{
         all::All,
-        append_log::AppendLog,
         audited::Audited,
         cancel::Cancel,
         cancel_run::CancelRun,
         claim::{Claim, Offer, Unknown},
-        complete::Complete,
         definitions::{DeleteDefinition, PutDefinition},
         due::Due,
-        fail::Fail,
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
-        holder::{Address, Holder},
         principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
-        progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
-        release::Release,
-        renew::Renew,
         retry::Retry,
-        start::Start,
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
@@ -46,17 +37,18 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 38] = [
+const WEIGHTS: [(usize, Draw); 39] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
-    (50, start),
-    (60, renew),
-    (40, progress),
-    (40, append_log),
-    (100, complete),
-    (70, fail),
-    (30, release),
+    (50, reports::start),
+    (60, reports::renew),
+    (40, reports::progress),
+    (40, reports::append_log),
+    (100, reports::complete),
+    (70, reports::fail),
+    (30, reports::release),
+    (20, reports::holds),
     (40, cancel),
     (12, cancel_run),
     (60, staged::advance),
@@ -214,7 +206,7 @@ fn submit(world: &mut World) -> Command {
 
 fn submit_run(world: &mut World) -> Command {
     if world.crowd > CROWD && world.dice.percent(90) {
-        return complete(world);
+        return reports::complete(world);
     }
     let namespace = world.namespace();
     let most = if world.dice.percent(5) { 10 } else { 7 };
@@ -267,73 +259,6 @@ fn claim(world: &mut World) -> Command {
         request_id: dice.maybe_name(15, &["q1", "q2", "q3"]),
     }
     .into()
-}
-
-/// Mostly a live lease in the right hands; sometimes an old one, a made-up one, or somebody else's.
-fn holder(world: &mut World) -> Holder {
-    let namespace = world.namespace();
-    let stranger = Known { namespace, lease: lease_nobody_has(world), worker: world.worker(), principal: None };
-    let known = world.dice.recent(&world.leases, 12).cloned().unwrap_or(stranger);
-    let namespace = world.perhaps_foreign(&known.namespace);
-    let (mut lease, mut worker) = (known.lease, known.worker.clone());
-    if world.dice.percent(3) {
-        lease.secret = Uuid::from_u128(world.id());
-    }
-    if world.dice.percent(5) {
-        worker = world.worker();
-    }
-    let principal = if world.dice.percent(5) { world.dice.maybe_name(100, &PRINCIPALS) } else { known.principal };
-    let address = match world.dice.below(10) {
-        0 => Address::Worker { job: lease.job, worker },
-        1 => Address::Owner { job: lease.job, principal: principal.clone().unwrap_or_else(|| "alice".into()) },
-        2 => Address::Job(lease.job),
-        _ => Address::Lease(lease),
-    };
-    Holder { namespace, address, principal: principal.filter(|_| world.dice.percent(70)) }
-}
-
-fn lease_nobody_has(world: &mut World) -> LeaseId {
-    let job = world.job().id;
-    LeaseId::new(job, world.secret())
-}
-
-fn start(world: &mut World) -> Command {
-    Start { holder: holder(world) }.into()
-}
-
-fn renew(world: &mut World) -> Command {
-    let holder = holder(world);
-    let length =
-        world.dice.maybe_millis(50, 40_000).map(|length| if world.dice.percent(2) { Millis(0) } else { length });
-    Renew { holder, length }.into()
-}
-
-fn progress(world: &mut World) -> Command {
-    let holder = holder(world);
-    let dice = &mut world.dice;
-    let percent = if dice.percent(3) { f64::NAN } else { dice.between(-1, 101) as f64 };
-    ReportProgress { holder, percent, message: dice.percent(50).then(|| dice.text(40).into()) }.into()
-}
-
-fn append_log(world: &mut World) -> Command {
-    let holder = holder(world);
-    let data = Payload::from(world.dice.text(70).as_str());
-    let stream = if data.len() % 3 == 0 { LogStream::Err } else { LogStream::Out };
-    AppendLog { holder, stream, data }.into()
-}
-
-fn complete(world: &mut World) -> Command {
-    let holder = holder(world);
-    Complete { holder, result: Payload::from(world.dice.text(30).as_str()) }.into()
-}
-
-fn fail(world: &mut World) -> Command {
-    let holder = holder(world);
-    Fail { holder, message: world.dice.text(40).into(), retryable: world.dice.percent(80) }.into()
-}
-
-fn release(world: &mut World) -> Command {
-    Release { holder: holder(world) }.into()
 }
 
 fn cancel(world: &mut World) -> Command {
@@ -558,11 +483,12 @@ fn all(world: &mut World) -> Command {
     let count = if world.dice.percent(3) { 10 } else { 1 + world.dice.below(3) };
     let mut commands: Vec<Command> = Vec::new();
     for _ in 0..count {
-        let one = match world.dice.below(6) {
+        let one = match world.dice.below(7) {
             0 => command(world),
             1 => put_record(world),
-            2 => complete(world),
+            2 => reports::complete(world),
             3 => unregister(world),
+            4 => reports::holds(world),
             _ => submit(world),
         };
         if !matches!(one, Command::All(_)) || world.dice.percent(10) {

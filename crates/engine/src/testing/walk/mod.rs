@@ -7,6 +7,7 @@ pub(crate) mod dice;
 mod draw;
 mod invariants;
 mod ledger;
+mod reports;
 mod staged;
 mod world;
 
@@ -18,6 +19,7 @@ use super::{
     snapshot::{self, Scope, snapshot},
 };
 use crate::{clock::Clock, store::Outcome};
+use ledger::Ledger;
 use std::collections::BTreeMap;
 use windlass_core::{Command, Job, Refusal, Reply, Timestamp, decider::Item};
 
@@ -80,7 +82,7 @@ pub async fn run(stores: Vec<(&str, Fresh)>, seed: u64, transitions: usize) -> T
 struct Walk {
     contenders: Vec<Contender>,
     world: world::World,
-    ledger: ledger::Ledger,
+    ledger: Ledger,
     scope: Scope,
     /// Only what the invariants look at.
     counted: Scope,
@@ -135,6 +137,10 @@ impl Walk {
             if !damage.is_empty() {
                 return Err(format!("{} found damage: {damage:?}", contender.name));
             }
+        }
+        let Ledger { repeated, contradicted, .. } = self.ledger;
+        if repeated == 0 || contradicted == 0 {
+            return Err(format!("{repeated} reports were repeated, {contradicted} contradicted what was accepted"));
         }
         self.tally.check_all_seen()
     }
