@@ -199,7 +199,7 @@ pub struct Live {
     pub hold: Option<Hold>,
     #[serde(skip_serializing_if = "is_default")]
     pub hold_until: Option<Timestamp>,
-    /// One of its parents ended badly, and it asked to know.
+    /// One of its parents ended badly.
     #[serde(skip_serializing_if = "is_default")]
     pub parent_failed: bool,
     /// One of its parents was not needed, so it is not either; unless another one fails.
@@ -229,6 +229,9 @@ pub struct Live {
     pub said: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub has_result: bool,
+    /// Done already in the run that its run is a retry of; its result is the one from there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kept: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub retry_job: Option<JobId>,
     #[serde(skip_serializing_if = "is_default")]

@@ -29,6 +29,7 @@ pub mod life;
 pub mod limits;
 pub mod name;
 pub mod pace;
+mod parents;
 pub mod payload;
 pub mod policy;
 pub mod principal;

@@ -177,7 +177,7 @@ impl Plan {
     pub fn keeps(&self, bundle: &Bundle) -> RunPlan {
         let parts = if self.is_staged() { bundle.parts() } else { Vec::new() };
         let parts = parts.into_iter().map(Into::into).collect();
-        RunPlan { parts, compensates: self.compensates(), retry_of: None }
+        RunPlan { parts, compensates: self.compensates(), ..RunPlan::default() }
     }
 
     /// The jobs a run begins with.

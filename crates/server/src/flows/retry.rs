@@ -41,7 +41,7 @@ pub async fn retry(app: &App, namespace: &Namespace, id: RunId, owner: &Arc<str>
         nodes.push(sorted.node(app, job, (id, new), owner).await?);
     }
     let parts = planner::parts(app, namespace, id).await?;
-    let plan = RunPlan { parts, compensates: run.compensates, retry_of: Some(id) };
+    let plan = RunPlan { parts, compensates: run.compensates, retry_of: Some(id), ..RunPlan::default() };
     let submit = SubmitRun {
         namespace: namespace.clone(),
         id: new,

@@ -8,11 +8,11 @@ use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use windlass_api::definition::DefinitionBody;
 use windlass_core::{
-    Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId,
+    Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId, Timestamp,
     commands::{
         all::All,
         records::{Expect, PutRecord},
-        submit_run::{RunNode, SubmitRun},
+        submit_run::{RunNode, RunPlan, SubmitRun},
     },
     definition::DefinitionHead,
     job::DefinitionRef,
@@ -57,10 +57,12 @@ struct Taken {
 
 pub async fn start(app: &App, wanted: Wanted<'_>) -> Result<Started, Problem> {
     let key = wanted.idempotency.as_ref().map(|(key, _)| key_of(&wanted, key));
-    if let Some(key) = &key
-        && let Some(started) = existing(app, &wanted, key).await?
-    {
-        return Ok(started);
+    let mut expect = Expect::Nothing;
+    if let Some(key) = &key {
+        match existing(app, &wanted, key).await? {
+            Known::Run(started) => return Ok(started),
+            Known::Free(found) => expect = found,
+        }
     }
     let bundle = bundle(app, wanted.namespace, wanted.source.clone(), wanted.input.clone()).await?;
     let id = ids::run_id();
@@ -71,6 +73,13 @@ pub async fn start(app: &App, wanted: Wanted<'_>) -> Result<Started, Problem> {
         node.job.owner = Some(wanted.owner.clone());
         check_payload(app, wanted.namespace, node).await?;
     }
+    let mut commands: Vec<Command> = Vec::new();
+    let mut keep_until = None;
+    if let Some(key) = &key {
+        let until = app.engine.now().await? + KEY_KEPT;
+        keep_until = Some(until);
+        commands.push(take(&wanted, key.clone(), (expect, until), id)?);
+    }
     let submit = SubmitRun {
         namespace: wanted.namespace.clone(),
         id,
@@ -78,19 +87,19 @@ pub async fn start(app: &App, wanted: Wanted<'_>) -> Result<Started, Problem> {
         definition: wanted.workflow.clone(),
         nodes,
         extra: None,
-        plan: plan.keeps(&bundle),
+        plan: RunPlan { keep_until, ..plan.keeps(&bundle) },
     };
-    let mut commands: Vec<Command> = Vec::new();
-    if let Some(key) = &key {
-        commands.push(take(app, &wanted, key.clone(), id).await?);
-    }
     commands.push(submit.into());
     match app.engine.run(All { commands }).await {
         Ok(_) => Ok(Started { id, state: RunState::Running, existing: false }),
-        Err(Error::Refused(Refusal::Exists { what: "record", .. })) => {
+        Err(Error::Refused(
+            Refusal::Exists { what: "record", .. } | Refusal::VersionMismatch { what: "record", .. },
+        )) => {
             let key = key.ok_or_else(|| Problem::new("internal", "a key was taken that nobody asked for"))?;
-            let found = existing(app, &wanted, &key).await?;
-            found.ok_or_else(|| Problem::new("unavailable", "the key was used a moment ago").retry_after(200))
+            match existing(app, &wanted, &key).await? {
+                Known::Run(started) => Ok(started),
+                Known::Free(_) => Err(Problem::new("unavailable", "the key was used a moment ago").retry_after(200)),
+            }
         }
         Err(error) => Err(error.into()),
     }
@@ -102,27 +111,39 @@ fn key_of(wanted: &Wanted, key: &str) -> RecordKey {
     RecordKey { namespace: wanted.namespace.clone(), kind: KEY_KIND.into(), key: key.into() }
 }
 
-async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Option<Started>, Problem> {
+/// What a key stands for.
+enum Known {
+    Run(Started),
+    /// Nothing; how its record is found by whoever takes it.
+    Free(Expect),
+}
+
+/// A run outlives its key. One that is gone all the same takes its key along, since nobody knows what became of it.
+async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known, Problem> {
     let now = app.engine.now().await?;
     let found = app.engine.store().record(key).await?.filter(|record| record.due.is_none_or(|due| due > now));
-    let Some(record) = found else { return Ok(None) };
+    let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
     let taken: Taken =
         serde_json::from_str(&record.value).map_err(|error| Problem::new("damaged", error.to_string()))?;
     if wanted.idempotency.as_ref().is_some_and(|(_, hash)| *hash != taken.body_hash) {
         return Err(Problem::new("key-reused", "the key was used before with another body"));
     }
     let run = app.engine.read_record::<Run>(wanted.namespace, &taken.run.to_string()).await?;
-    let state = run.map_or(RunState::Completed, |run| run.state());
-    Ok(Some(Started { id: taken.run, state, existing: true }))
+    let started = |run: Run| Known::Run(Started { id: taken.run, state: run.state(), existing: true });
+    Ok(run.map_or(Known::Free(Expect::Version(record.version)), started))
 }
 
-async fn take(app: &App, wanted: &Wanted<'_>, key: RecordKey, run: RunId) -> Result<Command, Problem> {
+fn take(
+    wanted: &Wanted<'_>,
+    key: RecordKey,
+    (expect, until): (Expect, Timestamp),
+    run: RunId,
+) -> Result<Command, Problem> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
     let value = serde_json::to_string(&Taken { run, body_hash })
         .map_err(|error| Problem::new("internal", error.to_string()))?;
-    let expires_at = Some(app.engine.now().await? + KEY_KEPT);
-    Ok(PutRecord { key, expect: Expect::Nothing, parent: None, value: value.into(), facets: Vec::new(), expires_at }
-        .into())
+    let expires_at = Some(until);
+    Ok(PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at }.into())
 }
 
 pub fn check_input(main: &Workflow, input: &Value) -> Result<(), Problem> {

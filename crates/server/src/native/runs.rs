@@ -176,7 +176,6 @@ fn step(job: &Job) -> Step {
     let shown = convert::job(job);
     let (spec, live) = (&job.spec, &job.live);
     let took = live.finished_at.zip(live.claimed_at).map(|(end, begin)| (end - begin).0.max(0).unsigned_abs());
-    let kept = live.attempt == 0 && spec.retry_of.is_some() && job.state == windlass_core::State::Completed;
     Step {
         name: shown.node.unwrap_or_default(),
         job: shown.id,
@@ -191,7 +190,7 @@ fn step(job: &Job) -> Step {
         finished_at: shown.finished_at,
         duration_ms: took,
         has_result: live.has_result,
-        kept_from: spec.retry_of.map(|id| id.0).filter(|_| kept),
+        kept_from: spec.retry_of.map(|id| id.0).filter(|_| live.kept),
     }
 }
 

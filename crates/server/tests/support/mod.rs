@@ -73,9 +73,12 @@ impl Server {
     }
 
     pub async fn with(options: Options) -> Self {
-        let engine = Engine::start(Arc::new(Memory::new(Arc::new(clock::System::default()))), Settings::default())
-            .await
-            .unwrap();
+        Self::set(Settings::default(), options).await
+    }
+
+    pub async fn set(settings: Settings, options: Options) -> Self {
+        let store = Arc::new(Memory::new(Arc::new(clock::System::default())));
+        let engine = Engine::start(store, settings).await.unwrap();
         for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
             add_token(&engine, role).await;
         }
