@@ -39,7 +39,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
         Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put)
-            .says("Write an item's graph, or a part of it; states follow, in other items too. A worker names the lease of a job it holds")
+            .says("Write an item's graph, or a part of it; states follow, in other items too. A worker sends its lease")
             .body_max(BODY_MAX)
             .reads(LEASE)
             .takes::<PutGraph>()
