@@ -41,7 +41,7 @@ const WRITES: [&str; 3] = ["artifact", "silo file", "silo graph"];
 const KINDS: [&str; 4] = ["artifact", "silo_graph", "silo_graph_part", "silo_live"];
 
 fn races() -> usize {
-    std::env::var("WINDLASS_RACES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+    std::env::var("WINDLASS_RACES").ok().and_then(|text| text.parse().ok()).unwrap_or(60)
 }
 
 struct Server {
