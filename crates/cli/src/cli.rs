@@ -4,8 +4,9 @@ use crate::{
     bench,
     commands::{
         Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
-        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, schedules::SchedulesCommand, shell, show,
-        stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand, workflow::WorkflowCommand,
+        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, principals::PrincipalCommand,
+        schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand,
+        workflow::WorkflowCommand,
     },
     config_show,
     fail::code,
@@ -116,6 +117,9 @@ enum Command {
     /// Tokens: create, list, revoke, me.
     #[command(subcommand, alias = "tokens")]
     Token(TokenCommand),
+    /// Principals, whom tokens stand for: list, change, disable, enable, delete.
+    #[command(subcommand, alias = "principals")]
+    Principal(PrincipalCommand),
     /// How many jobs and workers there are, by state.
     Stats,
     #[command(flatten)]
@@ -183,6 +187,7 @@ impl Command {
             Command::Graph(command) => command.run(context).await,
             Command::Artifact(command) => command.run(context).await,
             Command::Token(command) => command.run(context).await,
+            Command::Principal(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,
             Command::Store(command) => command.run(context).await,
             Command::Profile(_)

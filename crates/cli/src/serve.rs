@@ -21,6 +21,7 @@ use windlass_server::{
     config::Config,
     duties, listener, logs, native,
     trace::Traces,
+    without_token::WithoutToken,
 };
 use windlass_stores::{
     embedded::{self, Embedded},
@@ -105,7 +106,13 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let engine = Engine::start(store, settings).await.map_err(|error| Failure(NO_STORE, error.into()))?;
     let alone = config.database.is_none();
     let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
-    let app = App::new(engine.clone(), options(&config)?);
+    // Who needs no token depends on where the server listens.
+    let socket = TcpListener::bind(&config.listen).await;
+    let socket = socket.with_context(|| format!("cannot listen on {}", config.listen))?;
+    let app = App::new(engine.clone(), options(&config, &socket)?);
+    if let Some(watch) = bootstrap::Watch::new(&admin, alone) {
+        tokio::spawn(watch.run(app.clone()));
+    }
     let _duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
     let tls = match &config.tls {
         Some((certificate, key)) => {
@@ -114,9 +121,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         }
         None => None,
     };
-    let socket = TcpListener::bind(&config.listen).await;
-    let socket = socket.with_context(|| format!("cannot listen on {}", config.listen))?;
-    announce(&config, &socket, &admin)?;
+    announce(&config, &socket, &admin, app.options.without_token)?;
     let limits =
         listener::Limits { connections: connections_max(config.connections.connections), ..config.connections };
     let drain = app.drain.clone();
@@ -159,7 +164,7 @@ async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, EngineSettings
     }
 }
 
-fn options(config: &Config) -> Result<Options, Failure> {
+fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     let traces = match &config.otel_endpoint {
         Some(endpoint) => {
             Traces::to(endpoint).map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("otel_endpoint: {why}")))?
@@ -173,7 +178,7 @@ fn options(config: &Config) -> Result<Options, Failure> {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),
         store: if config.database.is_some() { "postgres" } else { "embedded" },
-        allow_open: config.allow_open,
+        without_token: config.without_token(socket.local_addr()?.ip()),
         body_max: config.body_max,
         silo: config.silo.clone(),
         traces,
@@ -183,14 +188,20 @@ fn options(config: &Config) -> Result<Options, Failure> {
 }
 
 /// One line on standard output when requests are taken; programs may wait for it.
-fn announce(config: &Config, socket: &TcpListener, admin: &Admin) -> anyhow::Result<()> {
+fn announce(config: &Config, socket: &TcpListener, admin: &Admin, open: WithoutToken) -> anyhow::Result<()> {
     let address = socket.local_addr()?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     if !address.ip().is_loopback() && config.tls.is_none() {
         tracing::warn!(%address, "listening beyond this machine without TLS: tokens travel in the clear");
     }
-    if config.allow_open {
-        tracing::warn!("allow_open is set: whoever reaches the port may use dialects that have no authentication");
+    match open {
+        WithoutToken::Never => tracing::info!("every call needs a token"),
+        WithoutToken::Loopback => tracing::info!(
+            "programs on this machine may use workflow-graph's paths without a token; set without_token = never behind a proxy"
+        ),
+        WithoutToken::Anyone => {
+            tracing::warn!("without_token = anyone: whoever reaches the port may run jobs on workflow-graph's paths")
+        }
     }
     let store = match &config.database {
         Some(_) => "PostgreSQL".to_owned(),
@@ -199,9 +210,13 @@ fn announce(config: &Config, socket: &TcpListener, admin: &Admin) -> anyhow::Res
     let token = match admin {
         Admin::Variable => "as set".to_owned(),
         Admin::File { path, .. } => format!("in {}", path.display()),
+        Admin::Nowhere => "none".to_owned(),
     };
     let version = env!("CARGO_PKG_VERSION");
-    println!("windlass {version} is ready on {scheme}://{address} (store: {store}; admin token: {token})");
+    let open = open.name();
+    println!(
+        "windlass {version} is ready on {scheme}://{address} (store: {store}; admin token: {token}; without a token: {open})"
+    );
     Ok(())
 }
 

@@ -235,3 +235,30 @@ fn a_closed_pipe_is_no_error() {
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap()), (Some(0), String::new()));
 }
+
+#[test]
+fn a_role_is_changed_a_name_freed_and_the_last_admin_kept() {
+    let server = Server::start();
+    let token = server.windlass(&["token", "create", "ann", "--role", "editor"]).ok();
+    server.windlass(&["principal", "change", "ann", "--role", "viewer"]).says(&["ann is viewer in all namespaces now"]);
+    server.windlass(&["token", "me", "--token", token.trim()]).says(&["viewer"]);
+    server.windlass(&["principal", "change", "ann", "--only", "film"]).says(&["ann is viewer in film now"]);
+    assert_eq!(server.windlass(&["principal", "change", "ann"]).code, 2, "to what?");
+    let listed = server.json(&["principal", "list"]);
+    let ann = listed.as_array().unwrap().iter().find(|item| item["name"] == "ann").unwrap().clone();
+    assert_eq!((&ann["role"], &ann["namespaces"]), (&"viewer".into(), &serde_json::json!(["film"])));
+    server.windlass(&["principal", "disable", "ann"]).ok();
+    assert_eq!(server.windlass(&["token", "me", "--token", token.trim()]).code, 1);
+    server.windlass(&["principal", "enable", "ann"]).ok();
+    server.windlass(&["principal", "delete", "ann"]).ok();
+    server.windlass(&["token", "create", "ann", "--role", "worker"]).ok();
+    let tokens = server.json(&["token", "list"]);
+    let own = tokens.as_array().unwrap().iter().find(|item| item["principal"] == "admin").unwrap()["id"].clone();
+    let own = own.as_str().unwrap();
+    let refused = server.windlass(&["token", "revoke", own]);
+    assert_eq!(refused.code, 1);
+    refused.says(&["no admin of all namespaces would be left", "force"]);
+    server.windlass(&["principal", "change", "admin", "--role", "viewer"]).says(&["force"]);
+    server.windlass(&["token", "revoke", own, "--force"]).ok();
+    assert_eq!(server.windlass(&["token", "me"]).code, 1);
+}

@@ -23,7 +23,11 @@ fn windlass(arguments: &[&str]) -> Command {
 }
 
 fn serve(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
-    let mut command = windlass(&["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    serve_with(data, &[&["--listen", "127.0.0.1:0"], more].concat(), log)
+}
+
+fn serve_with(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
+    let mut command = windlass(&["serve", "--data", data.to_str().unwrap()]);
     let log = log.map_or_else(Stdio::null, Stdio::from);
     let mut process = command.args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut out = BufReader::new(process.stdout.take().unwrap());
@@ -206,4 +210,30 @@ fn two_servers_share_one_database() {
     one.signal("-TERM");
     two.signal("-TERM");
     assert_eq!((one.ended().0, two.ended().0), (0, 0));
+}
+
+#[test]
+fn the_start_says_who_may_call_without_a_token_and_a_proxy_as_it_comes_is_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |server: &Server, version: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        write!(stream, "GET /api/workflows HTTP/{version}\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    for (arguments, said, local, proxied) in [
+        (&[][..], "without a token: loopback", "200", "401"),
+        (&["--without-token", "never"], "without a token: never", "401", "401"),
+        (&["--listen", "0.0.0.0:0"], "without a token: never", "401", "401"),
+        (&["--hosts", "jobs.example"], "without a token: never", "401", "401"),
+        (&["--without-token", "anyone"], "without a token: anyone", "200", "200"),
+    ] {
+        let listen = if arguments.contains(&"--listen") { vec![] } else { vec!["--listen", "127.0.0.1:0"] };
+        let server = serve_with(&folder.path().join("data"), &[&listen[..], arguments].concat(), None);
+        assert!(server.ready.contains(said), "{arguments:?}: {}", server.ready);
+        assert_eq!((ask(&server, "1.1"), ask(&server, "1.0")), (local.into(), proxied.into()), "{arguments:?}");
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0);
+    }
 }

@@ -201,7 +201,7 @@ fn every_noun_has_its_verbs() {
     // The doctor, while all of it runs.
     let doctor = up.windlass(&["doctor"]);
     assert_eq!(doctor.code, 0, "{}", doctor.out);
-    doctor.says(&["a server uses it", "knows this token as admin"]);
+    doctor.says(&["a server uses it", "knows this token as admin", "without a token"]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ use windlass_core::{
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
-        principals::UseToken,
+        tokens::UseToken,
     },
     record::Kind,
     stage,

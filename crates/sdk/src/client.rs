@@ -17,7 +17,7 @@ use windlass_api::{
     page::{Page, Paging},
     schedule::{PutSchedule, Schedule},
     stats::Stats,
-    token::{CreateToken, CreatedToken, Me, Token},
+    token::{ChangePrincipal, CreateToken, CreatedToken, EndPrincipal, Force, Me, Principal, Token},
     why::Why,
     worker::{DrainWorker, RegisterWorker, Worker, WorkerName},
 };
@@ -307,8 +307,30 @@ impl Client {
     pub async fn create_token(&self, token: &CreateToken) -> Result<CreatedToken, Error> {
         self.post("/api/v1/tokens", token).await
     }
-    pub async fn revoke_token(&self, id: &str) -> Result<(), Error> {
-        self.done(self.request(Method::DELETE, &format!("/api/v1/tokens/{}", escape(id)))).await
+    /// `force`: also if no admin of all namespaces is left with a valid token.
+    pub async fn revoke_token(&self, id: &str, force: bool) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, &format!("/api/v1/tokens/{}", escape(id)));
+        self.done(request.query(&Force { force })).await
+    }
+    pub async fn principals(&self, paging: &Paging) -> Result<Page<Principal>, Error> {
+        self.get("/api/v1/principals", paging).await
+    }
+    pub async fn change_principal(
+        &self,
+        name: &str,
+        change: &ChangePrincipal,
+        force: bool,
+    ) -> Result<Principal, Error> {
+        let request = self.request(Method::PUT, &format!("/api/v1/principals/{}", escape(name)));
+        self.json(request.query(&Force { force }).json(change), Duration::ZERO).await
+    }
+    /// Disables it, or removes it.
+    pub async fn end_principal(&self, name: &str, how: &EndPrincipal) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, &format!("/api/v1/principals/{}", escape(name)));
+        self.done(request.query(how)).await
+    }
+    pub async fn enable_principal(&self, name: &str) -> Result<Principal, Error> {
+        self.post(&format!("/api/v1/principals/{}/enable", escape(name)), &()).await
     }
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.get("/api/v1/stats", &()).await

@@ -9,6 +9,7 @@ use crate::{
     problem::Problem,
     route::{Form, Route},
     trace::Traces,
+    without_token::WithoutToken,
 };
 use axum::{
     Router,
@@ -42,8 +43,8 @@ pub struct Options {
     /// Where artifacts are kept; none: nowhere.
     pub artifacts: Option<Arc<dyn object_store::ObjectStore>>,
     pub artifact_bytes_max: u64,
-    /// Surfaces whose clients know no tokens need none, wherever they are called from.
-    pub allow_open: bool,
+    /// Who needs no token on surfaces whose clients know none.
+    pub without_token: WithoutToken,
     /// Largest body of an ordinary request.
     pub body_max: usize,
     /// Where spans go.
@@ -59,7 +60,7 @@ impl Default for Options {
             store: "embedded",
             artifacts: None,
             artifact_bytes_max: crate::native::artifacts::BYTES_MAX,
-            allow_open: false,
+            without_token: WithoutToken::default(),
             body_max: crate::route::BODY_MAX,
             traces: Traces::default(),
             silo: Default::default(),

@@ -5,7 +5,6 @@ use crate::{
     app::App,
     auth::{Caller, not_valid},
     dialects::silo,
-    listener::Peer,
     metrics::Meter,
     origin,
     prefix::Prefixed,
@@ -22,7 +21,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_body_util::Limited;
 use std::{borrow::Cow, sync::Arc, time::Instant};
-use windlass_core::{Namespace, principal::Role};
+use windlass_core::Namespace;
 
 /// What the guard of one route knows about it.
 struct Post {
@@ -135,7 +134,7 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
             post.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
             Some(caller)
         }
-        (None, _) => Some(anonymous(post, request)?),
+        (None, access) => Some(anonymous(post, access, request)?),
     };
     if let Some(caller) = caller {
         request.extensions_mut().insert::<Caller>(caller);
@@ -143,26 +142,14 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
     limit(request, post.body_max)
 }
 
-/// Where a surface's clients know no tokens, somebody on this very machine may do without, within the surface's namespace.
-fn anonymous(post: &Post, request: &Request) -> Result<Caller, Problem> {
+/// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
+/// as far as tokens of an editor and of a worker would get them.
+fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, Problem> {
     let needed = || Problem::new("unauthorized", "send a token");
     let namespace = post.namespace.as_ref().filter(|_| post.rules.anonymous).ok_or_else(needed)?;
-    if !post.app.options.allow_open && !is_local(request) {
-        return Err(needed());
-    }
-    Ok(Caller { name: "anonymous".into(), role: Role::Editor, namespaces: [namespace.clone()].into() })
-}
-
-/// From a loopback address, to a loopback name, and not passed on by a proxy, behind which anybody may be.
-pub fn is_local(request: &Request) -> bool {
-    let from_here =
-        request.extensions().get::<Peer>().is_some_and(|peer| peer.address.ip().to_canonical().is_loopback());
-    let headers = request.headers();
-    let passed_on = headers.keys().any(|name| {
-        let name = name.as_str();
-        name == "forwarded" || name == "via" || name.starts_with("x-forwarded-")
-    });
-    from_here && !passed_on && origin::host_of(request).is_some_and(|host| origin::is_loopback(origin::name_of(host)))
+    let caller = Caller::anonymous(namespace);
+    let admitted = caller.may(access) && post.app.options.without_token.admits(request);
+    admitted.then_some(caller).ok_or_else(needed)
 }
 
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
@@ -275,29 +262,6 @@ mod tests {
         assert_eq!(token(&headers("bearer  abc"), false).as_deref(), Some("abc"));
         for junk in ["Bearer", "Basic !!!", "Digest abc", "abc"] {
             assert_eq!(token(&headers(junk), true), None, "{junk}");
-        }
-    }
-
-    #[test]
-    fn only_this_machine_itself_is_local() {
-        let peer = |address: &str| Peer {
-            address: address.parse().unwrap(),
-            local: "127.0.0.1:3000".parse().unwrap(),
-            tls: false,
-        };
-        let request = |peer_at: &str, host: &str, extra: Option<&'static str>| {
-            let mut request = http::Request::builder().uri("/").header(header::HOST, host);
-            if let Some(name) = extra {
-                request = request.header(name, "x");
-            }
-            request.extension(peer(peer_at)).body(Body::empty()).unwrap()
-        };
-        assert!(is_local(&request("127.0.0.1:9", "localhost:3000", None)));
-        assert!(is_local(&request("[::1]:9", "[::1]:3000", None)));
-        assert!(!is_local(&request("10.0.0.9:9", "localhost:3000", None)));
-        assert!(!is_local(&request("127.0.0.1:9", "windlass.example", None)));
-        for name in ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"] {
-            assert!(!is_local(&request("127.0.0.1:9", "localhost", Some(name))), "{name}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! a service. The store is chosen outside: nothing in here knows which one it is.
 #![forbid(unsafe_code)]
 
+pub mod admins;
 pub mod app;
 pub mod ask;
 pub mod auth;
@@ -35,6 +36,7 @@ pub mod sse;
 pub mod trace;
 mod trace_export;
 pub mod wire_time;
+pub mod without_token;
 pub mod yaml;
 
 pub use app::{App, Options};

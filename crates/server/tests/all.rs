@@ -13,6 +13,7 @@ mod items;
 mod listing;
 mod native;
 mod openapi;
+mod rights;
 mod roles;
 mod schedules;
 mod silo;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_core::{
     Namespace,
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_server::auth;
@@ -105,8 +105,8 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
     let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role: Role::Viewer, namespaces };
     server.engine.run(create).await.unwrap();
     let hash = auth::hash("limited-token").into();
-    let issue =
-        IssueToken { namespace: auth::home(), principal: name, hash, shown: "limited".into(), expires_at: None };
+    let (namespace, shown) = (auth::home(), "limited".into());
+    let issue = IssueToken { namespace, principal: name, hash, shown, expires_at: None, made_by: None };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/jobs?namespace=other", json!({})).await.expect(201);
     server.put("/api/v1/definitions/d?namespace=other", json!({})).await.expect(200);

@@ -337,8 +337,14 @@ async fn server(remote: &Remote, findings: &mut Findings) {
     };
     let (client, found) = found;
     match client.me().await {
-        Ok(me) => findings
-            .fine("server", format!("{} knows this token as {} ({})", found.server, me.principal, me.role.name())),
+        Ok(me) => {
+            findings
+                .fine("server", format!("{} knows this token as {} ({})", found.server, me.principal, me.role.name()));
+            // A worker's token may not ask.
+            if let Ok(stats) = client.stats().await {
+                without_token(&stats.without_token, findings);
+            }
+        }
         Err(error) if error.status() == Some(401) && found.from == TokenFrom::Nowhere => {
             let text = format!("{} answers, but no token was found to call it with", found.server);
             findings.warn(
@@ -363,6 +369,23 @@ async fn server(remote: &Remote, findings: &mut Findings) {
             error.to_string(),
             "Start one with `windlass up` or `windlass serve`, or name it with --server.",
         ),
+    }
+}
+
+fn without_token(who: &str, findings: &mut Findings) {
+    match who {
+        "never" => findings.fine("without a token", "nobody may call"),
+        "loopback" => findings.fine(
+            "without a token",
+            "programs on the server's machine may use workflow-graph's paths; behind a proxy there, set without_token = never",
+        ),
+        "anyone" => findings.warn(
+            "without a token",
+            "whoever reaches the server may run jobs on workflow-graph's paths (without_token = anyone)",
+            "Set without_token = never and give each client a token, or make sure that only its clients reach the port.",
+        ),
+        // An older server does not say.
+        _ => {}
     }
 }
 

@@ -37,6 +37,7 @@ pub mod submit_run;
 pub mod tell;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tokens;
 pub mod workers;
 
 pub type Decided = Result<Result<Reply, Refusal>, Stop>;
@@ -97,11 +98,16 @@ commands! {
     DeleteSchedule(fire::DeleteSchedule),
     Fire(fire::Fire),
     CreatePrincipal(principals::CreatePrincipal),
+    ChangePrincipal(principals::ChangePrincipal),
+    DeletePrincipal(principals::DeletePrincipal),
     DisablePrincipal(principals::DisablePrincipal),
     EnablePrincipal(principals::EnablePrincipal),
-    IssueToken(principals::IssueToken),
-    RevokeToken(principals::RevokeToken),
-    UseToken(principals::UseToken),
+    IssueToken(tokens::IssueToken),
+    RevokeToken(tokens::RevokeToken),
+    UseToken(tokens::UseToken),
+    KeepToken(tokens::KeepToken),
+    ReplaceToken(tokens::ReplaceToken),
+    NeedAdmin(tokens::NeedAdmin),
     PutRecord(records::PutRecord),
     DeleteRecord(records::DeleteRecord),
     Tell(tell::Tell),

@@ -6,8 +6,8 @@ mod file;
 pub mod table;
 pub mod value;
 
-use crate::{listener, logs::Format, secret::Secret};
-use std::{fmt, path::PathBuf};
+use crate::{listener, logs::Format, secret::Secret, without_token::WithoutToken};
+use std::{fmt, net::IpAddr, path::PathBuf};
 use table::{Foreign, From, Kind, SETTINGS, Setting};
 use thiserror::Error;
 use windlass_core::Millis;
@@ -133,7 +133,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub admin_token: Option<Secret>,
-    pub allow_open: bool,
+    /// As it was written; see [`Config::without_token`].
+    without_token: String,
     pub log: String,
     pub log_format: Format,
     pub limits: windlass_core::Limits,
@@ -167,7 +168,7 @@ impl Config {
             hosts: value::list(read.text("hosts")),
             origins: value::list(read.text("origins")),
             admin_token: read.some("admin_token").map(Secret::new),
-            allow_open: read.flag("allow_open"),
+            without_token: read.text("without_token").to_owned(),
             log: read.text("log").to_owned(),
             log_format: if read.text("log_format") == "json" { Format::Json } else { Format::Text },
             limits: windlass_core::Limits {
@@ -207,6 +208,11 @@ impl Config {
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
         })
+    }
+
+    /// Who may call without a token, given where the server listens.
+    pub fn without_token(&self, listens_on: IpAddr) -> WithoutToken {
+        WithoutToken::resolve(&self.without_token, listens_on, &self.hosts)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Every setting: its name, what it takes, its default, what it is for. Flag, variable, file key, `--help` and the
 //! documentation all follow from this one table.
 
+use super::value;
+use crate::without_token;
+
 /// What a value has to look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -80,10 +83,12 @@ pub const SETTINGS: &[Setting] = &[
         "The admin token, 16 characters or more; without it one is drawn and written to admin.token in the data folder",
     ),
     setting(
-        "allow_open",
-        Kind::Flag,
-        "false",
-        "Let clients of dialects without authentication in from other machines too. Whoever can reach the port can then run jobs",
+        "without_token",
+        Kind::Choice(without_token::CHOICES),
+        "auto",
+        "Who may call workflow-graph's paths without a token: never (nobody), loopback (programs on this machine), anyone (whoever \
+         can reach the port can then run jobs) or auto (loopback if the server listens on a loopback address and hosts names no \
+         other, else never). Behind a proxy on the same machine set never",
     ),
     setting("log", Kind::Choice(LEVELS), "info", "How much the server logs: off, error, warn, info, debug or trace"),
     setting("log_format", Kind::Choice(FORMATS), "text", "How it logs: text for people or json for programs"),
@@ -164,7 +169,12 @@ pub struct Foreign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Variable(&'static str),
-    Key { block: &'static str, key: &'static str },
+    /// In a file, beside our own names.
+    Plain(&'static str),
+    Key {
+        block: &'static str,
+        key: &'static str,
+    },
 }
 
 /// For names that differ while values do not.
@@ -178,6 +188,10 @@ fn port_here(text: &str) -> Result<String, String> {
     Ok(format!("127.0.0.1:{port}"))
 }
 
+fn open_to(text: &str) -> Result<String, String> {
+    value::flag(text).map(|open| if open { "anyone" } else { "auto" }.to_owned())
+}
+
 /// All of them. A dialect adds its own here.
 pub fn foreign() -> Vec<Foreign> {
     let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
@@ -185,6 +199,9 @@ pub fn foreign() -> Vec<Foreign> {
         variable("CORS_ORIGINS", "origins", as_it_is),
         variable("WORKFLOWS_DIR", "workflows", as_it_is),
         variable("PORT", "listen", port_here),
+        // What `without_token` was called before it could say who.
+        variable("WINDLASS_ALLOW_OPEN", "without_token", open_to),
+        Foreign { from: From::Plain("allow_open"), to: "without_token", convert: open_to },
     ]
     .into_iter()
     .chain(silo())

@@ -11,6 +11,8 @@ pub mod jobs;
 pub mod leases;
 pub mod logs;
 pub mod openapi;
+pub mod principals;
+mod ruling;
 pub mod runs;
 pub mod schedules;
 pub mod stats;
@@ -51,6 +53,7 @@ pub fn routes() -> Vec<Route> {
         graphs::routes(),
         events::routes(),
         tokens::routes(),
+        principals::routes(),
         stats::routes(),
         docs::routes(),
     ]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
 use windlass_core::{
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_engine::{Engine, Settings, clock, memory::Memory};
@@ -157,6 +157,7 @@ async fn add_token(engine: &Engine, role: Role) {
     let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
     engine.run(create).await.unwrap();
     let hash = auth::hash(&name).into();
-    let issue = IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at: None };
+    let (namespace, principal) = (auth::home(), name.clone());
+    let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None };
     engine.run(issue).await.unwrap();
 }

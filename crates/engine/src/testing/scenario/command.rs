@@ -23,7 +23,7 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
-        principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
+        principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
         release::Release,
@@ -33,6 +33,7 @@ use windlass_core::{
         start::Start,
         submit::Submit,
         submit_run::{RunNode, RunPlan, SubmitRun},
+        tokens::{IssueToken, RevokeToken, UseToken},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     principal::Role,
@@ -231,11 +232,18 @@ impl Builder<'_> {
                 let namespaces = namespaces.map_err(|refusal| refusal.to_string())?;
                 CreatePrincipal { namespace, name: name.into(), role, namespaces }.into()
             }
+            ["change", name] => {
+                let role = Some(role(options.text("role").as_deref())?);
+                ChangePrincipal { namespace, name: name.into(), role, namespaces: None }.into()
+            }
+            ["delete-principal", name] => DeletePrincipal { namespace, name: name.into() }.into(),
             ["disable", name] => DisablePrincipal { namespace, name: name.into() }.into(),
             ["token", name, "for", principal] => {
                 let hash = options.text("hash").unwrap_or_else(|| token_hash(name)).into();
                 let expires_at = options.time("expires")?;
-                IssueToken { namespace, principal: principal.into(), hash, shown: name.into(), expires_at }.into()
+                let made_by = options.text("made-by").map(|maker| token_hash(&maker).into());
+                let (principal, shown) = (principal.into(), name.into());
+                IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
             }
             ["revoke", name] => RevokeToken { namespace, hash: token_hash(name).into() }.into(),
             ["use", name] => UseToken { namespace, hash: token_hash(name).into() }.into(),

@@ -22,7 +22,7 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
-        principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
+        principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
         release::Release,
@@ -32,6 +32,7 @@ use windlass_core::{
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
+        tokens::{IssueToken, RevokeToken, UseToken},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
@@ -46,7 +47,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 38] = [
+const WEIGHTS: [(usize, Draw); 40] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -77,6 +78,8 @@ const WEIGHTS: [(usize, Draw); 38] = [
     (15, create_principal),
     (4, disable_principal),
     (4, enable_principal),
+    (4, change_principal),
+    (2, delete_principal),
     (25, issue_token),
     (15, revoke_token),
     (20, use_token),
@@ -489,6 +492,16 @@ fn enable_principal(world: &mut World) -> Command {
     EnablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
 }
 
+fn change_principal(world: &mut World) -> Command {
+    let role = Some(*world.dice.pick(&[Role::Viewer, Role::Editor, Role::Admin, Role::Worker]));
+    let (namespace, name) = (world.namespace(), world.dice.name(&PRINCIPALS));
+    ChangePrincipal { namespace, name, role, namespaces: None }.into()
+}
+
+fn delete_principal(world: &mut World) -> Command {
+    DeletePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
+}
+
 /// Mostly of what an operator does.
 fn audited(world: &mut World) -> Command {
     let command = match world.dice.below(4) {
@@ -510,7 +523,9 @@ fn token(world: &mut World) -> Arc<str> {
 fn issue_token(world: &mut World) -> Command {
     let (namespace, hash, now) = (world.namespace(), token(world), world.now);
     let expires_at = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
-    IssueToken { namespace, principal: world.dice.name(&PRINCIPALS), hash, shown: "wl_abc".into(), expires_at }.into()
+    let (principal, shown) = (world.dice.name(&PRINCIPALS), "wl_abc".into());
+    let made_by = world.dice.percent(40).then(|| token(world));
+    IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
 }
 
 fn revoke_token(world: &mut World) -> Command {

@@ -95,6 +95,7 @@ impl From<Refusal> for No {
             | Refusal::AlreadyStarted
             | Refusal::KeyReused { .. }
             | Refusal::Exists { .. }
+            | Refusal::LastAdmin
             | Refusal::VersionMismatch { .. }
             | Refusal::WorkerNotOnline { .. }
             | Refusal::WorkerDraining { .. }
