@@ -246,7 +246,7 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
         callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
         items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
     }
-    let commands = items.len();
+    let (commands, begun) = (items.len(), Instant::now());
     let mut outcome = match inner.store.run(Batch { items, limits: inner.settings.limits }).await {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -258,6 +258,8 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
             return;
         }
     };
+    inner.tally.commit.observe(begun.elapsed());
+    inner.tally.count(&outcome.events, &outcome.replies);
     inner.pace(which).learn(outcome.commit_time, callers.len());
     let mut held = Held { first_event: outcome.first_event, ..Held::default() };
     (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));

@@ -10,6 +10,7 @@ use crate::{
     settle::{Held, Settler},
     store::{Bell, JobQuery, Outcome, Store, StoreError},
     sweeper::{self, Alarm},
+    tally::Tally,
     waiters::{Waiter, Waiters},
 };
 use std::{
@@ -80,6 +81,7 @@ pub struct Inner {
     batches: AtomicU64,
     commands_run: AtomicU64,
     log_bytes: AtomicU64,
+    pub tally: Tally,
     /// True once nobody may wait any longer.
     hurry: watch::Sender<bool>,
     /// Counts batches that found the store damaged.
@@ -118,6 +120,7 @@ impl Engine {
             batches: AtomicU64::new(0),
             commands_run: AtomicU64::new(0),
             log_bytes: AtomicU64::new(0),
+            tally: Tally::default(),
             hurry: watch::Sender::new(false),
             damage: watch::Sender::new(0),
             store,
@@ -172,7 +175,13 @@ impl Engine {
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
     pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        Ok(self.inner.enqueue(commands, None)?.await.map_err(lost)??)
+        let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
+        let begun = reports.then(std::time::Instant::now);
+        let replies = self.inner.enqueue(commands, None)?.await.map_err(lost)??;
+        if let Some(begun) = begun {
+            self.inner.tally.report.observe(begun.elapsed());
+        }
+        Ok(replies)
     }
 
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
@@ -348,6 +357,11 @@ impl Engine {
             waiting: inner.waiters.total(),
             readers: inner.feed.readers(),
         }
+    }
+
+    /// What was done since the start.
+    pub fn tally(&self) -> &Tally {
+        &self.inner.tally
     }
 
     /// How many claimers wait in a namespace.

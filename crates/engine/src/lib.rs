@@ -21,6 +21,7 @@ mod settings;
 mod settle;
 pub mod store;
 mod sweeper;
+pub mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod waiters;

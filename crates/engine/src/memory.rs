@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Payload,
-    Record, RecordKey, Rows, State, Timestamp, commands::due::Due, decider, select,
+    Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Namespace,
+    Payload, Record, RecordKey, Rows, State, Timestamp, commands::due::Due, decider, select,
 };
 
 pub struct Memory {
@@ -214,6 +214,21 @@ impl Store for Memory {
         let state = self.lock();
         let before = state.pending.range(..select::order(job)).map(|(_, key)| &state.jobs[key]);
         Ok(before.filter(|other| other.key.namespace == job.key.namespace && other.lane == job.lane).take(max).count())
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        let state = self.lock();
+        let oldest = state.pending.values().map(|key| &state.jobs[key]).min_by_key(|job| job.seq);
+        Ok(oldest.cloned())
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        let state = self.lock();
+        let mut found: Vec<Namespace> = state.records.keys().map(|key| key.namespace.clone()).collect();
+        found.sort();
+        found.dedup();
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {

@@ -123,6 +123,9 @@ pub enum Bell {
     Something,
 }
 
+/// Queues looked at for [`Store::oldest_pending`].
+pub const QUEUES_MAX: usize = 1_000;
+
 /// What may be thrown away.
 #[derive(Clone, Copy, Debug)]
 pub struct Trim {
@@ -175,6 +178,11 @@ pub trait Store: Send + Sync + 'static {
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
+    /// The pending job that has waited longest in its place, of the heads of so many queues (a lane and a priority) as can be
+    /// looked at; none where nothing is pending. Says how old the oldest is, and costs nothing that grows with the jobs.
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError>;
+    /// Namespaces that have records, no more than `limit`.
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError>;
     /// How many pending jobs of the same lane go before this one, counting no further than `max`.
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError>;
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;

@@ -7,7 +7,7 @@ use crate::{
     metrics::{Meter, Metrics},
     origin, prefix,
     problem::Problem,
-    route::{Form, Route},
+    route::{Form, Route, Surface},
     trace::Traces,
     without_token::WithoutToken,
 };
@@ -183,7 +183,7 @@ fn router(app: App, paths: &HashMap<&'static str, Vec<Row>>) -> Router {
         };
         router = router.route(path, rows.iter().fold(MethodRouter::new(), with).fallback(other));
     }
-    let meter = Arc::new(app.metrics.meter("other", "none"));
+    let meter = Arc::new(app.metrics.meter(Surface::Native, "other", "none"));
     let router = router.fallback(move |request: Request| {
         let (app, meter) = (app.clone(), meter.clone());
         async move {
@@ -234,7 +234,7 @@ struct OtherMethod {
 
 impl OtherMethod {
     fn new(app: &App, path: &'static str, methods: &[Method]) -> Self {
-        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter("other", path) }
+        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter(Surface::Native, "other", path) }
     }
 
     async fn answer(&self, request: Request) -> Response {

@@ -51,7 +51,7 @@ impl Guarded {
             namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
             body_max: body_max(app, route),
             changes: changes_state(&route.method),
-            meter: app.metrics.meter(method_name(&route.method), route.path),
+            meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
         Self { post, run: route.run.clone() }
     }

@@ -21,7 +21,7 @@ pub mod guard;
 mod health;
 pub mod listener;
 pub mod logs;
-mod metrics;
+pub mod metrics;
 pub mod native;
 mod origin;
 mod prefix;

@@ -11,6 +11,7 @@ mod edge;
 mod examples;
 mod items;
 mod listing;
+mod metrics;
 mod native;
 mod openapi;
 mod rights;

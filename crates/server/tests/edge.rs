@@ -228,7 +228,7 @@ async fn health_is_told_to_everybody_and_figures_to_viewers() {
         r#"windlass_http_requests_total{method="POST",route="/api/v1/jobs",status="201"} 1"#,
         r#"windlass_jobs{state="pending"} 1"#,
         "windlass_http_connections 1",
-        "windlass_engine_commands",
+        "windlass_engine_commands_total ",
         "windlass_http_request_seconds_bucket",
     ] {
         assert!(figures.contains(line), "{line}\n{figures}");

@@ -89,6 +89,12 @@ impl Store for Faulty {
     async fn ahead(&self, job: &windlass_core::Job, max: usize) -> Result<usize, StoreError> {
         self.through(self.inner.ahead(job, max)).await
     }
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.through(self.inner.oldest_pending()).await
+    }
+    async fn namespaces(&self, limit: usize) -> Result<Vec<windlass_core::Namespace>, StoreError> {
+        self.through(self.inner.namespaces(limit)).await
+    }
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         self.through(self.inner.body(key)).await
     }

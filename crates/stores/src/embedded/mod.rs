@@ -42,7 +42,7 @@ use std::{
     },
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey, Timestamp};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp};
 use windlass_engine::{
     Bulk, StoreError, bulk,
     clock::Clock,
@@ -300,6 +300,14 @@ impl Store for Embedded {
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
         let job = job.clone();
         self.read(move |connection| listing::ahead(connection, &job, max)).await
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.read(listing::oldest_pending).await
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.read(move |connection| reads::namespaces(connection, limit)).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {

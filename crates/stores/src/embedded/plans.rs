@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 48] = [
+const BOUNDED: [(&str, &str); 50] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -13,6 +13,8 @@ const BOUNDED: [(&str, &str); 48] = [
     ("lane heads", lanes::LANE_HEADS),
     ("lane next", lanes::LANE_NEXT),
     ("ahead in a lane", listing::LANE_AHEAD),
+    ("queue next", listing::QUEUE_NEXT),
+    ("namespace with records next", reads::RECORD_NAMESPACE_NEXT),
     ("newest", load::JOB_NEWEST),
     ("held", load::JOB_HELD),
     ("open jobs of a run", load::JOB_RUN_OPEN),

@@ -19,10 +19,22 @@ pub(super) const LOG_READ: &str = include_str!("sql/log_read.sql");
 pub(super) const EVENTS_FROM: &str = include_str!("sql/events_from.sql");
 pub(super) const RECORDS_ALL: &str = include_str!("sql/records_all.sql");
 pub(super) const RECORDS_EVERY: &str = include_str!("sql/records_every.sql");
+pub(super) const RECORD_NAMESPACE_NEXT: &str = include_str!("sql/record_namespace_next.sql");
 pub(super) const RECORDS_UNDER: &str = include_str!("sql/records_under.sql");
 pub(super) const RECORDS_FACET: &str = include_str!("sql/records_facet.sql");
 pub(super) const RESULT: &str = "SELECT result, sum FROM results WHERE namespace = ?1 AND id = ?2";
 pub(super) const ATTEMPTS: &str = "SELECT body, sum FROM attempts WHERE namespace = ?1 AND job = ?2 ORDER BY no";
+
+pub(super) fn namespaces(connection: &Connection, limit: usize) -> Result<Vec<Namespace>> {
+    let mut found: Vec<Namespace> = Vec::new();
+    let mut statement = connection.prepare_cached(RECORD_NAMESPACE_NEXT)?;
+    while found.len() < limit {
+        let mut rows = statement.query([found.last().map_or("", Namespace::as_str)])?;
+        let Some(row) = rows.next()? else { break };
+        found.push(rows::to_namespace(rows::text(row, 0)?)?);
+    }
+    Ok(found)
+}
 
 fn clamp(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)

@@ -40,7 +40,7 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey};
 use windlass_engine::{
     Bulk, bulk as whole,
     clock::Clock,
@@ -175,6 +175,14 @@ impl Store for Postgres {
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
         self.inner.ahead(job, max).await
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.inner.oldest_pending().await
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.inner.namespaces_with_records(limit).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {

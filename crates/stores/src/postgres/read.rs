@@ -5,7 +5,7 @@ use super::{
     connection::Taken,
     failure::Failure,
     pipe::send,
-    rows::{Names, payload},
+    rows::{Names, namespace, payload},
     statements::{Sql, in_schema},
 };
 use std::{future::Future, sync::Arc};
@@ -15,12 +15,12 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 use windlass_core::{
-    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogStream, Payload, Record, RecordKey, State, Timestamp,
+    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, State, Timestamp,
     commands::due::Due,
 };
 use windlass_engine::{
     StoreError,
-    store::{DuePage, JobBody, JobQuery, RecordQuery},
+    store::{DuePage, JobBody, JobQuery, QUEUES_MAX, RecordQuery},
 };
 
 /// Parameters of a statement that is put together from filters.
@@ -149,6 +149,45 @@ impl Inner {
             let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
             let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
             Ok(count as usize)
+        })
+        .await
+    }
+
+    /// Steps from queue to queue over jobs_claim, however many jobs they hold; numbers grow with each that is queued.
+    pub async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        let found = self
+            .read(async |reader| {
+                let mut filter = Filter::default();
+                let max = filter.with(QUEUES_MAX as i64, Type::INT8);
+                let head = "ORDER BY j.namespace, j.lane, j.priority, j.seq LIMIT 1";
+                let text = format!(
+                    "WITH RECURSIVE heads AS ((SELECT j.namespace, j.lane, j.priority, j.seq, j.id FROM windlass.jobs j \
+                     WHERE j.state = 2 {head}) UNION ALL SELECT n.* FROM heads h CROSS JOIN LATERAL (SELECT j.namespace, \
+                     j.lane, j.priority, j.seq, j.id FROM windlass.jobs j WHERE j.state = 2 AND (j.namespace, j.lane, \
+                     j.priority) > (h.namespace, h.lane, h.priority) {head}) n) \
+                     SELECT namespace, id FROM (SELECT * FROM heads LIMIT {max}) looked ORDER BY seq LIMIT 1"
+                );
+                let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+                rows.first().map(|row| Names::default().key(row)).transpose()
+            })
+            .await?;
+        match found {
+            Some(key) => self.job(&key).await,
+            None => Ok(None),
+        }
+    }
+
+    pub async fn namespaces_with_records(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let limit = filter.with(limit as i64, Type::INT8);
+            let text = format!(
+                "WITH RECURSIVE found AS (SELECT min(namespace) AS namespace FROM windlass.records UNION ALL \
+                 SELECT (SELECT min(r.namespace) FROM windlass.records r WHERE r.namespace > found.namespace) FROM found \
+                 WHERE found.namespace IS NOT NULL) SELECT namespace FROM found WHERE namespace IS NOT NULL LIMIT {limit}"
+            );
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            rows.iter().map(|row| namespace(row.try_get(0)?)).collect()
         })
         .await
     }

@@ -226,3 +226,25 @@ pub async fn bodies(fresh: Fresh) {
         "removed with all that belongs to it"
     );
 }
+
+/// The one that was queued first, whatever its lane, its priority and its namespace; and namespaces by their records.
+pub async fn oldest(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let oldest =
+        async |bench: &Bench| bench.store.oldest_pending().await.expect("the store answers").map(|job| job.key);
+    assert_eq!(oldest(&bench).await, None);
+    let job_of = |number: u64, priority: i32, tag: &str| NewJob { priority, tags: tags(&[tag]), ..job(number) };
+    // The last in claim order is the first in time.
+    accept(&mut bench, vec![submit(job_of(9, 7, "z"))]).await;
+    let other = Submit { namespace: ns("a"), job: job_of(1, -5, "a") };
+    accept(&mut bench, vec![submit(job_of(8, 0, "z")), submit(job_of(2, 0, "a")), other.into()]).await;
+    assert_eq!(oldest(&bench).await, Some(key(9)));
+    // Held ones wait no more.
+    leases(&mut bench, claim("w", tags(&["z"]), 2, 1)).await;
+    assert_eq!(oldest(&bench).await, Some(key(2)));
+    leases(&mut bench, claim("v", tags(&["a"]), 1, 10)).await;
+    assert_eq!(oldest(&bench).await, Some(JobKey::new(&ns("a"), id(1))));
+    let found = async |limit| bench.store.namespaces(limit).await.expect("the store answers");
+    assert_eq!(found(10).await, [default()], "where workers are");
+    assert!(found(0).await.is_empty());
+}

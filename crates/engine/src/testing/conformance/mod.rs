@@ -18,6 +18,7 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     listing::filters(fresh().await).await;
     listing::bodies(fresh().await).await;
     listing::named(fresh().await).await;
+    listing::oldest(fresh().await).await;
     logs::pages(fresh().await).await;
     records::order_and_pages(fresh().await).await;
     records::filters(fresh().await).await;
