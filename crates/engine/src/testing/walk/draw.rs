@@ -32,7 +32,7 @@ use windlass_core::{
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
-        tokens::{IssueToken, RevokeToken, UseToken},
+        tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
@@ -47,7 +47,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 40] = [
+const WEIGHTS: [(usize, Draw); 42] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -78,11 +78,13 @@ const WEIGHTS: [(usize, Draw); 40] = [
     (15, create_principal),
     (4, disable_principal),
     (4, enable_principal),
-    (4, change_principal),
-    (2, delete_principal),
+    (6, change_principal),
+    (6, delete_principal),
     (25, issue_token),
     (15, revoke_token),
     (20, use_token),
+    (8, kept_token),
+    (8, admin_for_a_moment),
     (30, put_record),
     (15, delete_record),
     (10, tell),
@@ -534,6 +536,34 @@ fn revoke_token(world: &mut World) -> Command {
 
 fn use_token(world: &mut World) -> Command {
     UseToken { namespace: world.namespace(), hash: token(world) }.into()
+}
+
+/// One that an operator keeps outside, or that was replaced there.
+fn kept_token(world: &mut World) -> Command {
+    let (namespace, hash, now) = (world.namespace(), token(world), world.now);
+    match world.dice.below(4) {
+        0 => ReplaceToken { namespace, hash }.into(),
+        1 => NeedAdmin { namespace, hash }.into(),
+        _ => {
+            let until = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
+            let (principal, shown) = (world.dice.name(&PRINCIPALS), "file".into());
+            KeepToken { namespace, principal, hash, shown, until }.into()
+        }
+    }
+}
+
+/// Made, found to be one, and replaced: all of it is accepted whatever went before.
+fn admin_for_a_moment(world: &mut World) -> Command {
+    let namespace = world.namespace();
+    let number = world.dice.below(1 << 40);
+    let (name, hash): (Arc<str>, Arc<str>) = (format!("admin-{number}").into(), format!("{number:0>64x}").into());
+    let create =
+        CreatePrincipal { namespace: namespace.clone(), name: name.clone(), role: Role::Admin, namespaces: Vec::new() };
+    let (shown, until) = ("file".into(), None);
+    let keep = KeepToken { namespace: namespace.clone(), principal: name, hash: hash.clone(), shown, until };
+    let need = NeedAdmin { namespace: namespace.clone(), hash: hash.clone() };
+    let commands = vec![create.into(), keep.into(), need.into(), ReplaceToken { namespace, hash }.into()];
+    All { commands }.into()
 }
 
 fn record_key(world: &mut World) -> RecordKey {

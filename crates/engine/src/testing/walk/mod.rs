@@ -40,8 +40,16 @@ impl Tally {
     fn count(&mut self, command: &Command, reply: &Result<Reply, Refusal>) {
         self.transitions += 1;
         match reply {
-            Ok(_) => *self.accepted.entry(command.name()).or_default() += 1,
+            Ok(_) => self.accept(command),
             Err(refusal) => *self.refused.entry((command.name(), refusal.code())).or_default() += 1,
+        }
+    }
+
+    /// What was part of it was accepted with it.
+    fn accept(&mut self, command: &Command) {
+        *self.accepted.entry(command.name()).or_default() += 1;
+        if let Command::All(all) = command {
+            all.commands.iter().for_each(|part| self.accept(part));
         }
     }
 
