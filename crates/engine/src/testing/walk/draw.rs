@@ -1,7 +1,7 @@
 //! Draws commands: all of them, weighted, with arguments that mostly make sense and sometimes do not.
 
 use super::{
-    staged,
+    rights, staged,
     world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World},
 };
 use std::sync::Arc;
@@ -22,7 +22,6 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
-        principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
         release::Release,
@@ -32,7 +31,6 @@ use windlass_core::{
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
-        tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
@@ -40,7 +38,6 @@ use windlass_core::{
         AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
         ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
     },
-    principal::Role,
     schedule::{Missed, Rule, Schedule, Template},
 };
 
@@ -75,16 +72,16 @@ const WEIGHTS: [(usize, Draw); 42] = [
     (10, put_schedule),
     (5, delete_schedule),
     (15, fire),
-    (15, create_principal),
-    (4, disable_principal),
-    (4, enable_principal),
-    (6, change_principal),
-    (6, delete_principal),
-    (25, issue_token),
-    (15, revoke_token),
-    (20, use_token),
-    (8, kept_token),
-    (8, admin_for_a_moment),
+    (15, rights::create_principal),
+    (4, rights::disable_principal),
+    (4, rights::enable_principal),
+    (6, rights::change_principal),
+    (6, rights::delete_principal),
+    (25, rights::issue_token),
+    (15, rights::revoke_token),
+    (20, rights::use_token),
+    (8, rights::kept_token),
+    (8, rights::admin_for_a_moment),
     (30, put_record),
     (15, delete_record),
     (10, tell),
@@ -479,91 +476,15 @@ fn fire(world: &mut World) -> Command {
     Fire { namespace, name, expected_at, next_at }.into()
 }
 
-fn create_principal(world: &mut World) -> Command {
-    let namespace = world.namespace();
-    let role = *world.dice.pick(&[Role::Viewer, Role::Editor, Role::Admin, Role::Worker]);
-    let namespaces = if world.dice.percent(30) { vec![namespace.clone()] } else { Vec::new() };
-    CreatePrincipal { namespace, name: world.dice.name(&PRINCIPALS), role, namespaces }.into()
-}
-
-fn disable_principal(world: &mut World) -> Command {
-    DisablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
-}
-
-fn enable_principal(world: &mut World) -> Command {
-    EnablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
-}
-
-fn change_principal(world: &mut World) -> Command {
-    let role = Some(*world.dice.pick(&[Role::Viewer, Role::Editor, Role::Admin, Role::Worker]));
-    let (namespace, name) = (world.namespace(), world.dice.name(&PRINCIPALS));
-    ChangePrincipal { namespace, name, role, namespaces: None }.into()
-}
-
-fn delete_principal(world: &mut World) -> Command {
-    DeletePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
-}
-
 /// Mostly of what an operator does.
 fn audited(world: &mut World) -> Command {
     let command = match world.dice.below(4) {
         0 => put_definition(world),
-        1 => issue_token(world),
+        1 => rights::issue_token(world),
         2 => drain(world),
         _ => heartbeat(world),
     };
     Audited { by: "alice".into(), command: Box::new(command) }.into()
-}
-
-fn token(world: &mut World) -> Arc<str> {
-    if world.dice.percent(2) {
-        return "nothing like a hash".into();
-    }
-    format!("{:064x}", world.dice.below(6)).into()
-}
-
-fn issue_token(world: &mut World) -> Command {
-    let (namespace, hash, now) = (world.namespace(), token(world), world.now);
-    let expires_at = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
-    let (principal, shown) = (world.dice.name(&PRINCIPALS), "wl_abc".into());
-    let made_by = world.dice.percent(40).then(|| token(world));
-    IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
-}
-
-fn revoke_token(world: &mut World) -> Command {
-    RevokeToken { namespace: world.namespace(), hash: token(world) }.into()
-}
-
-fn use_token(world: &mut World) -> Command {
-    UseToken { namespace: world.namespace(), hash: token(world) }.into()
-}
-
-/// One that an operator keeps outside, or that was replaced there.
-fn kept_token(world: &mut World) -> Command {
-    let (namespace, hash, now) = (world.namespace(), token(world), world.now);
-    match world.dice.below(4) {
-        0 => ReplaceToken { namespace, hash }.into(),
-        1 => NeedAdmin { namespace, hash }.into(),
-        _ => {
-            let until = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
-            let (principal, shown) = (world.dice.name(&PRINCIPALS), "file".into());
-            KeepToken { namespace, principal, hash, shown, until }.into()
-        }
-    }
-}
-
-/// Made, found to be one, and replaced: all of it is accepted whatever went before.
-fn admin_for_a_moment(world: &mut World) -> Command {
-    let namespace = world.namespace();
-    let number = world.dice.below(1 << 40);
-    let (name, hash): (Arc<str>, Arc<str>) = (format!("admin-{number}").into(), format!("{number:0>64x}").into());
-    let create =
-        CreatePrincipal { namespace: namespace.clone(), name: name.clone(), role: Role::Admin, namespaces: Vec::new() };
-    let (shown, until) = ("file".into(), None);
-    let keep = KeepToken { namespace: namespace.clone(), principal: name, hash: hash.clone(), shown, until };
-    let need = NeedAdmin { namespace: namespace.clone(), hash: hash.clone() };
-    let commands = vec![create.into(), keep.into(), need.into(), ReplaceToken { namespace, hash }.into()];
-    All { commands }.into()
 }
 
 fn record_key(world: &mut World) -> RecordKey {

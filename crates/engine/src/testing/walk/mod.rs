@@ -7,6 +7,7 @@ pub(crate) mod dice;
 mod draw;
 mod invariants;
 mod ledger;
+mod rights;
 mod staged;
 mod world;
 
