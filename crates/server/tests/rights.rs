@@ -197,7 +197,7 @@ async fn the_audit_trail_reaches_admins_only() {
         }
         assert!(told.contains("definition_put") || !hears, "{told}");
         assert_eq!(told.contains("event: audit"), hears, "{role:?}: {told}");
-        let asked = Server::request(role, Method::GET, "/api/v1/events?after=0&kind=audit,submitted");
+        let asked = Server::request(role, Method::GET, "/api/v1/events?after=0&type=audit,submitted");
         let mut body = server.open(asked.body(Body::empty()).unwrap()).await.into_body();
         let mut told = String::new();
         while !told.contains(&text(&job["id"])) {

@@ -62,14 +62,14 @@ pub(super) fn use_token(world: &mut World) -> Command {
 
 /// One that an operator keeps outside, or that was replaced there.
 pub(super) fn kept_token(world: &mut World) -> Command {
-    let (namespace, hash, now) = (world.namespace(), token(world), world.now);
+    let (namespace, hash) = (world.namespace(), token(world));
     match world.dice.below(4) {
         0 => ReplaceToken { namespace, hash }.into(),
         1 => NeedAdmin { namespace, hash }.into(),
         _ => {
-            let until = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
+            // An export leaves out until when one was seen, and what a walk leaves is moved as it is.
             let (principal, shown) = (world.dice.name(&PRINCIPALS), "file".into());
-            KeepToken { namespace, principal, hash, shown, until }.into()
+            KeepToken { namespace, principal, hash, shown, until: None }.into()
         }
     }
 }
