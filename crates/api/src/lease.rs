@@ -86,6 +86,21 @@ pub struct LeaseOnly {
     pub lease: String,
 }
 
+/// Give a job back. No attempt is charged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    pub lease: String,
+    /// Offer the job to nobody for so long, this worker included. For a worker that cannot run the job: without this, the job
+    /// keeps its place at the head of the queue and the same worker gets it again at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Why, for people. Kept with the attempt if there is a `delay_ms`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Renewed {
@@ -186,6 +201,7 @@ pub enum Do {
     Complete,
     /// With `message` and `permanent`.
     Fail,
+    /// With `delay_ms` and `message`, if the job is not for this worker.
     Release,
 }
 
@@ -207,6 +223,8 @@ pub struct Operation {
     pub result: Option<Json>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub permanent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
 }
 
 /// Several operations in one transaction, each accepted or refused by itself, and optionally a claim after them.

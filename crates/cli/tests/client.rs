@@ -4,7 +4,7 @@ use crate::support::{ADMIN, Server, alone, home, run, windlass};
 use serde_json::{Value, json};
 use windlass_api::{
     job::Job,
-    lease::{Claim, Complete, Fail, LeaseOnly},
+    lease::{Claim, Complete, Fail, Release},
 };
 
 /// Takes the next job and ends it.
@@ -147,7 +147,7 @@ fn a_lease_that_is_given_back_shows_as_pending() {
         client.claim(&claim).await.unwrap().leases.remove(0).lease
     });
     server.windlass(&["jobs", "--worker", "w"]).says(&["claimed"]);
-    server.work(async |client| client.release(&LeaseOnly { lease }).await.unwrap());
+    server.work(async |client| client.release(&Release { lease, ..Release::default() }).await.unwrap());
     server.windlass(&["jobs", "--state", "pending"]).says(&["pending"]);
 }
 

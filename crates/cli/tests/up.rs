@@ -135,6 +135,30 @@ fn wait_until(mut ready: impl FnMut() -> bool) {
 }
 
 #[test]
+fn jobs_of_other_workers_are_left_to_them_uncharged() {
+    let up = Up::start();
+    let id = up.json(&["submit", "-p", r#"{"numbers": [1, 2]}"#])["id"].as_str().unwrap().to_owned();
+    let job = || up.json(&["job", "show", &id]);
+    wait_until(|| job()["attempt"].as_u64() >= Some(1) && job()["state"] != "claimed");
+    assert!(["scheduled", "pending"].contains(&job()["state"].as_str().unwrap()), "{}", job());
+    // Others are not held up by it, and what is meant for this worker still fails if it is wrong.
+    assert_eq!(up.windlass(&["submit", "--shell", "true", "--wait"]).code, 0);
+    assert_eq!(up.windlass(&["submit", "-p", r#"{"command": "ls"}"#, "--wait"]).code, 3);
+    let token = up.home.path().join(".windlass/worker.token");
+    let mut other = windlass(up.home.path());
+    other.args(["worker", "--once", "--name", "adder", "--token-file"]).arg(token).env("WINDLASS_SERVER", &up.url);
+    let other = run(
+        {
+            other.args(["--exec", "sh", "-c", r#"cat >/dev/null; echo '{"sum": 3}'"#]);
+            other
+        },
+        "",
+    );
+    assert_eq!(other.code, 0, "{}", other.err);
+    assert_eq!((&job()["state"], &job()["result"]["sum"]), (&"completed".into(), &3.into()), "{}", job());
+}
+
+#[test]
 fn every_noun_has_its_verbs() {
     let up = Up::start();
     // Jobs and their logs.

@@ -10,8 +10,8 @@ use windlass_api::{
     definition::{Definition, DefinitionBody},
     job::{Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
     lease::{
-        AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Renewed, ReportProgress,
-        Sync, Synced,
+        AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
+        ReportProgress, Sync, Synced,
     },
     log::LogPage,
     page::{Page, Paging},
@@ -232,8 +232,8 @@ impl Client {
         let wait = report.next.as_ref().and_then(|next| next.wait_ms);
         self.post_and_wait("/api/v1/leases/fail", report, wait).await
     }
-    pub async fn release(&self, lease: &LeaseOnly) -> Result<Ended, Error> {
-        self.post("/api/v1/leases/release", lease).await
+    pub async fn release(&self, release: &Release) -> Result<Ended, Error> {
+        self.post("/api/v1/leases/release", release).await
     }
     pub async fn sync(&self, sync: &Sync) -> Result<Synced, Error> {
         self.post("/api/v1/leases/sync", sync).await

@@ -76,6 +76,10 @@ pub struct Args {
     /// Run commands that come in a job's payload. Whoever may submit jobs may then run programs here, as this user.
     #[arg(long)]
     pub allow_commands: bool,
+    /// Give back jobs that this worker has no command for, so that another worker can run them. No attempt is charged. Without
+    /// this, such jobs fail.
+    #[arg(long)]
+    pub give_back: bool,
     /// Which program runs jobs of which definition (TOML).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -6,7 +6,7 @@ use crate::{
     graph,
     guard::Guard,
     output::{Output, Piece},
-    plan::{Plan, Rules},
+    plan::{self, NoPlan, Plan, Rules},
     process::{self, Broken, Ear, Start},
 };
 use nix::sys::signal::Signal;
@@ -36,7 +36,8 @@ pub struct Setup {
 pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
     let plan = match setup.rules.plan(job.leased()) {
         Ok(plan) => plan,
-        Err(failure) => return Outcome::Fail(failure),
+        Err(NoPlan::Wrong(failure)) => return Outcome::Fail(failure),
+        Err(NoPlan::NotMine(why)) => return Outcome::PassOn { why, delay: plan::rest(job.attempt()) },
     };
     let name = format!("{}-{}", job.id(), job.attempt());
     let payload = job.payload().map_or("null", |json| json.get());

@@ -87,7 +87,7 @@ pub async fn work(
     hard_stop: CancellationToken,
 ) -> Result<Summary> {
     let (exec, allow_commands, dialect) = (args.program()?, args.allow_commands, args.dialect);
-    let rules = Rules { config: args.config()?, exec, allow_commands, dialect };
+    let rules = Rules { config: args.config()?, exec, allow_commands, give_back: args.give_back, dialect };
     let (client, token) = args.client()?;
     // The address as it was given may hold a secret.
     let server = client.base().to_owned();

@@ -4,7 +4,7 @@ use super::graph::Graph;
 use crate::{Client, Error};
 use std::time::Duration;
 use windlass_api::{
-    lease::{Batch, BatchDone, Claim, Claimed, LeaseOnly, Leased, Sync, Synced},
+    lease::{Batch, BatchDone, Claim, Claimed, Leased, Release, Sync, Synced},
     worker::{RegisterWorker, WorkerName},
 };
 
@@ -88,7 +88,7 @@ async fn give_back(client: &Client, claim: &Claim) {
         return;
     };
     for leased in claimed.leases {
-        if let Err(error) = client.release(&LeaseOnly { lease: leased.lease }).await {
+        if let Err(error) = client.release(&Release { lease: leased.lease, ..Release::default() }).await {
             tracing::debug!(%error, job = %leased.job, "a job could not be given back; its lease will lapse");
         }
     }

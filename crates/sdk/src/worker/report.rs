@@ -31,7 +31,7 @@ pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim
     let counted = match &outcome {
         Outcome::Complete(_) => &shared.counts.completed,
         Outcome::Fail(_) => &shared.counts.failed,
-        Outcome::Release => &shared.counts.released,
+        Outcome::Release | Outcome::PassOn { .. } => &shared.counts.released,
     };
     match reporter.say(operations(held, logs, outcome)).await {
         Said::Accepted => Counts::add(counted),
@@ -149,6 +149,10 @@ fn operations(held: &Held, logs: Vec<String>, outcome: Outcome) -> Vec<Operation
             Operation { message: message(failure.message), permanent: failure.permanent, ..operation(held, Do::Fail) }
         }
         Outcome::Release => operation(held, Do::Release),
+        Outcome::PassOn { why, delay } => {
+            let delay_ms = Some(delay.as_millis().max(1) as u64);
+            Operation { message: message(why), delay_ms, ..operation(held, Do::Release) }
+        }
     });
     operations
 }
@@ -162,6 +166,7 @@ fn operation(held: &Held, what: Do) -> Operation {
         data: String::new(),
         result: None,
         permanent: false,
+        delay_ms: None,
     }
 }
 

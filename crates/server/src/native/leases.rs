@@ -17,7 +17,7 @@ use windlass_api::{
     job::Answer as Each,
     lease::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Do, Ended, Fail, LeaseOnly, Leased, Logged, Operation,
-        OperationDone, Renewed, ReportProgress, Sync, Synced, SyncedLease,
+        OperationDone, Release, Renewed, ReportProgress, Sync, Synced, SyncedLease,
     },
 };
 use windlass_core::{
@@ -64,7 +64,7 @@ pub fn routes() -> Vec<Route> {
         })
         .refuses(&["too-large"]),
         row(post("/api/v1/leases/release", "Give a job back unharmed: no attempt is charged"), |path| {
-            Route::post(path, Access::Worker, release).takes::<LeaseOnly>().answers::<Ended>(200)
+            Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)
         }),
         row(
             post("/api/v1/leases/sync", "Heartbeat, renewals, progress and logs of a whole worker in one call"),
@@ -160,8 +160,15 @@ async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Resul
     end(&app, &ask, report.into(), body.next.as_ref()).await
 }
 
-async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) -> Result<Answer<Ended>, Problem> {
-    end(&app, &ask, core::release::Release { holder: holder(&ask, &body.lease)? }.into(), None).await
+async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<Release>) -> Result<Answer<Ended>, Problem> {
+    end(&app, &ask, release_command(holder(&ask, &body.lease)?, body.delay_ms, &body.message), None).await
+}
+
+fn release_command(holder: Holder, delay_ms: Option<u64>, why: &str) -> Command {
+    match delay_ms {
+        Some(delay) => core::release::PassOn { holder, delay: millis(delay), why: why.into() }.into(),
+        None => core::release::Release { holder }.into(),
+    }
 }
 
 /// Report and claim go into the queue together and share a batch; the claim waits, if it has to, after the report is durable.
@@ -319,7 +326,7 @@ fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Proble
             let message = operation.message.as_str().into();
             core::fail::Fail { holder, message, retryable: !operation.permanent }.into()
         }
-        Do::Release => core::release::Release { holder }.into(),
+        Do::Release => release_command(holder, operation.delay_ms, &operation.message),
     })
 }
 

@@ -26,7 +26,7 @@ use windlass_core::{
         principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
-        release::Release,
+        release::{PassOn, Release},
         renew::Renew,
         retry::Retry,
         signal::{Judge, Signal},
@@ -90,9 +90,10 @@ impl Builder<'_> {
             ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
-            [verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release"), ref address @ ..] => {
-                self.report(verb, &namespace, address, &mut options)?
-            }
+            [
+                verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release" | "pass"),
+                ref address @ ..,
+            ] => self.report(verb, &namespace, address, &mut options)?,
             [verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister"), worker] => {
                 worker_command(verb, namespace, worker, &mut options)?
             }
@@ -206,6 +207,10 @@ impl Builder<'_> {
                 let message = options.arc("message").unwrap_or_default();
                 let retryable = options.text("retryable").as_deref() != Some("no");
                 Fail { holder, message, retryable }.into()
+            }
+            "pass" => {
+                let delay = options.length("delay")?.ok_or("pass needs delay=")?;
+                PassOn { holder, delay, why: options.arc("message").unwrap_or_default() }.into()
             }
             _ => Release { holder }.into(),
         })

@@ -25,7 +25,7 @@ use windlass_core::{
         principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
-        release::Release,
+        release::{PassOn, Release},
         renew::Renew,
         retry::Retry,
         start::Start,
@@ -46,7 +46,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 38] = [
+const WEIGHTS: [(usize, Draw); 39] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -57,6 +57,7 @@ const WEIGHTS: [(usize, Draw); 38] = [
     (100, complete),
     (70, fail),
     (30, release),
+    (15, pass_on),
     (40, cancel),
     (12, cancel_run),
     (60, staged::advance),
@@ -334,6 +335,11 @@ fn fail(world: &mut World) -> Command {
 
 fn release(world: &mut World) -> Command {
     Release { holder: holder(world) }.into()
+}
+
+fn pass_on(world: &mut World) -> Command {
+    let (holder, delay) = (holder(world), world.dice.millis(20_000));
+    PassOn { holder, delay, why: world.dice.text(20).into() }.into()
 }
 
 fn cancel(world: &mut World) -> Command {
