@@ -1,5 +1,6 @@
 //! One program for all tests: linking many takes longer than running them.
 
+mod clock_jumps;
 mod crashes;
 mod crowds;
 mod disk_full;

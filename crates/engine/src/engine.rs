@@ -140,7 +140,7 @@ impl Engine {
 
     /// While this server was away nobody could renew, so every live lease gets its full length again before the first
     /// sweep looks at it.
-    async fn grant_grace(&self) -> Result<(), Error> {
+    pub(crate) async fn grant_grace(&self) -> Result<(), Error> {
         let states = vec![State::Claimed, State::Running];
         let mut query = JobQuery { states, limit: GRACE_PAGE, ..JobQuery::default() };
         loop {
@@ -244,6 +244,11 @@ impl Engine {
     /// The time by the clock that decides.
     pub async fn now(&self) -> Result<Timestamp, Error> {
         Ok(self.inner.store.due(0).await?.now)
+    }
+
+    /// The time of day, for calendars: the clock on the wall, which may jump.
+    pub async fn wall(&self) -> Result<Timestamp, Error> {
+        Ok(self.inner.store.due(0).await?.wall)
     }
 
     /// Waits until a job has ended, at most so long, and gives it as it is then.

@@ -271,7 +271,8 @@ impl Store for Memory {
         let now = self.clock.now();
         let due: Vec<&(Timestamp, Due)> = state.due.iter().take_while(|(at, _)| *at <= now).take(limit).collect();
         let next = state.due.iter().nth(due.len()).map(|(at, _)| *at);
-        Ok(DuePage { now, due: due.into_iter().map(|(_, due)| due.clone()).collect(), next })
+        let due = due.into_iter().map(|(_, due)| due.clone()).collect();
+        Ok(DuePage { now, wall: self.clock.wall(), steps: 0, due, next })
     }
 
     async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {

@@ -107,7 +107,13 @@ pub struct EventPage {
 /// What is due, and when to look again.
 #[derive(Clone, Debug, Default)]
 pub struct DuePage {
+    /// By the clock that decides.
     pub now: Timestamp,
+    /// By the clock on the wall, which may jump.
+    pub wall: Timestamp,
+    /// How often the clock that decides had to be set forward. After each time what is held needs grace, before anything is
+    /// taken for overdue.
+    pub steps: u64,
     /// At most as many as asked for, the longest due first.
     pub due: Vec<Due>,
     /// The earliest due time after those.

@@ -10,6 +10,7 @@ mod agree;
 mod crash_embedded;
 mod crash_postgres;
 mod embedded;
+mod postgres_clock;
 mod postgres_cluster;
 mod postgres_crash;
 mod postgres_lanes;

@@ -143,6 +143,7 @@ impl Embedded {
         let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
+        options.clock.not_before(writer.last_now());
         let last_now = AtomicI64::new(writer.last_now().0);
         let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
@@ -332,8 +333,8 @@ impl Store for Embedded {
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
-        let (leases, now) = (self.inner.leases.clone(), self.inner.now());
-        self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| 0).await
+        let (leases, times) = (self.inner.leases.clone(), (self.inner.now(), self.inner.clock.wall()));
+        self.read_and(move |connection| reads::due(connection, &leases, limit, times), |_| 0).await
     }
 
     /// Lanes need no trimming here: they are only kept while they hold a pending job.

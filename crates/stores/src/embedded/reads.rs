@@ -205,7 +205,12 @@ fn event_range(connection: &Connection) -> Result<(u64, u64)> {
     Ok((oldest.unwrap_or(last + 1) as u64, last as u64))
 }
 
-pub(super) fn due(connection: &Connection, leases: &Leases, limit: usize, now: Timestamp) -> Result<DuePage> {
+pub(super) fn due(
+    connection: &Connection,
+    leases: &Leases,
+    limit: usize,
+    (now, wall): (Timestamp, Timestamp),
+) -> Result<DuePage> {
     let snapshot = connection.unchecked_transaction()?;
     // One more than asked for, from each: it tells when to look again.
     let ask = clamp(limit).saturating_add(1);
@@ -235,5 +240,5 @@ pub(super) fn due(connection: &Connection, leases: &Leases, limit: usize, now: T
     all.dedup();
     let count = all.iter().take_while(|(at, _)| *at <= now).count().min(limit);
     let next = all.get(count).map(|(at, _)| *at);
-    Ok(DuePage { now, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })
+    Ok(DuePage { now, wall, steps: 0, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })
 }

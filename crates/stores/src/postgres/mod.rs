@@ -23,6 +23,7 @@ mod rows;
 mod run;
 mod spot;
 mod statements;
+mod time;
 mod tls;
 mod write;
 
@@ -34,10 +35,7 @@ use doorbell::Doorbell;
 use lanes::Lanes;
 use marks::Marks;
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicU32},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU32},
     time::Duration,
 };
 use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey};
@@ -105,8 +103,7 @@ struct Inner {
     numbering: tokio::sync::Mutex<()>,
     lanes: Arc<Lanes>,
     clock: Option<Arc<dyn Clock>>,
-    /// The latest time the database told.
-    latest: AtomicI64,
+    time: time::Time,
     /// So many more batches look whether the ids of new jobs are taken.
     wary_for: AtomicU32,
     patience: Duration,

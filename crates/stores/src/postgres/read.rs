@@ -233,15 +233,32 @@ impl Inner {
     }
 
     pub async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
+        for _ in 0..CLOCK_TRIES_MAX {
+            match self.due_now(limit).await {
+                Ok(Some(page)) => return Ok(page),
+                Ok(None) => self.set_clock().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Failure::Clock.into_store_error())
+    }
+
+    /// None: first agree on the time.
+    async fn due_now(&self, limit: usize) -> Result<Option<DuePage>, StoreError> {
         self.read(async |reader| {
             let reader = &*reader;
             // One more than asked for, because the next one tells when to look again.
             let more = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
-            let clock = send(reader.client().query_typed(NOW, &[]));
+            let sent = self.monotonic();
+            let clock = send(async move { reader.query(Sql::Clock, &[]).await });
             let live = send(async move { reader.query(Sql::DueJobs, &[&more]).await });
             let done = send(async move { reader.query(Sql::DueDone, &[&more]).await });
             let records = send(async move { reader.query(Sql::DueRecords, &[&more]).await });
-            let now: i64 = clock.await?.first().map_or(Ok(0), |row| row.try_get(0))?;
+            let told = self.told(&clock.await?, sent)?;
+            let now = match self.now_told(&told) {
+                Some(now) => now,
+                None => return Ok(None),
+            };
             let mut names = Names::default();
             let mut all = Vec::new();
             for row in live.await?.iter().chain(&done.await?) {
@@ -254,16 +271,18 @@ impl Inner {
                 all.push((Timestamp(row.try_get(0)?), Due::Record(key)));
             }
             all.sort();
-            let now = self.now(Timestamp(now));
             let due = all.iter().take_while(|(at, _)| *at <= now).take(limit).count();
             let next = all.get(due).map(|(at, _)| *at);
-            Ok(DuePage { now, due: all.into_iter().take(due).map(|(_, due)| due).collect(), next })
+            let due = all.into_iter().take(due).map(|(_, due)| due).collect();
+            let wall = self.clock.as_ref().map_or(told.database, |clock| clock.wall());
+            Ok(Some(DuePage { now, wall, steps: self.clock_steps(), due, next }))
         })
         .await
     }
 }
 
-const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// How often a clock may be set while one looks what is due.
+const CLOCK_TRIES_MAX: usize = 3;
 
 /// Whether the table can hold what is asked for at all.
 fn may_hold(query: &JobQuery, finished: bool) -> bool {

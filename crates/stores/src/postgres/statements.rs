@@ -23,6 +23,8 @@ macro_rules! statements {
 
 statements! {
     NowAndPlace = "now_and_place",
+    Clock = "clock",
+    SetClock = "set_clock",
     LockRecords = "lock_records",
     PeekRecords = "peek_records",
     Siblings = "siblings",

@@ -227,7 +227,8 @@ impl Builder<'_> {
             ["fire", name] => {
                 let expected_at = options.time("expected")?.ok_or("fire needs expected=")?;
                 let next_at = options.time("next")?.ok_or("fire needs next=")?;
-                Fire { namespace, name: name.into(), expected_at, next_at }.into()
+                let wall = options.time("wall")?.unwrap_or(self.now);
+                Fire { namespace, name: name.into(), expected_at, next_at, wall }.into()
             }
             ["principal", name] => {
                 let role = role(options.text("role").as_deref())?;

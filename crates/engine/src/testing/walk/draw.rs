@@ -477,7 +477,8 @@ fn fire(world: &mut World) -> Command {
     let ((namespace, name), expected_at) = if known.is_empty() { unknown } else { world.dice.pick(&known).clone() };
     let expected_at = expected_at + Millis(i64::from(world.dice.percent(5)));
     let next_at = expected_at.max(now) + Millis(world.dice.between(0, 60_000));
-    Fire { namespace, name, expected_at, next_at }.into()
+    let wall = now + Millis(world.dice.between(-60_000, 60_000));
+    Fire { namespace, name, expected_at, next_at, wall }.into()
 }
 
 fn create_principal(world: &mut World) -> Command {
