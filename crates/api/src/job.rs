@@ -125,7 +125,8 @@ pub enum WhenParentFails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CancelMode {
-    /// Cancelling ends a running job at once; its worker's next call is refused.
+    /// Cancelling ends a running job at once: its worker is told, and may report nothing more. The job keeps its place under its
+    /// concurrency key until the worker says that the work has stopped, at most until the lease would have ended.
     Revoke,
     /// The worker is told and its report ends the job as cancelled.
     Drain,
@@ -349,6 +350,18 @@ pub struct ListJobs {
     /// `next` of the page before.
     #[serde(skip_serializing_if = "is_default")]
     pub cursor: Option<String>,
+}
+
+/// How to cancel a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct CancelJob {
+    #[serde(skip_serializing_if = "is_default")]
+    pub namespace: Option<String>,
+    /// What becomes of a job that runs. Default: as the job says, else `drain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<CancelMode>,
 }
 
 /// Wait for a job's end.

@@ -78,7 +78,7 @@ enum Command {
     Job(show::JobCommand),
     Logs(Logs),
     /// Cancel jobs; short for `job cancel`.
-    Cancel(show::Several),
+    Cancel(show::Cancel),
     /// Run finished jobs once more; short for `job retry`.
     Retry(show::Several),
     /// Why is a job not running? Short for `job why`.
@@ -171,7 +171,7 @@ impl Command {
             Command::Jobs(jobs) => jobs.run(context).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(logs) => logs.run(context).await,
-            Command::Cancel(several) => show::cancel(context, &several).await,
+            Command::Cancel(wanted) => show::cancel(context, &wanted).await,
             Command::Retry(several) => show::retry(context, &several).await,
             Command::Why(one) => show::why(context, &one).await,
             Command::Workers { verb } => verb.unwrap_or(WorkersCommand::List).run(context).await,

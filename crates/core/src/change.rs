@@ -3,7 +3,7 @@
 use crate::{
     event::Event,
     job::{Attempt, Job},
-    keys::{JobKey, RecordKey},
+    keys::{JobKey, RecordKey, WorkerKey},
     name::{Lane, Namespace, Tags},
     payload::Payload,
     record::Record,
@@ -28,6 +28,8 @@ pub struct Decision {
     pub replies: Vec<Result<Reply, Refusal>>,
     /// One per job that can be claimed since this batch.
     pub wakes: Vec<Wake>,
+    /// Workers that should ask what became of what they hold, or of themselves: somebody else changed it.
+    pub notices: Vec<WorkerKey>,
     /// The earliest due time among the rows written.
     pub next_due: Option<Timestamp>,
 }

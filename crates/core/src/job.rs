@@ -215,6 +215,10 @@ pub struct Live {
     /// Counted under its concurrency key.
     #[serde(skip_serializing_if = "is_default")]
     pub slot: bool,
+    /// The job was taken from its holder, whose work may not have stopped yet: its place under the key is kept until the holder
+    /// confirms, or until then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub slot_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
     pub progress: Option<Progress>,
     #[serde(skip_serializing_if = "is_default")]
@@ -402,6 +406,9 @@ impl Job {
                 let finished = self.live.finished_at?;
                 if self.live.unsettled {
                     return Some(finished);
+                }
+                if self.live.slot {
+                    return self.live.slot_until;
                 }
                 let kept = finished + self.spec.policy.retention.unwrap_or(retention);
                 // Whoever repeats the submit is told what became of the job, so it outlives its key.

@@ -200,7 +200,9 @@ pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option
     job.live.pending_since = None;
     job.live.outcome = outcome;
     stage::let_go(desk, &mut job)?;
-    concurrency::release(desk, &mut job)?;
+    if job.live.slot_until.is_none() {
+        concurrency::release(desk, &mut job)?;
+    }
     unique::release(desk, &job)?;
     desk.tell(&job.key.namespace, ending(&job));
     desk.put_job(job.clone());

@@ -2,6 +2,7 @@
 //! transaction that ends a job; a run only keeps the count, and its state follows from it.
 
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     event::What,
     id::RunId,
@@ -141,6 +142,9 @@ pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by:
             return Ok(());
         }
         job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
+        if job.overdue(desk.now()).is_none() {
+            concurrency::keep_place(desk, &mut job);
+        }
         ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
         Ok(())
     })?;

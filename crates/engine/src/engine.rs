@@ -6,6 +6,7 @@ use crate::{
     feed::{Feed, Subscription},
     gather::Gather,
     ids,
+    notices::Notices,
     settings::Settings,
     settle::{Held, Settler},
     store::{Bell, JobQuery, Outcome, Store, StoreError},
@@ -15,7 +16,7 @@ use crate::{
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -26,7 +27,7 @@ use tokio::{
 };
 use windlass_core::{
     Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
-    Timestamp,
+    Timestamp, WorkerKey,
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
@@ -40,6 +41,8 @@ use windlass_core::{
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
 const ROOM_UNIT: usize = 256;
 const GRACE_PAGE: usize = 500;
+/// Where nobody tells what other servers did, workers ask so often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Error)]
 pub enum Error {
@@ -75,6 +78,9 @@ pub struct Inner {
     log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
     bulletin: Arc<Bulletin>,
+    notices: Arc<Notices>,
+    /// Other servers use the store too, and it does not pass on what they do.
+    deaf: AtomicBool,
     feed: Arc<Feed>,
     pub alarm: Alarm,
     batches: AtomicU64,
@@ -113,6 +119,8 @@ impl Engine {
             settler: Settler::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
+            notices: Arc::default(),
+            deaf: AtomicBool::new(settings.poll_every.is_some()),
             feed: Arc::new(Feed::new(settings.poll_every)),
             alarm: Alarm::default(),
             batches: AtomicU64::new(0),
@@ -133,6 +141,7 @@ impl Engine {
             sweeper::spawn(&engine);
         }
         if let Some(bells) = engine.inner.store.bells() {
+            engine.inner.deaf.store(false, Ordering::Relaxed);
             tokio::spawn(hear(Arc::downgrade(&engine.inner), bells));
         }
         Ok(engine)
@@ -182,6 +191,7 @@ impl Engine {
         let mut woken: Option<Waiter> = None;
         loop {
             let waiter = self.inner.waiters.register(query.clone());
+            let mark = self.inner.notices.mark();
             let leases = self.claim_now(claim.clone()).await?;
             if let Some(woken) = woken.take() {
                 woken.used();
@@ -195,6 +205,8 @@ impl Engine {
             };
             let timed_out = tokio::select! {
                 woken = timeout_at(until, waiter.woken()) => woken.is_err(),
+                // The next look says so.
+                () = self.drained(&claim, mark) => true,
                 () = self.hurried() => true,
             };
             if timed_out && self.is_over(deadline) {
@@ -203,6 +215,18 @@ impl Engine {
             // Kept until the next look is answered: if this caller goes away before that, the wake-up is passed on.
             woken = (!timed_out).then_some(waiter);
             claim.secrets = ids::secrets(claim.secrets.len());
+        }
+    }
+
+    /// Returns when the worker was told to claim no more.
+    async fn drained(&self, claim: &Claim, mut mark: u64) {
+        let worker = WorkerKey { namespace: claim.namespace.clone(), worker: claim.worker.clone() }.hint();
+        loop {
+            self.inner.notices.told(worker, mark).await;
+            mark = self.inner.notices.mark();
+            if self.worker(claim).await.is_ok_and(|worker| worker.is_some_and(|worker| worker.draining)) {
+                return;
+            }
         }
     }
 
@@ -230,6 +254,24 @@ impl Engine {
 
     async fn worker(&self, claim: &Claim) -> Result<Option<Worker>, Error> {
         self.read_record::<Worker>(&claim.namespace, claim.worker.as_str()).await
+    }
+
+    /// Waits until somebody else changed something about a worker or what it holds, at most so long. `seen` is what the last call
+    /// answered. True: there may be news, ask for them.
+    pub async fn notice(&self, worker: &WorkerKey, seen: Option<&str>, wait: Duration) -> (bool, String) {
+        let notices = &self.inner.notices;
+        let Some(mark) = seen.and_then(|seen| notices.mark_of(seen)) else {
+            return (true, notices.token(notices.mark()));
+        };
+        let deaf = self.inner.deaf.load(Ordering::Relaxed);
+        let deadline = Instant::now() + if deaf { wait.min(LOOK_EVERY) } else { wait };
+        let told = timeout_at(deadline, notices.told(worker.hint(), mark));
+        tokio::select! {
+            _ = told => {}
+            () = self.hurried() => {}
+        }
+        let (news, mark) = notices.since(worker.hint(), mark);
+        (news || deaf, notices.token(mark))
     }
 
     /// Reads one typed record, as it was last committed.
@@ -423,6 +465,7 @@ impl Inner {
         self.batches.fetch_add(1, Ordering::Relaxed);
         self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
         self.waiters.wake(&outcome.wakes);
+        self.notices.post(outcome.notices.iter().map(WorkerKey::hint));
         self.alarm.hear_of(outcome.next_due);
         self.alarm.wrote(events);
     }
@@ -467,7 +510,11 @@ async fn hear(inner: std::sync::Weak<Inner>, mut bells: mpsc::Receiver<Bell>) {
         let Some(inner) = inner.upgrade() else { return };
         match bell {
             Bell::Wakes(wakes) => inner.waiters.wake(&wakes),
-            Bell::Something => inner.waiters.wake_all(),
+            Bell::Notices(workers) => inner.notices.post(workers),
+            Bell::Something => {
+                inner.waiters.wake_all();
+                inner.notices.post_all();
+            }
         }
         inner.feed.ring_bell();
     }

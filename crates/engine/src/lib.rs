@@ -17,6 +17,7 @@ mod feed;
 mod gather;
 pub mod ids;
 pub mod memory;
+mod notices;
 mod settings;
 mod settle;
 pub mod store;

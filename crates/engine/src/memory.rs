@@ -188,6 +188,7 @@ impl Store for Memory {
             events: decision.events,
             first_event: Some(first_event),
             wakes: decision.wakes,
+            notices: decision.notices,
             logged,
             next_due: decision.next_due,
             now,

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
     Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
-    Reply, RunId, State, Timestamp, Wake, WorkerId, commands::due::Due, decider::Item,
+    Reply, RunId, State, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item,
 };
 
 /// Named by what the caller should do.
@@ -46,6 +46,8 @@ pub struct Outcome {
     /// The public number of the first event, where the store numbers while committing.
     pub first_event: Option<u64>,
     pub wakes: Vec<Wake>,
+    /// Workers that should ask what became of what they hold.
+    pub notices: Vec<WorkerKey>,
     /// Jobs whose log grew.
     pub logged: Vec<JobKey>,
     pub next_due: Option<Timestamp>,
@@ -125,6 +127,8 @@ pub struct DuePage {
 pub enum Bell {
     /// Jobs can be claimed.
     Wakes(Vec<Wake>),
+    /// Something about these workers changed; they are named by [`WorkerKey::hint`].
+    Notices(Vec<u64>),
     /// Something happened, but not told what: look.
     Something,
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use windlass_api::{
     Problem,
     definition::{Definition, DefinitionBody},
-    job::{Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
+    job::{CancelJob, CancelMode, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
     lease::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
         ReportProgress, Sync, Synced,
@@ -19,7 +19,7 @@ use windlass_api::{
     stats::Stats,
     token::{CreateToken, CreatedToken, Me, Token},
     why::Why,
-    worker::{DrainWorker, RegisterWorker, Worker, WorkerName},
+    worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
 
 /// Waits are added to this.
@@ -197,7 +197,13 @@ impl Client {
         self.json(self.request(Method::GET, &path).query(&[("wait_ms", wait_ms)]), wait).await
     }
     pub async fn cancel(&self, id: Uuid) -> Result<Job, Error> {
-        self.post(&format!("/api/v1/jobs/{id}/cancel"), &()).await
+        self.cancel_as(id, None).await
+    }
+    /// Cancels a job that runs in this way, whatever the job itself says.
+    pub async fn cancel_as(&self, id: Uuid, mode: Option<CancelMode>) -> Result<Job, Error> {
+        let query = CancelJob { mode, namespace: None };
+        let request = self.request(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).query(&query);
+        self.json(request, Duration::ZERO).await
     }
     pub async fn retry(&self, id: Uuid) -> Result<Submitted, Error> {
         self.post(&format!("/api/v1/jobs/{id}/retry"), &()).await
@@ -251,6 +257,10 @@ impl Client {
     }
     pub async fn unregister(&self, worker: &WorkerName) -> Result<(), Error> {
         self.done(self.request(Method::POST, "/api/v1/workers/unregister").json(worker)).await
+    }
+    /// Waits until there may be news for a worker.
+    pub async fn watch_worker(&self, watch: &WatchWorker) -> Result<WorkerNews, Error> {
+        self.post_and_wait("/api/v1/workers/watch", watch, watch.wait_ms).await
     }
     pub async fn workers(&self, paging: &Paging) -> Result<Page<Worker>, Error> {
         self.get("/api/v1/workers", paging).await

@@ -17,6 +17,7 @@ mod postgres_lanes;
 mod postgres_marks;
 mod postgres_network;
 mod postgres_new_ids;
+mod postgres_notices;
 mod postgres_open;
 mod postgres_plans;
 mod postgres_pooler;

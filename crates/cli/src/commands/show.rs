@@ -9,7 +9,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use windlass_api::{
-    job::{Job, State, Submitted},
+    job::{CancelMode, Job, State, Submitted},
     why::Why,
 };
 
@@ -25,7 +25,7 @@ pub enum JobCommand {
     Show(One),
     Wait(Wait),
     /// Cancel jobs. A running one is told, and ends when its worker says so.
-    Cancel(Several),
+    Cancel(Cancel),
     /// Run finished jobs once more, each as a new job.
     Retry(Several),
     /// Why is it not running?
@@ -51,12 +51,22 @@ pub struct Several {
     pub ids: Vec<String>,
 }
 
+#[derive(Args)]
+pub struct Cancel {
+    #[command(flatten)]
+    several: Several,
+    /// What to do with a job that runs: `drain` asks its worker to stop and waits for that, `revoke` ends the job at once.
+    /// Default: as the job says, else `drain`.
+    #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
+    mode: Option<String>,
+}
+
 impl JobCommand {
     pub async fn run(self, context: &Context) -> Done {
         match self {
             JobCommand::Show(one) => show(context, &one).await,
             JobCommand::Wait(wait) => wait.run(context).await,
-            JobCommand::Cancel(several) => cancel(context, &several).await,
+            JobCommand::Cancel(wanted) => cancel(context, &wanted).await,
             JobCommand::Retry(several) => retry(context, &several).await,
             JobCommand::Why(one) => why(context, &one).await,
             JobCommand::Result(one) => {
@@ -77,11 +87,12 @@ async fn show(context: &Context, one: &One) -> Done {
     Ok(code::OK)
 }
 
-pub async fn cancel(context: &Context, several: &Several) -> Done {
-    let client = context.client()?;
+pub async fn cancel(context: &Context, wanted: &Cancel) -> Done {
+    let (client, several) = (context.client()?, &wanted.several);
+    let mode = wanted.mode.as_deref().map(|how| if how == "drain" { CancelMode::Drain } else { CancelMode::Revoke });
     let mut failed = false;
     for id in ids::jobs(&client, &several.ids).await? {
-        match client.cancel(id).await {
+        match client.cancel_as(id, mode).await {
             Ok(job) => context.format.one(&job, || {
                 let more = if job.state.is_final() { "" } else { "; its worker was asked to stop" };
                 format!("{id}  {}{more}", job.state.name())

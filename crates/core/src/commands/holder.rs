@@ -1,6 +1,7 @@
 //! Who is writing: the different ways a report can name the attempt it is about, and the one check they all pass.
 
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     id::{JobId, LeaseId},
     job::{Job, Report, State},
@@ -64,12 +65,36 @@ impl Holder {
             return Ok(Found::Replayed(job));
         }
         if !job.state.is_held() {
-            return Err(Refusal::LeaseLost { state: job.state }.into());
+            let refusal = Refusal::LeaseLost { state: job.state };
+            return match report {
+                Some(_) if job.live.slot_until.is_some() => Ok(self.stopped(desk, job)?),
+                _ => Err(refusal.into()),
+            };
         }
         match life::expire(desk, &job)? {
             Some(after) => Ok(Found::Late(Refusal::LeaseLost { state: after.state })),
             None => Ok(Found::Held(job)),
         }
+    }
+
+    /// The job was taken from this holder, who says now that its work has stopped: too late for anything but its place.
+    fn stopped(&self, desk: &mut Desk, job: Job) -> Result<Found, Stop> {
+        let refusal = Refusal::LeaseLost { state: job.state };
+        concurrency::free_place(desk, job)?;
+        Ok(Found::Late(refusal))
+    }
+
+    /// The job this holder hands back.
+    pub(crate) fn handed_back(&self, desk: &mut Desk) -> Result<Result<Job, Refusal>, Stop> {
+        let key = self.job_key();
+        let kept = desk.job(&key)?.filter(|job| job.state.is_final() && job.live.slot_until.is_some());
+        if let Some(job) = kept.filter(|job| self.check_identity(job).is_ok()) {
+            return match self.stopped(desk, job)? {
+                Found::Late(refusal) => Ok(Err(refusal)),
+                Found::Held(job) | Found::Replayed(job) => Ok(Ok(job)),
+            };
+        }
+        self.held(desk)
     }
 
     /// The job this holder may go on with, for all that is not a final report. Also a sign of life of its worker, where
@@ -196,7 +221,7 @@ mod tests {
             "complete" => Complete { holder, result: "1".into() }.into(),
             "fail" => failure(lease).into(),
             "release" => Release { holder }.into(),
-            "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into() }.into(),
+            "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into(), mode: None }.into(),
             other => panic!("{other}"),
         }
     }

@@ -28,7 +28,7 @@ impl Release {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let job = match self.holder.held(desk)? {
+        let job = match self.holder.handed_back(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -55,7 +55,7 @@ impl PassOn {
         let limits = desk.limits();
         check_length("delay_ms", self.delay, 1, &limits)?;
         check_size("message", self.why.len(), limits.message_bytes_max)?;
-        let job = match self.holder.held(desk)? {
+        let job = match self.holder.handed_back(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };

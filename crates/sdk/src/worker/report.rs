@@ -2,7 +2,7 @@
 
 use super::{
     backoff::{is_denied, worth_repeating},
-    held::Held,
+    held::{Held, StopReason},
     outcome::Outcome,
     shared::{Counts, Shared},
 };
@@ -24,6 +24,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim: Option<Claim>) -> Vec<Leased> {
     if !held.begin_report() {
         Counts::add(&shared.counts.lost);
+        if held.stop_reason() == Some(StopReason::Cancelled) {
+            confirm(shared, held).await;
+        }
         return Vec::new();
     }
     let logs = held.log.close().await;
@@ -40,6 +43,16 @@ pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim
         Said::Never => Counts::add(&shared.counts.unreported),
     }
     reporter.leases
+}
+
+/// The job was cancelled and taken away, and its work has stopped now: others may have its place under its concurrency key. If this
+/// is not heard, they wait until the lease would have ended.
+async fn confirm(shared: &Shared, held: &Held) {
+    let batch = Batch { operations: vec![operation(held, Do::Release)], claim: None };
+    match tokio::time::timeout(LAST_WORDS, shared.protocol.batch(&batch)).await {
+        Ok(Ok(_)) => {}
+        _ => tracing::debug!(job = %held.leased.job, "nobody heard that the work has stopped"),
+    }
 }
 
 enum Said {

@@ -102,17 +102,14 @@ pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> 
 }
 
 fn policy(body: &api::job::SubmitJob) -> JobPolicy {
-    use api::job::{CancelMode, WhenParentFails};
+    use api::job::WhenParentFails;
     let length = body.lease_ms.map_or(LeaseLength::Asked, |length| LeaseLength::Fixed(millis(length)));
     JobPolicy {
         lease: LeasePolicy { length, ..LeasePolicy::default() },
         hard_deadline: body.timeout_ms.map(millis),
         pending_deadline: body.pending_timeout_ms.map(millis),
         retry: retry(body.retry.as_ref().unwrap_or(&api::job::Retry::default())),
-        cancel: match body.cancel {
-            Some(CancelMode::Revoke) => CancelPolicy::Revoke,
-            Some(CancelMode::Drain) | None => CancelPolicy::Drain,
-        },
+        cancel: body.cancel.map_or(CancelPolicy::Drain, cancel),
         parents: match body.when_parent_fails {
             None | Some(WhenParentFails::Skip) => ParentPolicy::Skip,
             Some(WhenParentFails::Run) => ParentPolicy::RunAnyway,
@@ -120,6 +117,14 @@ fn policy(body: &api::job::SubmitJob) -> JobPolicy {
         },
         retention: body.retention_ms.map(millis),
         ..JobPolicy::default()
+    }
+}
+
+pub fn cancel(mode: api::job::CancelMode) -> CancelPolicy {
+    use api::job::CancelMode;
+    match mode {
+        CancelMode::Revoke => CancelPolicy::Revoke,
+        CancelMode::Drain => CancelPolicy::Drain,
     }
 }
 

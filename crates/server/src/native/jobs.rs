@@ -14,7 +14,7 @@ use http::{StatusCode, request::Parts};
 use std::{sync::Arc, time::Duration};
 use windlass_api::{
     Problem as WireProblem, Uuid,
-    job::{Answer as Each, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
+    job::{Answer as Each, CancelJob, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
     page::Page,
 };
 use windlass_core::{
@@ -81,7 +81,8 @@ pub fn routes() -> Vec<Route> {
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
-            .says("Cancel a job; a running one is told")
+            .says("Cancel a job; the worker of a running one is told at once")
+            .query::<CancelJob>()
             .answers::<Job>(200)
             .refuses(&["not-found", "final"]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
@@ -327,8 +328,14 @@ async fn wait(
     whole(&app, &key).await.map(ok)
 }
 
-async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>, Problem> {
-    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone() };
+async fn cancel(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<CancelJob>,
+) -> Result<Answer<Job>, Problem> {
+    let mode = query.mode.map(convert::cancel);
+    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone(), mode };
     match app.engine.run(cancel).await? {
         Reply::Job(job) => Ok(ok(convert::job(&job))),
         other => unreachable!("a cancellation answers with the job, not {other:?}"),

@@ -205,6 +205,7 @@ impl Writer {
             events: decision.events,
             first_event: Some(first_event),
             wakes: decision.wakes,
+            notices: decision.notices,
             logged: decision.logs.into_iter().map(|append| append.job).collect(),
             next_due: decision.next_due,
             now,

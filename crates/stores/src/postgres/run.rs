@@ -204,9 +204,10 @@ impl Inner {
             let lanes = outcome.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
             self.lanes.confirmed(lanes);
             self.lanes.saw_work(&outcome.wakes);
-            if let Some(bell) = &self.doorbell {
-                bell.ring(&outcome.wakes);
-            }
+        }
+        let news = !outcome.wakes.is_empty() || !outcome.notices.is_empty();
+        if let Some(bell) = self.doorbell.as_ref().filter(|_| news) {
+            bell.ring(&outcome.wakes, &outcome.notices);
         }
         outcome
     }
@@ -266,6 +267,7 @@ fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Ou
         events: std::mem::take(&mut decision.events),
         first_event: None,
         wakes: std::mem::take(&mut decision.wakes),
+        notices: std::mem::take(&mut decision.notices),
         logged: decision.logs.iter().map(|append| append.job.clone()).collect(),
         next_due: decision.next_due,
         now,
@@ -277,6 +279,7 @@ fn join(mut first: Outcome, second: Outcome) -> Outcome {
     first.replies.extend(second.replies);
     first.events.extend(second.events);
     first.wakes.extend(second.wakes);
+    first.notices.extend(second.notices);
     first.logged.extend(second.logged);
     first.next_due = first.next_due.into_iter().chain(second.next_due).min();
     first.now = first.now.max(second.now);

@@ -35,6 +35,7 @@ use windlass_core::{
         submit_run::{RunNode, RunPlan, SubmitRun},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
+    policy::CancelPolicy,
     principal::Role,
     schedule::{Rule, Schedule, Template},
     stage::Hold,
@@ -61,8 +62,14 @@ impl Builder<'_> {
             ["all"] => All { commands: line.block.iter().map(|line| self.command(line)).collect::<Told<_>>()? }.into(),
             [worker, "claims"] => self.claim(&namespace, worker, &mut options)?.into(),
             ["cancel", job] => {
-                Cancel { namespace, job: self.names.job(job), by: options.arc("by").unwrap_or_else(|| "admin".into()) }
-                    .into()
+                let by = options.arc("by").unwrap_or_else(|| "admin".into());
+                let mode = match options.text("mode").as_deref() {
+                    None => None,
+                    Some("drain") => Some(CancelPolicy::Drain),
+                    Some("revoke") => Some(CancelPolicy::Revoke),
+                    Some(other) => return Err(format!("{other} is no way to cancel")),
+                };
+                Cancel { namespace, job: self.names.job(job), by, mode }.into()
             }
             ["cancel-run", run] => {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());

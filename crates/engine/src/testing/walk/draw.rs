@@ -345,7 +345,8 @@ fn pass_on(world: &mut World) -> Command {
 fn cancel(world: &mut World) -> Command {
     let key = world.job();
     let namespace = world.perhaps_foreign(&key.namespace);
-    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS) }.into()
+    let mode = *world.dice.pick(&[None, None, Some(CancelPolicy::Revoke), Some(CancelPolicy::Drain)]);
+    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS), mode }.into()
 }
 
 fn cancel_run(world: &mut World) -> Command {

@@ -224,6 +224,9 @@ impl Entry {
         if before.state.is_final() {
             let mut same = job.clone();
             (same.due, same.live.unsettled) = (before.due, before.live.unsettled);
+            if !same.live.slot {
+                (same.live.slot, same.live.slot_until) = (before.live.slot, before.live.slot_until);
+            }
             if same != *before {
                 return Err(format!("a final job has changed from {before:?}"));
             }

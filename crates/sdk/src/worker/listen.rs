@@ -1,0 +1,30 @@
+//! A call that is kept open, so that the worker hears at once what somebody else decided about it: a job was cancelled or taken
+//! away, or it may claim no more, or again. It only says that there is something; the keeper asks what.
+
+use super::{backoff::worth_repeating, shared::Shared};
+use std::{sync::Arc, time::Duration};
+use windlass_api::worker::WatchWorker;
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Runs until it is aborted, or until the server says that it has no such call: an older one does not. Renewals then tell.
+pub(crate) async fn listen(shared: Arc<Shared>) {
+    let mut watch =
+        WatchWorker { worker: shared.settings.name.clone(), seen: None, wait_ms: Some(WAIT.as_millis() as u64) };
+    let mut backoff = shared.backoff();
+    loop {
+        let Some(answer) = shared.protocol.watch(&watch).await else { return };
+        match answer {
+            Ok(heard) => {
+                backoff.reset();
+                watch.seen = Some(heard.seen);
+                if heard.news {
+                    shared.ask.notify_one();
+                }
+            }
+            // Whoever listens at the wrong place hears nothing anywhere; the other calls say what is wrong.
+            Err(error) if !worth_repeating(&error) => return tracing::debug!(%error, "no news are to be had"),
+            Err(error) => tokio::time::sleep(backoff.after(&error)).await,
+        }
+    }
+}
