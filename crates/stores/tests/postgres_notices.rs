@@ -48,9 +48,8 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     hears(&here, &mut seen).await;
     let cancel = Cancel { namespace: ns(), job: JobId::from_u128(1), by: "ann".into(), mode: None };
     assert_eq!(lease.job, cancel.job);
-    let (heard, cancelled) = tokio::join!(hears(&here, &mut seen), there.run(cancel));
+    let ((), cancelled) = tokio::join!(hears(&here, &mut seen), there.run(cancel));
     cancelled.unwrap();
-    let () = heard;
     // A claim that waits here ends when its worker is drained there.
     let waits = here.claim(claim("w", 2, 1), Duration::from_secs(300));
     let drained = async {
