@@ -1,8 +1,9 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
 //! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints,
-//! `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
-//! `group` ends everything it started, `guard` does so when the worker itself is killed. The worker loop is the SDK's.
+//! `place` is where it may run, `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
+//! `group` ends everything it started, `guard` does so when the worker itself is killed. `terminal` is how text from elsewhere is
+//! shown. The worker loop is the SDK's.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -12,6 +13,7 @@ mod graph;
 mod group;
 mod guard;
 mod output;
+mod place;
 mod plan;
 mod process;
 mod silo;
