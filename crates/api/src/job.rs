@@ -276,6 +276,9 @@ pub struct Job {
     pub log_bytes: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_bytes_dropped: u64,
+    /// In a list that was asked for commands: the command that the payload holds, at most 200 characters of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Left out of lists, as are all fields below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
@@ -340,6 +343,9 @@ pub struct ListJobs {
     /// Held by this worker now.
     #[serde(skip_serializing_if = "is_default")]
     pub worker: Option<String>,
+    /// With the commands that payloads of up to 4096 bytes hold.
+    #[serde(skip_serializing_if = "is_default")]
+    pub commands: bool,
     /// Ids that begin so (at least 4 characters), for people who type them.
     #[serde(skip_serializing_if = "is_default")]
     pub id: Option<String>,

@@ -59,7 +59,7 @@ impl Serve {
         match self.start() {
             Ok(()) => ExitCode::SUCCESS,
             Err(Failure(code, error)) => {
-                eprintln!("windlass: {error:#}");
+                crate::output::note(format!("windlass: {error:#}"));
                 ExitCode::from(code)
             }
         }

@@ -244,7 +244,7 @@ impl Up {
              \x20 windlass jobs{server}\n\
              \x20 curl -sS -H \"Authorization: Bearer $(cat {token})\" -d '{{\"payload\": {{\"shell\": \"date\"}}}}' {url}/api/v1/jobs\n\
              \nCtrl-C stops it. Started at {}.",
-            times::now().strftime("%H:%M:%S UTC")
+            times::local(times::now())
         );
         text
     }

@@ -5,6 +5,7 @@ mod support;
 mod client;
 mod items;
 mod serve;
+mod shown;
 mod transfer;
 mod up;
 mod words;

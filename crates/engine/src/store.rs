@@ -172,6 +172,16 @@ pub trait Store: Send + Sync + 'static {
         }
         Ok(found)
     }
+    /// The payloads of those of the named jobs that have one no larger than `bytes_max`, in the same way.
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            let payload = self.body(key).await?.map(|body| body.payload);
+            let small = payload.filter(|payload| (1..=bytes_max).contains(&payload.as_bytes().len()));
+            found.extend(small.map(|payload| (key.clone(), payload)));
+        }
+        Ok(found)
+    }
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;

@@ -17,6 +17,7 @@ mod place;
 mod plan;
 mod process;
 mod silo;
+pub mod terminal;
 mod work;
 
 pub use args::Args;
@@ -91,7 +92,7 @@ fn run(args: Args, subcommand: &[&str]) -> ExitCode {
     match runtime.block_on(work::until_signal(&args, guard)) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
-            eprintln!("windlass-worker: {error:#}");
+            eprintln!("{}", terminal::lines(&format!("windlass-worker: {error:#}")));
             ExitCode::from(Exit::of_error(&error))
         }
     }

@@ -3,7 +3,7 @@
 use super::{Context, Done, PAGE};
 use crate::{
     fail::code,
-    output::{Facts, Rows, cell, cut, say},
+    output::{Facts, Rows, cell, clean_lines, cut, note, say},
     times,
 };
 use anyhow::{Context as _, bail, ensure};
@@ -98,7 +98,7 @@ async fn list(context: &Context) -> Done {
 fn table(definitions: &[Definition]) -> Rows {
     let now = times::now();
     let mut rows = Rows::new(
-        &["NAME", "VERSION", "CREATED", "TAGS", "DESCRIPTION"],
+        &["NAME", "VERSION", "CREATED", "TAGS…", "DESCRIPTION…"],
         "No definitions. Make some: windlass definitions apply FILE",
     );
     for definition in definitions {
@@ -116,9 +116,9 @@ fn table(definitions: &[Definition]) -> Rows {
 fn text(definition: &Definition) -> String {
     let mut facts = Facts::default();
     facts.add("Definition", format!("{}@{}", definition.name, definition.version));
-    facts.add("Created", times::relative(&definition.created_at, times::now()));
+    facts.add("Created", times::both(&definition.created_at, times::now()));
     let body = serde_json::to_string_pretty(&definition.body).unwrap_or_default();
-    format!("{}\n{body}", facts.text())
+    format!("{}\n{}", facts.text(), clean_lines(&body))
 }
 
 async fn apply(context: &Context, paths: &[PathBuf]) -> Done {
@@ -155,7 +155,7 @@ fn check(paths: &[PathBuf]) -> Done {
             }
             Err(error) => {
                 bad += 1;
-                eprintln!("{error:#}");
+                note(format!("{error:#}"));
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     fail::code,
     ids,
     output::{Format, clean, say},
+    times,
 };
 use clap::Args;
 use std::time::Duration;
@@ -95,7 +96,7 @@ fn print(event: &Event, format: Format) -> anyhow::Result<()> {
     let line = format!(
         "{:>8}  {}  {:18} {}  {} {}",
         event.id,
-        event.at,
+        event.at.parse().map_or_else(|_| event.at.clone(), times::local),
         event.kind,
         about.unwrap_or_default(),
         worker,

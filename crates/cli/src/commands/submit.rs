@@ -4,7 +4,7 @@ use super::{Context, Done, logs, options::JobOptions, show, wait};
 use crate::{
     fail::code,
     ids,
-    output::{self, Format, say},
+    output::{self, Format, note, say},
     times,
 };
 use anyhow::{Context as _, ensure};
@@ -86,13 +86,13 @@ impl Submit {
         let timeout = self.wait_timeout.map(Duration::from_millis);
         if self.follow {
             if context.format.is_table() {
-                eprintln!("{}", told(submitted));
+                note(told(submitted));
             }
             logs::follow(client, submitted.id, context.format, timeout).await?;
         }
         let (job, code) = wait::until_done(client, submitted.id, timeout).await?;
         match context.format {
-            Format::Table if self.follow => eprintln!("{}", show::ending(&job)),
+            Format::Table if self.follow => note(show::ending(&job)),
             Format::Table => say(show::ending(&job))?,
             format => format.one(&job, String::new)?,
         }
@@ -237,7 +237,7 @@ impl Many {
             }
             Err(problem) => {
                 tally.refused += 1;
-                eprintln!("line {number}: {problem}");
+                note(format!("line {number}: {problem}"));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::{Context, Done, PAGE};
 use crate::{
     fail::code,
-    output::{Facts, Rows, cell, say},
+    output::{Facts, Rows, cell, note, say},
     profile::write_private,
     times,
 };
@@ -110,7 +110,7 @@ impl Create {
         }
         if context.format.is_table() {
             // On its own line and alone on standard output, so that it can be piped on.
-            eprintln!("The token of {}, shown only now:", created.about.principal);
+            note(format!("The token of {}, shown only now:", created.about.principal));
             return say(&created.token);
         }
         context.format.one(&created, String::new)
@@ -119,7 +119,7 @@ impl Create {
 
 fn table(tokens: &[Token]) -> Rows {
     let now = times::now();
-    let heads = ["ID", "PRINCIPAL", "ROLE", "NAMESPACES", "BEGINS", "CREATED", "EXPIRES", "USED"];
+    let heads = ["ID", "PRINCIPAL", "ROLE", "NAMESPACES…", "BEGINS", "CREATED", "EXPIRES", "USED"];
     let mut rows = Rows::new(&heads, "No tokens.");
     for token in tokens {
         rows.add(vec![

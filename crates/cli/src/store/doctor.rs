@@ -6,12 +6,11 @@ use super::{Place, migrate::read_only};
 use crate::{
     commands::{Context, Done},
     fail::code,
-    output::{Rows, cell, say},
+    output::{Colour, Rows, cell, clean_lines, say},
     remote::{Remote, TokenFrom},
     times,
 };
 use clap::Args;
-use comfy_table::Color;
 use serde::Serialize;
 use std::{
     fs,
@@ -90,7 +89,7 @@ impl Doctor {
         if context.format.is_table() {
             for finding in &findings.0 {
                 if let Some(advice) = &finding.advice {
-                    say(format!("\n{}: {}\n  {advice}", finding.what, finding.text))?;
+                    say(format!("\n{}: {}\n  {advice}", finding.what, clean_lines(&finding.text)))?;
                 }
             }
         }
@@ -370,11 +369,11 @@ fn table(findings: &[Finding]) -> Rows {
     let mut rows = Rows::new(&["", "WHAT", "FOUND"], "Nothing was looked at.");
     for finding in findings {
         let (sign, colour) = match finding.verdict {
-            Verdict::Fine => ("ok", Color::Green),
-            Verdict::Warning => ("warning", Color::Yellow),
-            Verdict::Bad => ("BAD", Color::Red),
+            Verdict::Fine => ("ok", Colour::Green),
+            Verdict::Warning => ("warning", Colour::Yellow),
+            Verdict::Bad => ("BAD", Colour::Red),
         };
-        rows.add(vec![cell(sign).fg(colour), cell(finding.what), cell(&finding.text)]);
+        rows.add(vec![cell(sign).colour(colour), cell(finding.what), cell(&finding.text)]);
     }
     rows
 }

@@ -18,6 +18,9 @@ use windlass_engine::store::JobBody;
 
 const IDEMPOTENCY_MS: u64 = 86_400_000;
 
+/// Of a command as lists show it.
+const COMMAND_CHARS: usize = 200;
+
 pub fn state(state: State) -> api::job::State {
     use api::job::State as Wire;
     match state {
@@ -175,10 +178,30 @@ pub fn job(job: &Job) -> api::job::Job {
         retried_as: live.retry_job.map(|id| id.0),
         log_bytes: live.log.bytes,
         log_bytes_dropped: live.log.dropped_bytes,
+        command: None,
         payload: None,
         result: None,
         attempts: Vec::new(),
         before: Vec::new(),
+    }
+}
+
+/// The command that a payload holds, in the words in which `windlass-worker --allow-commands` takes it.
+pub fn command(payload: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Command {
+        shell: Option<String>,
+        command: Option<Vec<String>>,
+    }
+    let quoted = |word: &String| match word.is_empty() || word.contains(|c: char| c.is_whitespace() || c == '\'') {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    };
+    let found: Command = serde_json::from_slice(payload).ok()?;
+    let text = found.shell.or_else(|| Some(found.command?.iter().map(quoted).collect::<Vec<_>>().join(" ")))?;
+    match text.char_indices().nth(COMMAND_CHARS) {
+        Some((end, _)) => Some(format!("{}…", &text[..end])),
+        None => Some(text),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 use axum::extract::{FromRequestParts, State};
 use http::{StatusCode, request::Parts};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_api::{
     Problem as WireProblem, Uuid,
     job::{Answer as Each, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
@@ -35,6 +35,8 @@ pub const MANY_MAX: usize = 1_000;
 const ID_PREFIX_MIN: usize = 4;
 const PAGE: usize = 100;
 const PAGE_MAX: usize = 1_000;
+/// A larger payload is not looked into for a command.
+const COMMAND_BYTES_MAX: usize = 4_096;
 const WAIT_MS: u64 = 30_000;
 pub const WAIT_MS_MAX: u64 = 60_000;
 /// A batch carries many payloads.
@@ -247,9 +249,22 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     let found = app.engine.store().jobs(&jobs).await?;
     // Newest first means highest id first: whatever follows one that is too low is too low as well.
     let fits = found.iter().take_while(|job| job.key.id >= first);
-    let items: Vec<Job> = fits.map(convert::job).collect();
+    let mut items: Vec<Job> = fits.map(convert::job).collect();
+    if query.commands {
+        tell_commands(&app, &ask.namespace, &mut items).await?;
+    }
     let next = (items.len() == limit).then(|| found.last().map(|job| job.key.id.to_string())).flatten();
     Ok(ok(Page { items, next }))
+}
+
+/// What jobs of commands run. Only of payloads that are small, so that a page costs what its length says.
+async fn tell_commands(app: &App, namespace: &Namespace, items: &mut [Job]) -> Result<(), Problem> {
+    let keys: Vec<JobKey> = items.iter().map(|job| JobKey::new(namespace, JobId(job.id))).collect();
+    let payloads = app.engine.store().small_payloads(&keys, COMMAND_BYTES_MAX).await?;
+    let mut commands: HashMap<Uuid, String> =
+        payloads.iter().filter_map(|(key, payload)| Some((key.id.0, convert::command(payload.as_bytes())?))).collect();
+    items.iter_mut().for_each(|job| job.command = commands.remove(&job.id));
+    Ok(())
 }
 
 /// The lowest id that begins so, and the first one above them all, if there is one.

@@ -287,6 +287,14 @@ impl Store for Embedded {
         self.read(move |connection| reads::results(connection, keys)).await
     }
 
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = keys.to_vec();
+        self.read(move |connection| reads::small_payloads(connection, keys, bytes_max)).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         let query = query.clone();
         self.read(move |connection| listing::jobs(connection, &query)).await

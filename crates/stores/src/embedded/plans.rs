@@ -5,10 +5,11 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 48] = [
+const BOUNDED: [(&str, &str); 49] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
+    ("small payload", reads::SMALL_PAYLOAD),
     ("record load", rows::RECORD_LOAD),
     ("lane heads", lanes::LANE_HEADS),
     ("lane next", lanes::LANE_NEXT),

@@ -22,6 +22,8 @@ pub(super) const RECORDS_EVERY: &str = include_str!("sql/records_every.sql");
 pub(super) const RECORDS_UNDER: &str = include_str!("sql/records_under.sql");
 pub(super) const RECORDS_FACET: &str = include_str!("sql/records_facet.sql");
 pub(super) const RESULT: &str = "SELECT result, sum FROM results WHERE namespace = ?1 AND id = ?2";
+pub(super) const SMALL_PAYLOAD: &str =
+    "SELECT payload, payload_sum FROM inputs WHERE namespace = ?1 AND id = ?2 AND length(payload) BETWEEN 1 AND ?3";
 pub(super) const ATTEMPTS: &str = "SELECT body, sum FROM attempts WHERE namespace = ?1 AND job = ?2 ORDER BY no";
 
 fn clamp(count: usize) -> i64 {
@@ -51,6 +53,19 @@ pub(super) fn results(connection: &Connection, keys: Vec<JobKey>) -> Result<Vec<
         Some(found.map(|result| (key, result)))
     };
     keys.into_iter().filter_map(result).collect()
+}
+
+pub(super) fn small_payloads(
+    connection: &Connection,
+    keys: Vec<JobKey>,
+    bytes_max: usize,
+) -> Result<Vec<(JobKey, Payload)>> {
+    let payload = |key: JobKey| {
+        let params = (key.namespace.as_str(), key.id.as_bytes(), clamp(bytes_max));
+        let found = rows::load_blob_by(connection, SMALL_PAYLOAD, &key, params).transpose()?;
+        Some(found.map(|payload| (key, payload)))
+    };
+    keys.into_iter().filter_map(payload).collect()
 }
 
 fn attempts(connection: &Connection, key: &JobKey) -> Result<Vec<Attempt>> {

@@ -165,6 +165,13 @@ impl Store for Postgres {
         self.inner.results(keys).await
     }
 
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.inner.small_payloads(keys, bytes_max).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         self.inner.jobs(query).await
     }

@@ -90,6 +90,21 @@ impl Inner {
         .await
     }
 
+    pub async fn small_payloads(
+        &self,
+        keys: &[JobKey],
+        bytes_max: usize,
+    ) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        self.read(async |reader| {
+            let (namespaces, ids) = columns(keys);
+            let bytes_max = i32::try_from(bytes_max).unwrap_or(i32::MAX);
+            let rows = reader.query(Sql::ReadSmallPayloads, &[&namespaces, &ids, &bytes_max]).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| Ok((names.key(row)?, payload(row, 2)?))).collect()
+        })
+        .await
+    }
+
     pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         self.read(async |reader| {
             let rows = self.list(&reader, query, query.limit, false).await?;

@@ -69,6 +69,7 @@ statements! {
     ReadJob = "read_job",
     ReadJobs = "read_jobs",
     ReadResults = "read_results",
+    ReadSmallPayloads = "read_small_payloads",
     ReadBody = "read_body",
     ReadLog = "read_log",
     DueJobs = "due_jobs",

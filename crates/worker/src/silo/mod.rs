@@ -11,7 +11,7 @@ mod lines;
 mod report;
 mod stop;
 
-use crate::{Exit, Guard, args, place};
+use crate::{Exit, Guard, args, place, terminal};
 use calls::{Backoff, Call, Claimed, Server, Trouble};
 use clap::Parser;
 use config::Config;
@@ -95,7 +95,7 @@ pub fn run(cli: &Cli, guard: Option<Command>) -> ExitCode {
         }
         End::Broken(why) => (why, Exit::ERROR),
     };
-    eprintln!("silorunner: {text}");
+    eprintln!("{}", terminal::lines(&format!("silorunner: {text}")));
     ExitCode::from(code)
 }
 

@@ -177,6 +177,15 @@ pub async fn named(fresh: Fresh) {
     }
     let results = bench.store.results(&names).await.expect("the store answers");
     assert_eq!(results, [(key(0), Payload::from("first"))], "an empty result is none");
+    let mut large = job(5);
+    large.payload = Payload::from("x".repeat(11).as_str());
+    let mut small = job(6);
+    small.payload = Payload::from("y".repeat(10).as_str());
+    accept(&mut bench, vec![submit(large), submit(small)]).await;
+    let payloads = bench.store.small_payloads(&[key(6), key(5), key(9), key(6)], 10).await.expect("the store answers");
+    let one = (key(6), Payload::from("y".repeat(10).as_str()));
+    assert_eq!(payloads, [one.clone(), one], "what is too large is left out");
+    assert!(bench.store.small_payloads(&[], 10).await.expect("the store answers").is_empty());
     assert!(bench.store.jobs_named(&[]).await.expect("the store answers").is_empty());
     assert!(bench.store.results(&[]).await.expect("the store answers").is_empty());
 }
