@@ -2,7 +2,10 @@
 
 use crate::support::{ADMIN, Ran, Server, program, run, windlass};
 use serde_json::json;
-use std::process::{Command, Stdio};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
 use windlass_api::lease::{AppendLog, Claim, Complete, Fail, Leased};
 
 /// Retitles the window, clears the screen, rings, turns the direction of writing, and all in eight bits as well.
@@ -156,5 +159,21 @@ fn a_time_without_a_zone_is_local_to_people_and_utc_to_programs() {
     let why: serde_json::Value = serde_json::from_str(&in_zone(&["why", "last", "-o", "json"])).unwrap();
     assert!(why["summary"].as_str().unwrap().contains("2090-01-31T06:30:00"), "{why}");
     assert!(in_zone(&["events", "--limit", "1"]).contains("+05:30"));
+}
+
+#[test]
+fn whoever_waits_is_told_why_nothing_happens() {
+    let server = Server::start();
+    for args in
+        [&["submit", "--wait", "--tag", "py"][..], &["submit", "--follow", "--tag", "py"], &["job", "wait", "last"]]
+    {
+        let mut waiting = command(&server, args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(waiting.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let told: Vec<String> = lines.take_while(|line| !line.contains("--allow-commands")).collect();
+        // It went on to the line with the command that helps; else it would still read.
+        assert!(told.iter().any(|line| line.contains("No worker is registered")), "{args:?}: {told:?}");
+        waiting.kill().unwrap();
+        waiting.wait().unwrap();
+    }
 }
 

@@ -355,6 +355,11 @@ impl Engine {
         self.inner.waiters.len(namespace)
     }
 
+    /// How many of them could take a job with these tags.
+    pub fn waiting_for(&self, namespace: &Namespace, tags: &Tags) -> usize {
+        self.inner.waiters.fitting(namespace, tags)
+    }
+
     /// Accepts no more, answers everything accepted, and returns when all of it is on disk.
     pub async fn shut_down(&self) {
         self.inner.close();

@@ -120,6 +120,7 @@ pub fn why_text(why: &Why) -> String {
         if reason.text != why.summary {
             lines.push(format!("  - {}", told(&reason.text)));
         }
+        lines.extend(reason.help.iter().map(|help| format!("    {}", told(help))));
         lines.extend(reason.jobs.iter().map(|job| format!("      job {job}")));
         lines.extend(reason.workers.iter().map(|worker| format!("      worker {}", clean(worker))));
     }

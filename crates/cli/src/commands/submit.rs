@@ -88,9 +88,10 @@ impl Submit {
             if context.format.is_table() {
                 note(told(submitted));
             }
-            logs::follow(client, submitted.id, context.format, timeout).await?;
+            wait::telling(client, submitted.id, logs::follow(client, submitted.id, context.format, timeout)).await?;
         }
-        let (job, code) = wait::until_done(client, submitted.id, timeout).await?;
+        let done = wait::until_done(client, submitted.id, timeout);
+        let (job, code) = wait::telling(client, submitted.id, done).await?;
         match context.format {
             Format::Table if self.follow => note(show::ending(&job)),
             Format::Table => say(show::ending(&job))?,
