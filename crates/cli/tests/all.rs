@@ -3,6 +3,7 @@
 mod support;
 
 mod client;
+mod examples;
 mod items;
 mod serve;
 mod shown;

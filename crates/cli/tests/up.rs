@@ -12,17 +12,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-struct Up {
+pub struct Up {
     child: Child,
     url: String,
     screen: String,
-    home: tempfile::TempDir,
+    pub home: tempfile::TempDir,
 }
 
 impl Up {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let home = home();
         let mut command = windlass(home.path());
+        // Jobs may call the program, as they can where it is installed.
+        let folder = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap();
+        command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
         command.args(["up", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -35,14 +38,14 @@ impl Up {
         Self { child, url, screen, home }
     }
 
-    fn windlass(&self, args: &[&str]) -> Ran {
+    pub fn windlass(&self, args: &[&str]) -> Ran {
         let mut command = windlass(self.home.path());
         command.args(args).env("WINDLASS_SERVER", &self.url);
         run(command, "")
     }
 
     #[track_caller]
-    fn json(&self, args: &[&str]) -> serde_json::Value {
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
         let mut all = args.to_vec();
         all.extend(["-o", "json"]);
         serde_json::from_str(&self.windlass(&all).ok()).unwrap()
@@ -231,6 +234,8 @@ fn the_quickstart_is_true() {
     let blocks = blocks(&page);
     assert!(blocks.len() >= 4 && blocks[0].contains("windlass -- up"), "{blocks:?}");
     let up = Up::start();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    std::os::unix::fs::symlink(examples, up.home.path().join("examples")).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     // What a comment promises to fail, fails with the code it names; everything else works.
@@ -256,7 +261,7 @@ fn the_quickstart_is_true() {
     command.current_dir(up.home.path()).arg("-c").arg(&script).env("PATH", path).env("WINDLASS_SERVER", &up.url);
     let ran = run(command, "");
     assert_eq!(ran.code, 0, "{}\n{}\n{script}", ran.out, ran.err);
-    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "nightly"] {
+    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "{\"sum\":42}", "nightly"] {
         assert!(ran.out.contains(word), "{word}\n{}\n{}", ran.out, ran.err);
     }
 }

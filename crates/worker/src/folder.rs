@@ -47,6 +47,11 @@ impl Folder {
         self.path.join("result.json")
     }
 
+    /// Where the command may put files for the job to keep.
+    pub fn artifacts(&self) -> PathBuf {
+        self.path.join("artifacts")
+    }
+
     /// What the jobs before this one handed on; only where there is such a thing.
     pub fn upstream(&self) -> PathBuf {
         self.path.join("upstream.json")

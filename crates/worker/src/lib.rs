@@ -1,13 +1,16 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
-//! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints,
+//! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints, `artifacts` takes
+//! the files it leaves,
 //! `place` is where it may run, `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
 //! `group` ends everything it started, `guard` does so when the worker itself is killed. `terminal` is how text from elsewhere is
 //! shown. The worker loop is the SDK's.
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod artifacts;
 mod child;
+mod digest;
 mod folder;
 mod graph;
 mod group;

@@ -40,7 +40,7 @@ struct CommandPayload {
     command: Option<Vec<String>>,
     shell: Option<String>,
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    env: BTreeMap<String, Json>,
     stdin: Option<Json>,
     #[serde(default)]
     cwd: PathBuf,
@@ -95,7 +95,9 @@ fn from_payload(text: &str) -> Result<Plan, Failure> {
             "the payload is no command ({error}); write {{\"command\": [\"program\", \"argument\"]}}"
         ))
     })?;
-    let (argv, env) = (argv(payload.command, payload.shell)?, payload.env);
+    let value = |(name, json): (String, Json)| (name, plain(&json));
+    let env: BTreeMap<String, String> = payload.env.into_iter().map(value).collect();
+    let argv = argv(payload.command, payload.shell)?;
     let nul = argv.iter().chain(env.keys()).chain(env.values()).any(|text| text.contains('\0'));
     let name = env.keys().find(|name| name.is_empty() || name.contains('=') || name.starts_with("WINDLASS_"));
     if nul || name.is_some() {
@@ -105,13 +107,13 @@ fn from_payload(text: &str) -> Result<Plan, Failure> {
     if !payload.cwd.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Failure::permanent("\"cwd\" must stay below the working folder: no / at its start, no .."));
     }
-    let stdin = payload.stdin.map_or_else(|| text.as_bytes().to_vec(), |json| stdin(&json));
+    let stdin = payload.stdin.map_or_else(|| text.as_bytes().to_vec(), |json| plain(&json).into_bytes());
     Ok(Plan { argv, env, stdin, cwd: payload.cwd })
 }
 
-/// A string is written as it is, anything else as JSON.
-fn stdin(json: &Json) -> Vec<u8> {
-    serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()).into_bytes()
+/// A string is taken as it is, anything else as JSON.
+fn plain(json: &Json) -> String {
+    serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned())
 }
 
 #[cfg(test)]
