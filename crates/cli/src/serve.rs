@@ -3,7 +3,7 @@
 use crate::{
     parent,
     settings::Settings,
-    store::{Place, unfinished},
+    store::{Place, sound, unfinished},
 };
 use anyhow::Context;
 use clap::Args;
@@ -96,7 +96,13 @@ fn threads(config: &Config) -> usize {
 async fn serve(config: Config) -> Result<(), Failure> {
     // Before anything is opened, so that a signal during the start is not lost.
     let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    if config.database.is_none() {
+        sound::close_to_others(&config.data).map_err(|error| Failure(NO_STORE, error))?;
+    }
     let (store, mut settings) = open(&config).await.map_err(|error| Failure(NO_STORE, error))?;
+    if config.database.is_none() {
+        sound::check(&*store, &config.data).await.map_err(|error| Failure(NO_STORE, error))?;
+    }
     let place =
         Place { data: Some(config.data.clone()), database: config.database.as_ref().map(|url| url.reveal().into()) };
     unfinished::check(&*store, &place).await.map_err(|error| Failure(NO_STORE, error))?;

@@ -44,7 +44,7 @@ fn a_job_goes_from_submit_to_result() {
 #[test]
 fn waiting_tells_by_its_exit_code_how_the_job_ended() {
     let server = Server::start();
-    server.windlass(&["submit"]).ok();
+    server.windlass(&["submit", "-p", "null"]).ok();
     finish(&server, false);
     let failed = server.windlass(&["job", "wait", "last"]);
     assert_eq!(failed.code, 3);
@@ -141,7 +141,7 @@ fn workers_are_listed_drained_and_deleted() {
 #[test]
 fn a_lease_that_is_given_back_shows_as_pending() {
     let server = Server::start();
-    server.windlass(&["submit"]).ok();
+    server.windlass(&["submit", "-p", "null"]).ok();
     let lease = server.work(async |client| {
         let claim = Claim { worker: "w".into(), ..Claim::default() };
         client.claim(&claim).await.unwrap().leases.remove(0).lease
@@ -155,6 +155,7 @@ fn a_lease_that_is_given_back_shows_as_pending() {
 fn mistakes_are_answered_with_what_to_do() {
     let server = Server::start();
     let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["submit"], 2, &["nothing to submit"]),
         (&["submit", "-p", "hello"], 1, &["no JSON", "--shell 'hello'"]),
         (&["submit", "-p", "@missing.json"], 1, &["missing.json", "cannot be read"]),
         (&["submit", "--delay", "5 parsecs"], 2, &["no unit of time", "5m"]),
@@ -209,7 +210,7 @@ fn profiles_remember_connections() {
     let (home, server) = (home(), Server::start());
     let set = ["profile", "set", "work", "--server", &server.url, "--token", ADMIN, "-n", "film"];
     assert_eq!(alone(home.path(), &set).code, 0);
-    alone(home.path(), &["submit"]).ok();
+    alone(home.path(), &["submit", "-p", "null"]).ok();
     let job: Value = serde_json::from_str(&alone(home.path(), &["job", "show", "last", "-o", "json"]).ok()).unwrap();
     assert_eq!(job["namespace"], "film");
     let list = alone(home.path(), &["profile", "list"]).ok();

@@ -207,3 +207,38 @@ fn two_servers_share_one_database() {
     two.signal("-TERM");
     assert_eq!((one.ended().0, two.ended().0), (0, 0));
 }
+
+#[test]
+fn a_store_that_the_doctor_calls_bad_is_not_served() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = serve(&data, &[], None);
+    let token = fs::read_to_string(data.join("admin.token")).unwrap();
+    for _ in 0..3 {
+        let answer = server.call("POST", "/api/v1/jobs", token.trim(), r#"{"payload": 1}"#);
+        assert!(answer.contains("201"), "{answer}");
+    }
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    // Others could read it: the server closes it, so that the doctor has nothing to say.
+    let file = data.join("windlass.db");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let server = serve(&data, &[], None);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    // Rows that are whole but contradict each other, after a clean stop.
+    let database = rusqlite::Connection::open(&file).unwrap();
+    let gap = "DELETE FROM events WHERE first_no = (SELECT first_no FROM events ORDER BY first_no LIMIT 1 OFFSET 1)";
+    assert_eq!(database.execute(gap, []).unwrap(), 1);
+    database.close().unwrap();
+    let place = data.to_str().unwrap();
+    let doctor = text(&windlass(&["doctor", "--data", place]).output().unwrap());
+    assert!(doctor.0 == 1 && doctor.1.contains("BAD"), "{doctor:?}");
+    let (code, _, err) = text(&windlass(&["serve", "--data", place, "--listen", "127.0.0.1:0"]).output().unwrap());
+    assert_eq!(code, 3, "{err}");
+    for words in ["damaged", "integrity", "Restore a backup", "windlass doctor"] {
+        assert!(err.contains(words), "{err}");
+    }
+}

@@ -177,3 +177,36 @@ fn whoever_waits_is_told_why_nothing_happens() {
     }
 }
 
+#[test]
+fn submitting_nothing_says_what_is_missing() {
+    let server = Server::start();
+    let ran = server.windlass(&["submit"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+    ran.says(&["nothing to submit", "--shell", "--payload", "--definition", "windlass submit --shell 'echo hello'"]);
+    assert_eq!(server.json(&["jobs"]), json!([]), "and nothing was queued");
+    assert_eq!(server.windlass(&["submit", "--wait", "--retries", "2"]).code, 2);
+    server.windlass(&["submit", "--payload", "null"]).ok();
+}
+
+#[test]
+fn definitions_are_told_all_their_faults_at_once() {
+    let server = Server::start();
+    let folder = server.home.path().join("defs");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("a.yaml"), "tags: gpu\npriority: high\nretry: {tires: 3}\n").unwrap();
+    std::fs::write(folder.join("b.yaml"), "payload_schema: {type: 5}\ntimeout_ms: soon\n").unwrap();
+    std::fs::write(folder.join("c.yaml"), "tags: [gpu]\n").unwrap();
+    for verb in ["check", "apply"] {
+        let ran = server.windlass(&["definitions", verb, "defs"]);
+        assert_eq!(ran.code, 1, "{}", ran.out);
+        ran.says(&[
+            "a.yaml:1:1: tags",
+            "a.yaml:2:1: priority",
+            "a.yaml:3:",
+            "tires",
+            "b.yaml:1:1: ",
+            "b.yaml:2:1: timeout_ms",
+        ]);
+    }
+    assert_eq!(server.json(&["definitions"]), json!([]), "all or none");
+}

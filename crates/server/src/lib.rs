@@ -12,6 +12,7 @@ pub mod bootstrap;
 pub mod calendar;
 pub mod config;
 pub mod content;
+mod definition_faults;
 pub mod definitions;
 pub mod dialects;
 pub mod duties;

@@ -16,6 +16,8 @@ use windlass_api::{
     definition::{Definition, DefinitionBody},
     page::{Page, Paging},
 };
+use windlass_core::Limits;
+use windlass_server::definitions::{self, Fault};
 
 #[derive(Subcommand)]
 #[command(
@@ -153,9 +155,9 @@ fn check(paths: &[PathBuf]) -> Done {
                 good += 1;
                 say(format!("{}: {name} is fine", file.display()))?;
             }
-            Err(error) => {
+            Err(faults) => {
                 bad += 1;
-                note(format!("{error:#}"));
+                note(listed(&faults));
             }
         }
     }
@@ -166,13 +168,21 @@ fn check(paths: &[PathBuf]) -> Done {
 /// All or none: half a folder is not what anybody meant.
 fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, String, DefinitionBody)>> {
     let mut read: Vec<(PathBuf, String, DefinitionBody)> = Vec::new();
+    let mut faults = Vec::new();
     for file in files(paths)? {
-        let (name, body) = read_one(&file)?;
+        let (name, body) = match read_one(&file) {
+            Ok(found) => found,
+            Err(more) => {
+                faults.extend(more);
+                continue;
+            }
+        };
         if let Some((other, ..)) = read.iter().find(|(_, known, _)| *known == name) {
             bail!("{} and {} both define {name}", other.display(), file.display());
         }
         read.push((file, name, body));
     }
+    ensure!(faults.is_empty(), "nothing was applied:\n{}", listed(&faults));
     Ok(read)
 }
 
@@ -199,6 +209,14 @@ fn is_definition(file: &Path) -> bool {
 }
 
 /// As the server reads them in its own folder.
-fn read_one(file: &Path) -> anyhow::Result<(String, DefinitionBody)> {
-    windlass_server::definitions::read(file).map_err(|fault| anyhow::anyhow!("{fault}"))
+fn read_one(file: &Path) -> Result<(String, DefinitionBody), Vec<Fault>> {
+    definitions::read(file, &Limits::default())
+}
+
+/// One a line, and not without end.
+fn listed(faults: &[Fault]) -> String {
+    let mut lines: Vec<String> = faults.iter().take(definitions::FAULTS_MAX).map(ToString::to_string).collect();
+    let more = faults.len().saturating_sub(lines.len());
+    lines.extend((more > 0).then(|| format!("… and {more} more")));
+    lines.join("\n")
 }

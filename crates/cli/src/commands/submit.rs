@@ -27,6 +27,13 @@ const BATCH_BYTES: usize = 8 << 20;
 const LINE_MAX: usize = 8 << 20;
 const TRIES: u32 = 6;
 
+const NOTHING: &str =
+    "windlass submit: there is nothing to submit. Say what the job is: --shell TEXT, --command -- PROGRAM, \
+    --payload JSON or --definition NAME; for many jobs: --from FILE.
+For example:
+  windlass submit --shell 'echo hello' --follow
+A job without a payload, for a worker that needs none: windlass submit --payload null";
+
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass submit -p '{\"frames\": 24}' --tag gpu         a job for a worker that offers `gpu`
@@ -65,6 +72,10 @@ pub struct Submit {
 
 impl Submit {
     pub async fn run(self, context: &Context) -> Done {
+        if self.from.is_none() && !self.job.says_what() {
+            note(NOTHING);
+            return Ok(code::USAGE);
+        }
         let client = context.client()?;
         let after = ids::jobs(&client, &self.job.after).await?;
         let mut job = self.job.job(after)?;

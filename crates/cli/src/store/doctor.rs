@@ -2,7 +2,7 @@
 //!
 //! Each finding is a sentence, and where it is bad another one that says what to do.
 
-use super::{Place, migrate::read_only};
+use super::{Place, migrate::read_only, sound};
 use crate::{
     commands::{Context, Done},
     fail::code,
@@ -12,11 +12,7 @@ use crate::{
 };
 use clap::Args;
 use serde::Serialize;
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
-};
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 use windlass_engine::Store;
 use windlass_stores::{
     embedded::{Embedded, OpenError, Options, SCHEMA_VERSION},
@@ -169,11 +165,9 @@ fn checked(problems: Result<Vec<String>, windlass_engine::StoreError>, findings:
         Ok(problems) if problems.is_empty() => findings.fine("integrity", "every row was read and makes sense"),
         Ok(problems) => {
             let text = format!("{} problems, the first: {}", problems.len(), problems[0]);
-            findings.bad("integrity", text, "Restore a backup, and keep the damaged data for inspection.");
+            findings.bad("integrity", text, sound::ADVICE);
         }
-        Err(error) => {
-            findings.bad("integrity", error.to_string(), "Restore a backup, and keep the damaged data for inspection.")
-        }
+        Err(error) => findings.bad("integrity", error.to_string(), sound::ADVICE),
     }
 }
 
@@ -195,16 +189,13 @@ fn quick_check(folder: &Path, findings: &mut Findings) {
 }
 
 fn permissions(folder: &Path, findings: &mut Findings) {
-    for name in ["windlass.db", "admin.token"] {
-        let file = folder.join(name);
-        let Ok(about) = fs::metadata(&file) else { continue };
-        let mode = about.permissions().mode() & 0o777;
-        if mode & 0o077 == 0 {
-            findings.fine("permissions", format!("{} is for its owner alone", file.display()));
-        } else {
-            let text = format!("{} can be read or written by others (mode {mode:o})", file.display());
-            findings.bad("permissions", text, format!("It holds secrets: chmod 600 {}", file.display()));
-        }
+    let open = sound::open_to_others(folder);
+    for (file, mode) in &open {
+        let text = format!("{} can be read or written by others (mode {mode:o})", file.display());
+        findings.bad("permissions", text, format!("It holds secrets: chmod 600 {}", file.display()));
+    }
+    if open.is_empty() {
+        findings.fine("permissions", format!("{} is for its owner alone", folder.join("windlass.db").display()));
     }
     let owner = |path: &Path| fs::metadata(path).map(|about| about.uid()).ok();
     let me = owner(Path::new("/proc/self"));
