@@ -51,6 +51,7 @@ while true; do
     else
         tail -c 1000 "$out.err" | jq -Rsc --arg lease "$lease" '{$lease, message: .}'
     fi | call $what | tail -1 | sed "s/^/$(jq -r .job <<<"$leased") $what /"
+    echo
     kill -- "-$keeper" 2>/dev/null
     wait 2>/dev/null
     rm -f "$out" "$out.err"

@@ -185,7 +185,7 @@ fn every_noun_has_its_verbs() {
     let token = up.windlass(&["token", "create", "alice", "--role", "viewer", "--expires", "1h"]).ok();
     let me = up.json(&["token", "me", "--token", token.trim()]);
     assert_eq!((&me["principal"], &me["role"]), (&"alice".into(), &"viewer".into()));
-    let refused = up.windlass(&["submit", "--token", token.trim()]);
+    let refused = up.windlass(&["submit", "-p", "1", "--token", token.trim()]);
     assert_eq!(refused.code, 1);
     refused.says(&["not allowed", "windlass token create"]);
     let tokens = up.json(&["token", "list"]);
@@ -261,7 +261,7 @@ fn the_quickstart_is_true() {
     command.current_dir(up.home.path()).arg("-c").arg(&script).env("PATH", path).env("WINDLASS_SERVER", &up.url);
     let ran = run(command, "");
     assert_eq!(ran.code, 0, "{}\n{}\n{script}", ran.out, ran.err);
-    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "{\"sum\":42}", "nightly"] {
+    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "{\"sum\": 42}", "nightly"] {
         assert!(ran.out.contains(word), "{word}\n{}\n{}", ran.out, ran.err);
     }
 }
