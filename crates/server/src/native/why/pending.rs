@@ -210,10 +210,13 @@ pub(super) mod tests {
         job(JobState::Pending, &["gpu"], Live::default())
     }
 
+    /// Workers and jobs ahead; codes, and words of the summary and of what helps.
+    type Case = (Vec<Seen>, usize, &'static [&'static str], &'static str, &'static str);
+
     #[test]
     fn a_pending_job_waits_for_workers_or_for_its_turn() {
         let gpu = |silent, draining| seen("g", &["gpu"], silent, draining);
-        let table: Vec<(Vec<Seen>, usize, &[&str], &str, &str)> = vec![
+        let table: Vec<Case> = vec![
             (vec![], 0, &["no_worker_offers"], "No worker is registered", "windlass worker --tag gpu --allow-commands"),
             (vec![seen("c", &["cpu"], 0, false)], 0, &["no_worker_offers"], "offers gpu", "windlass worker --tag gpu"),
             (vec![gpu(0, false)], 0, &["ready"], "g (last heard of at 2025-11-15T12:00:00.000Z)", ""),
