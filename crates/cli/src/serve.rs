@@ -106,7 +106,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let alone = config.database.is_none();
     let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
     let app = App::new(engine.clone(), options(&config)?);
-    let _duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
+    let duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
     let tls = match &config.tls {
         Some((certificate, key)) => {
             let acceptor = listener::acceptor(certificate, key);
@@ -136,6 +136,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         ));
     }
     serving.await;
+    duties.finish().await;
     app.options.traces.flush().await;
     if timeout(ENGINE_ENDS, engine.shut_down()).await.is_err() {
         tracing::warn!("the store did not finish in time; it recovers at the next start");

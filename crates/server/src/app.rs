@@ -79,6 +79,8 @@ pub struct Inner {
     pub silo: crate::dialects::silo::Shared,
     pub product: crate::product::Shared,
     pub metrics: Arc<Metrics>,
+    /// For all that takes longer than a moment.
+    pub aside: crate::aside::Aside,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
     /// When the store was last asked whether it answers, and what came of it.
@@ -102,6 +104,7 @@ impl App {
             silo: Default::default(),
             product: Default::default(),
             metrics: Arc::default(),
+            aside: Default::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
         }))

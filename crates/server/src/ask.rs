@@ -28,8 +28,8 @@ use windlass_core::Namespace;
 /// JSON nested deeper than this is refused before it is parsed.
 pub const DEPTH_MAX: usize = 64;
 
-/// While a larger body is parsed, another thread answers the others; there may be only one for all of them.
-const LARGE: usize = 64 << 10;
+/// A larger body is read aside.
+pub const LARGE: usize = 32 << 10;
 
 /// Who asks, and where. The namespace is the query's `namespace`, `default` where there is none.
 #[derive(Clone, Debug)]
@@ -63,11 +63,12 @@ fn namespace(query: &str) -> Result<Namespace, Problem> {
 /// The request's JSON body.
 pub struct Sent<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let namespace = namespace(request.uri().query().unwrap_or_default()).unwrap_or_default();
         let bytes = read(request.into_body()).await?;
-        parse(&bytes).map(Sent)
+        parse(app, &namespace, bytes).await.map(Sent)
     }
 }
 
@@ -98,7 +99,20 @@ fn unread(error: axum::Error) -> Problem {
     Problem::new("bad-request", "the body ended early or could not be read").at("body")
 }
 
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// An empty body counts as `{}`.
+pub async fn parse<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    namespace: &Namespace,
+    bytes: Bytes,
+) -> Result<T, Problem> {
+    if bytes.len() <= LARGE {
+        return parse_here(&bytes);
+    }
+    app.aside.run(namespace, move || parse_here(&bytes)).await?
+}
+
+/// For what has to be read where it is: another thread answers the others meanwhile.
+pub fn parse_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let many = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes.len() > LARGE && many() { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
 }

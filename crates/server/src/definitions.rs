@@ -94,10 +94,10 @@ async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(Str
     if let Some(workflow) = folder::load_file(app, namespace, file).await {
         return workflow;
     }
-    let (name, body) = read(file)?;
+    let path = file.to_owned();
     let refused = |problem: Problem| fault(file, problem.0.to_string());
-    native::check(&name, &body, &app.engine.settings().limits).map_err(refused)?;
-    let stored = native::stored(&body).map_err(refused)?;
+    let (name, body) = app.aside.run(namespace, move || read(&path)).await.map_err(refused)??;
+    let stored = native::checked(app, namespace, &name, body).await.map_err(refused)?;
     let before = native::latest(app, namespace, &name).await.map_err(refused)?;
     if before.is_some_and(|before| before.body == stored) {
         return Ok((name, false));

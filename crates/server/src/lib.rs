@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod app;
+pub mod aside;
 pub mod ask;
 pub mod auth;
 pub mod bootstrap;

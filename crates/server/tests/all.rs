@@ -5,6 +5,7 @@ mod socket;
 mod support;
 
 mod artifacts;
+mod budgets;
 mod config;
 mod definitions;
 mod edge;

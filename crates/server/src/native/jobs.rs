@@ -7,6 +7,7 @@ use crate::{
     auth::Caller,
     problem::Problem,
     route::{Access, Header, Route},
+    schema::{self, Part},
     trace::TRACEPARENT,
 };
 use axum::extract::{FromRequestParts, State};
@@ -202,10 +203,10 @@ pub async fn new_job(
     let id = body.id.map_or_else(ids::job_id, JobId);
     let Some(name) = &body.definition else { return convert::new_job(body, id, None, owner) };
     let reference = find_definition(app, namespace, name).await?;
-    let definition = app.native.schemas.get(&app.engine, namespace, &reference).await?;
+    let definition = app.native.schemas.get(app, namespace, &reference).await?;
     let filled = definitions::fill(body, &definition.body)?;
     let job = convert::new_job(&filled, id, Some(reference), owner)?;
-    definition.check_payload(&job.payload)?;
+    schema::check(app, namespace, &definition, Part::Payload, &job.payload).await?;
     // The key stands for what was sent: a new version of the definition must not make a repetition look different.
     Ok(NewJob { unique: convert::unique(body)?, ..job })
 }

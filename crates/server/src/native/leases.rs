@@ -290,7 +290,7 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
 async fn check_result(app: &App, command: &Command) -> Result<(), Problem> {
     let Command::Complete(complete) = command else { return Ok(()) };
     let key = complete.holder.job_key();
-    app.native.schemas.check_result(&app.engine, &key, &complete.result).await
+    app.native.schemas.check_result(app, &key, &complete.result).await
 }
 
 /// No message leaves the old one.
