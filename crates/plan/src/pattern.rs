@@ -1,7 +1,8 @@
 //! Patterns of expressions: compiled once, within limits, and what looking for one costs.
 //!
 //! The engine never backtracks, but it may keep as many places of a pattern in mind as the pattern has when it is written
-//! out, for each byte of the text. So the price of a byte goes by the size of the compiled pattern.
+//! out, for each byte of the text. So the price of a byte goes by the size of the compiled pattern, classes of characters
+//! being one place each, however large they are.
 
 use regex::{Regex, RegexBuilder};
 use std::{
@@ -27,6 +28,7 @@ pub(crate) const COMPILE_PRICE: u64 = 500;
 pub struct Pattern {
     regex: Regex,
     size: usize,
+    places: usize,
 }
 
 impl Pattern {
@@ -36,6 +38,11 @@ impl Pattern {
 
     /// Steps for each byte of text.
     pub fn price(&self) -> u64 {
+        (self.places >> 10) as u64
+    }
+
+    /// KiB of the compiled pattern, at most.
+    pub fn kib(&self) -> u64 {
         (self.size >> 10) as u64
     }
 }
@@ -93,23 +100,57 @@ fn fits(text: &str) -> Result<(), Arc<Wrong>> {
 }
 
 fn compile(text: &str) -> Made {
-    let build =
-        |size: usize| RegexBuilder::new(text).size_limit(size).dfa_size_limit(4 * size).nest_limit(NEST_MAX).build();
+    match build(text) {
+        Ok(Some((regex, size))) => {
+            let places = build(&without_classes(text)).ok().flatten().map_or(size, |(_, places)| places.min(size));
+            Ok(Arc::new(Pattern { regex, size, places }))
+        }
+        Ok(None) => {
+            let most = SIZES[SIZES.len() - 1];
+            too_large(format!(
+                "the pattern {text:?} takes more than {most} bytes when it is compiled, the most that it may take"
+            ))
+        }
+        Err(error) => {
+            let told = error.to_string();
+            let last = told.lines().last().unwrap_or("it cannot be read");
+            Err(Arc::new(Wrong { why: format!("{text:?} is not a pattern: {last}"), too_large: false }))
+        }
+    }
+}
+
+/// With the smallest size that suffices; None: none does.
+fn build(text: &str) -> Result<Option<(Regex, usize)>, regex::Error> {
     for size in SIZES {
-        match build(size) {
-            Ok(regex) => return Ok(Arc::new(Pattern { regex, size })),
+        let made = RegexBuilder::new(text).size_limit(size).dfa_size_limit(4 * size).nest_limit(NEST_MAX).build();
+        match made {
+            Ok(regex) => return Ok(Some((regex, size))),
             Err(regex::Error::CompiledTooBig(_)) => {}
-            Err(error) => {
-                let told = error.to_string();
-                let last = told.lines().last().unwrap_or("it cannot be read");
-                return Err(Arc::new(Wrong { why: format!("{text:?} is not a pattern: {last}"), too_large: false }));
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The pattern with one letter in place of every class that has a name.
+fn without_classes(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text.chars());
+    while let Some(sign) = rest.next() {
+        match (sign, if sign == '\\' { rest.next() } else { None }) {
+            ('.', _) | ('\\', Some('w' | 'W' | 'd' | 'D' | 's' | 'S')) => out.push('a'),
+            ('\\', Some('p' | 'P')) => {
+                if rest.next() == Some('{') {
+                    rest.by_ref().find(|sign| *sign == '}');
+                }
+                out.push('a');
+            }
+            (sign, next) => {
+                out.push(sign);
+                out.extend(next);
             }
         }
     }
-    let most = SIZES[SIZES.len() - 1];
-    too_large(format!(
-        "the pattern {text:?} takes more than {most} bytes when it is compiled, the most that it may take"
-    ))
+    out
 }
 
 impl Kept {
@@ -146,7 +187,8 @@ mod tests {
     #[test]
     fn a_pattern_is_compiled_within_limits_and_kept_whatever_came_of_it() {
         assert!(get("^[a-z]+$").unwrap().is_match("abc"));
-        assert!(get("^[a-z]+$").unwrap().price() < get(r"^\w+$").unwrap().price());
+        assert!(get("^[a-z]+$").unwrap().price() < get("^[a-z]{1000}$").unwrap().price());
+        assert_eq!(get("^[a-z]+$").unwrap().price(), get(r"^\w+\pL*\p{Greek}*$").unwrap().price());
         let table = [
             (r"(\pL{30}){6}[k]".to_owned(), "compiled"),
             ("(((((a{20}){20}){20}){20}){20})".to_owned(), "compiled"),
@@ -170,7 +212,7 @@ mod tests {
         let mut kept = Kept::default();
         for at in 0..20 {
             let size = SIZES[SIZES.len() - 1];
-            let made = Pattern { regex: Regex::new("a").unwrap(), size };
+            let made = Pattern { regex: Regex::new("a").unwrap(), size, places: size };
             kept.put(&format!("a{at}"), Ok(Arc::new(made)));
         }
         assert!(kept.bytes <= KEPT_BYTES && kept.made.len() < 20);

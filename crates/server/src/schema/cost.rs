@@ -3,7 +3,7 @@
 //! The schema is walked over the value as the check would, but nothing is decided: every alternative counts. Inside of
 //! alternatives each part counts as often as it may be looked at again when none of them fits, so that all can be told.
 
-use super::fits::{Anchors, target};
+use super::fits::{Anchors, ascii, target};
 use serde_json::{Map, Value};
 use windlass_plan::pattern;
 
@@ -250,7 +250,7 @@ impl<'a, 'v> Walk<'a, 'v> {
     }
 
     fn matches(&mut self, wanted: &str, text: &str) -> Result<bool, Over> {
-        let made = pattern::get(wanted);
+        let made = pattern::get(&ascii(wanted));
         let price = made.as_ref().map_or(PRICE_UNKNOWN, |made| made.price());
         self.spend(1 + price.saturating_mul(text.len() as u64))?;
         // What could match counts as if it did.

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 use windlass_plan::pattern;
 
 /// Parts of a schema, keywords and values alike.
@@ -10,7 +10,7 @@ const PARTS_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 const PATTERNS_MAX: usize = 100;
 /// KiB of compiled patterns in all.
-const PATTERNS_KIB_MAX: u64 = 1_024;
+const PATTERNS_KIB_MAX: u64 = 4_096;
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Pointers to the parts of a schema that have names.
@@ -32,6 +32,26 @@ pub fn check(field: &str, schema: &Value) -> Result<Fit, Problem> {
         return Err(Problem::invalid(format!("{field}{at}"), format!("{name:?} leads nowhere in this schema")));
     }
     Ok(Fit { bytes: 200 * look.parts + 2_048 * look.patterns_kib as usize, anchors: look.anchors })
+}
+
+/// A pattern as the library reads it: in schemas `\d` and `\w` are of ASCII.
+pub fn ascii(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\d") && !text.contains("\\w") {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(2 * text.len());
+    let mut rest = text.chars();
+    while let Some(sign) = rest.next() {
+        match (sign, if sign == '\\' { rest.next() } else { None }) {
+            ('\\', Some('d')) => out.push_str("[0-9]"),
+            ('\\', Some('w')) => out.push_str("[0-9A-Z_a-z]"),
+            (sign, next) => {
+                out.push(sign);
+                out.extend(next);
+            }
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// What a reference within a schema names.
@@ -179,8 +199,8 @@ impl Look<'_> {
         if self.patterns > PATTERNS_MAX {
             return self.refuse(format!("a schema may have {PATTERNS_MAX} patterns, not more"));
         }
-        match pattern::get(text) {
-            Ok(made) => self.patterns_kib += made.price(),
+        match pattern::get(&ascii(text)) {
+            Ok(made) => self.patterns_kib += made.kib(),
             Err(wrong) if wrong.too_large => return self.refuse(&*wrong.why),
             // Schemas have some signs that expressions have not; what is wrong indeed is found when it is compiled.
             Err(_) => self.patterns_kib += 64,
