@@ -47,7 +47,7 @@ pub fn job(id: &str, command: &str, needs: &[&str]) -> Value {
 pub struct Graph(pub Client);
 
 impl Graph {
-    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+    pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {
         let mut request = self.0.request(method.parse().unwrap(), path);
         if let Some(body) = body {
             request = request.json(&body);

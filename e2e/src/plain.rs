@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
+    time::Duration,
 };
 
 pub struct Plain {
@@ -17,26 +18,39 @@ pub struct Plain {
 
 impl Plain {
     pub fn connect(address: &str, token: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self { address: address.to_owned(), token: token.to_owned(), stream: BufReader::new(stream) }
+        Self::open(address, token, None).unwrap()
     }
 
-    fn send(&mut self, request: &str, more: &str, body: &str) {
+    /// Gives up on an answer after so long.
+    pub fn try_connect(address: &str, token: &str, patience: Duration) -> io::Result<Self> {
+        Self::open(address, token, Some(patience))
+    }
+
+    fn open(address: &str, token: &str, patience: Option<Duration>) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(patience)?;
+        stream.set_write_timeout(patience)?;
+        Ok(Self { address: address.to_owned(), token: token.to_owned(), stream: BufReader::new(stream) })
+    }
+
+    fn send(&mut self, request: &str, more: &str, body: &str) -> io::Result<()> {
         let (address, token, length) = (&self.address, &self.token, body.len());
         let head = format!(
             "{request}\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}"
         );
-        self.stream.get_mut().write_all(head.as_bytes()).unwrap();
+        self.stream.get_mut().write_all(head.as_bytes())
     }
 
     /// Status and, where it has one, length of the body.
-    fn head(&mut self) -> (u16, usize) {
+    fn head(&mut self) -> io::Result<(u16, usize)> {
         let (mut status, mut length) = (0, 0);
         for at in 0.. {
             let mut line = String::new();
-            self.stream.read_line(&mut line).unwrap();
+            if self.stream.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             let line = line.trim_end();
             if at == 0 {
                 status = line.split(' ').nth(1).unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
@@ -48,24 +62,29 @@ impl Plain {
                 break;
             }
         }
-        (status, length)
+        Ok((status, length))
     }
 
     pub fn call(&mut self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.send(&format!("{method} {path} HTTP/1.1"), "", &body);
-        let (status, length) = self.head();
+        self.try_call(method, path, &body).unwrap()
+    }
+
+    /// For callers that have to expect that the server hangs up.
+    pub fn try_call(&mut self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
+        self.send(&format!("{method} {path} HTTP/1.1"), "", body)?;
+        let (status, length) = self.head()?;
         let mut bytes = vec![0; length];
-        self.stream.read_exact(&mut bytes).unwrap();
-        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+        self.stream.read_exact(&mut bytes)?;
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
     }
 
     /// Follows the events behind a number until `enough` says so; then the connection is dropped.
     pub fn follow(mut self, path: &str, last: Option<u64>, mut enough: impl FnMut(u64, &str, Value) -> bool) {
         let more = last.map(|last| format!("Last-Event-ID: {last}\r\n")).unwrap_or_default();
         // The older version has no chunks: what comes is what was written.
-        self.send(&format!("GET {path} HTTP/1.0"), &more, "");
-        assert_eq!(self.head().0, 200);
+        self.send(&format!("GET {path} HTTP/1.0"), &more, "").unwrap();
+        assert_eq!(self.head().unwrap().0, 200);
         let (mut id, mut kind) = (None, String::new());
         for line in self.stream.lines() {
             let line = line.unwrap();

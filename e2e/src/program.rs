@@ -39,6 +39,7 @@ pub struct Server {
     database: Option<String>,
     child: Option<Child>,
     more: Vec<String>,
+    env: Vec<(&'static str, PathBuf)>,
 }
 
 pub const ADMIN: &str = "wl_admin_0123456789abcdef0123456789abcdef";
@@ -50,12 +51,22 @@ impl Server {
 
     /// With further arguments for `windlass serve`.
     pub async fn start_with(data: &Path, database: Option<&str>, more: &[&str]) -> Self {
+        Self::start_in(data, database, more, Vec::new()).await
+    }
+
+    /// With these variables as well.
+    pub async fn start_in(
+        data: &Path,
+        database: Option<&str>,
+        more: &[&str],
+        env: Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let listen = format!("127.0.0.1:{port}");
         let url = format!("http://{listen}");
         let more = more.iter().map(ToString::to_string).collect();
         let database = database.map(str::to_owned);
-        let mut server = Self { data: data.to_owned(), url, listen, database, child: None, more };
+        let mut server = Self { data: data.to_owned(), url, listen, database, child: None, more, env };
         server.restart().await;
         server
     }
@@ -69,6 +80,7 @@ impl Server {
             command.args(["--database", database]);
         }
         command.env("WINDLASS_ADMIN_TOKEN", ADMIN).stdout(Stdio::null());
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
         self.child = Some(command.spawn().expect("the server starts"));
         while !self.is_ready().await {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();

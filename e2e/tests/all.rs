@@ -1,9 +1,13 @@
 //! One program for all tests: linking many takes longer than running them.
 
+mod bad_neighbour;
+mod clock_jumps;
 mod crashes;
 mod crowds;
+mod deploy;
 mod disk_full;
 mod floods;
+mod printed;
 mod silo;
 mod silo_crowd;
 mod silo_runner;

@@ -39,8 +39,9 @@ async fn two_servers_on_one_database_stand_in_for_each_other() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut servers = Vec::new();
     let url = cluster.create_database("two");
+    let shared = folders[0].path().join("artifacts").display().to_string();
     for folder in &folders {
-        servers.push(Server::start(folder.path(), Some(&url)).await);
+        servers.push(Server::start_with(folder.path(), Some(&url), &["--artifacts", &shared]).await);
     }
     let token = servers[0].worker_token().await;
     let workers: Vec<Worker> = servers

@@ -46,7 +46,7 @@ async fn two_thousand_waiting_workers_cost_little_and_a_job_wakes_one_of_them() 
     let there = Cost::of(server.pid());
     tokio::time::sleep(Duration::from_secs(3)).await;
     let idle = Cost::of(server.pid()).cpu - there.cpu;
-    let commands = figure(&server, "windlass_engine_commands").await;
+    let commands = figure(&server, "windlass_engine_commands_total").await;
     let each = (there.kib - before.kib) as f64 / count as f64;
 
     server.admin().submit(&SubmitJob { tags: Some(vec!["x".into()]), ..SubmitJob::default() }).await.unwrap();
@@ -58,7 +58,7 @@ async fn two_thousand_waiting_workers_cost_little_and_a_job_wakes_one_of_them() 
             woken += 1;
         }
     }
-    let asked = figure(&server, "windlass_engine_commands").await - commands;
+    let asked = figure(&server, "windlass_engine_commands_total").await - commands;
     println!("{count} waiting workers: {each:.1} KiB each, {idle:?} of processor time in 3 s of waiting");
     println!("one job: {woken} woken {asked} commands with the submit");
     assert_eq!(woken, 1);

@@ -31,13 +31,15 @@ fn tagged(tag: &str) -> SubmitJob {
 }
 
 async fn claim(worker: &Client, tag: &str) -> Leased {
-    let claim = Claim { worker: tag.into(), tags: Some(vec![tag.into()]), wait_ms: Some(10_000), ..Claim::default() };
+    // Nobody renews it, however slow the machine.
+    let (tags, wait_ms, lease_ms) = (Some(vec![tag.into()]), Some(10_000), Some(600_000));
+    let claim = Claim { worker: tag.into(), tags, wait_ms, lease_ms, ..Claim::default() };
     worker.claim(&claim).await.unwrap().leases.pop().expect("there is a job")
 }
 
 /// A worker that never stops talking.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_log_lines_is_cut_at_the_cap_and_hurts_nobody() {
+async fn a_flood_of_log_lines_keeps_its_beginning_and_its_end_and_hurts_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
     let worker = server.client(&server.worker_token().await);
@@ -47,17 +49,17 @@ async fn a_flood_of_log_lines_is_cut_at_the_cap_and_hurts_nobody() {
     let before = bytes_in(folder.path());
 
     let good = good_clients(&server, 4, 200, Duration::from_millis(2));
-    let piece = AppendLog { lease, data: format!("{}\n", "x".repeat(99)).repeat(PIECE / 100) };
-    let pieces = (knob("WINDLASS_FLOOD_MB", 128) << 20) / PIECE;
+    let piece = AppendLog { lease, data: format!("{}\n", "x".repeat(99)).repeat(PIECE / 100), ..AppendLog::default() };
+    let pieces = (knob("WINDLASS_FLOOD_MB", 64) << 20) / PIECE;
     let mut told = 0;
     for _ in 0..pieces {
         told = worker.append_log(&piece).await.unwrap().dropped_bytes;
     }
     let beside = good.await.unwrap();
-    let dropped = (pieces * PIECE - CAP) as u64;
-    assert_eq!(told, dropped, "the worker is told what is dropped");
+    let kept = pieces * PIECE - told as usize;
+    assert!(kept <= CAP && kept > CAP - CAP / 10, "the worker is told what is dropped: {told}, so {kept} are there");
     let log = server.admin().log(job.id, 0, Duration::ZERO).await.unwrap();
-    assert_eq!(log.dropped_bytes, dropped, "and so is who reads the log");
+    assert_eq!(log.dropped_bytes, told, "and so is who reads the log");
     let grown = (bytes_in(folder.path()) - before) as usize;
     println!(
         "{} MiB of log: {} MiB on disk; others' p99 {:?}, before {:?}",

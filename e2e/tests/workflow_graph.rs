@@ -23,6 +23,29 @@ async fn the_stock_worker_runs_a_diamond_with_labels_retries_and_logs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn log_chunks_come_back_as_they_were_sent_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), None).await;
+    let graph = Graph(server.admin());
+    let id = graph.start(&[job("a", "true", &[])]).await;
+    let claim = json!({"worker_id": "w", "labels": [], "lease_ttl_secs": 600});
+    let worker = Graph(server.client(&server.worker_token().await));
+    let claimed = worker.call("POST", "/api/jobs/claim", Some(claim)).await;
+    let path = format!("/api/jobs/{}/logs", claimed["lease"]["lease_id"].as_str().unwrap());
+    let streams = ["stdout", "stderr"];
+    let chunk = |at: usize| json!({"workflow_id": id, "job_id": "a", "sequence": at * 3 % 7, "data": "x\ny".repeat(at % 5 * 20), "timestamp_ms": 1_000 - at % 9, "stream": streams[at % 2]});
+    let sent: Vec<_> = (0..10_000).map(chunk).collect();
+    worker.call("POST", &path, Some(json!({"chunks": sent}))).await;
+    let end = path.replace("/logs", "/complete");
+    worker.call("POST", &end, Some(json!({"outputs": {}}))).await;
+    server.kill();
+    server.restart().await;
+    let graph = Graph(server.admin());
+    let kept = graph.call("GET", &format!("/api/workflows/{id}/jobs/a/logs"), None).await;
+    assert!(*kept.as_array().unwrap() == sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_stock_worker_notices_cancellation_and_failure_skips() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""A whole Windlass worker with nothing but the standard library: adds up {"numbers": [...]}."""
+"""A whole Windlass worker with nothing but the standard library: adds up {"numbers": [...]}.
+
+WINDLASS_TOKEN=$(cat worker.token) WINDLASS_TAGS=sum python3 worker.py
+"""
 import json, os, random, threading, time, urllib.error, urllib.request, uuid
 
 SERVER = os.environ.get("WINDLASS_SERVER", "http://127.0.0.1:3000")
 HEADERS = {"Authorization": "Bearer " + os.environ.get("WINDLASS_TOKEN", ""), "Content-Type": "application/json"}
+TAGS = [tag for tag in os.environ.get("WINDLASS_TAGS", "").split(",") if tag]
 NAME = os.environ.get("WINDLASS_WORKER_NAME", f"python-{os.getpid()}")
 
 
@@ -57,7 +61,7 @@ def work(leased):
 
 while True:
     # The same id until it is answered: jobs whose answer was lost are handed out again, to us.
-    status, claimed = call("claim", worker=NAME, wait_ms=30_000, lease_ms=6_000, request_id=str(uuid.uuid4()))
+    status, claimed = call("claim", worker=NAME, tags=TAGS, wait_ms=30_000, lease_ms=6_000, request_id=str(uuid.uuid4()))
     if status != 200:
         raise SystemExit(f"cannot claim: {claimed.get('detail')}")
     for leased in claimed["leases"]:

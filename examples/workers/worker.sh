@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A Windlass worker in bash, with curl and jq: runs the given command for every job, the payload on its standard input,
-# what it prints (JSON) as the result.   ./worker.sh jq '.numbers | add'
+# what it prints (JSON) as the result.   WINDLASS_TOKEN=$(cat worker.token) WINDLASS_TAGS=add ./worker.sh jq '.numbers | add'
 set -u
 server=${WINDLASS_SERVER:-http://127.0.0.1:3000}
 name=${WINDLASS_WORKER_NAME:-bash-$$}
@@ -25,26 +25,33 @@ keep() {
 }
 
 set -m # Each job in the background leads a process group, so that all of it can be ended.
+answer=$(mktemp)
+trap 'rm -f "$answer"' EXIT
+trap 'for job in $(jobs -p); do kill -- "-$job" 2>/dev/null; done; exit 143' TERM INT
 while true; do
     # curl repeats the same body, and with it the same request_id: jobs whose answer was lost are handed out again, to us.
-    reply=$(jq -n --arg worker "$name" --arg id "$(cat /proc/sys/kernel/random/uuid)" \
-        '{$worker, wait_ms: 30000, lease_ms: 6000, request_id: $id}' | call claim)
+    # In the background, because only a shell that waits for such a one hears signals at once.
+    jq -n --arg worker "$name" --arg id "$(cat /proc/sys/kernel/random/uuid)" \
+        --arg tags "${WINDLASS_TAGS:-}" '{$worker, tags: ($tags | split(",")), wait_ms: 30000, lease_ms: 6000, request_id: $id}' | call claim >"$answer" &
+    wait $!
+    reply=$(<"$answer")
     [ "$(tail -1 <<<"$reply")" = 200 ] || { echo "cannot claim: $reply" >&2; exit 1; }
     leased=$(head -1 <<<"$reply" | jq -c '.leases[0] // empty')
     [ -n "$leased" ] || continue
     lease=$(jq -r .lease <<<"$leased")
     out=$(mktemp)
     jq -c .payload <<<"$leased" | "$@" >"$out" 2>"$out.err" &
-    pid=$(jobs -p %%)
+    last=$! pid=$(jobs -p %%)
     keep "$lease" "$(jq '(.lease_ms // 30000) / 3000' <<<"$leased")" "$pid" &
     keeper=$!
-    wait %1 2>/dev/null && what=complete || what=fail
+    wait "$last" 2>/dev/null && what=complete || what=fail
     if [ $what = complete ] && ! jq -e . >/dev/null 2>&1 <"$out"; then what=fail; echo "no JSON" >>"$out.err"; fi
     if [ $what = complete ]; then
         jq -c --arg lease "$lease" '{$lease, result: .}' <"$out"
     else
         tail -c 1000 "$out.err" | jq -Rsc --arg lease "$lease" '{$lease, message: .}'
     fi | call $what | tail -1 | sed "s/^/$(jq -r .job <<<"$leased") $what /"
+    echo
     kill -- "-$keeper" 2>/dev/null
     wait 2>/dev/null
     rm -f "$out" "$out.err"

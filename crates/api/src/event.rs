@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// One fact. `id` grows by one with each, without gaps; hand the last one seen back as `Last-Event-ID` to go on.
+/// One fact. `id` grows with each; all namespaces share the numbers, so that a reader of one namespace or of some kinds does not
+/// see every number. Hand the last one seen back as `Last-Event-ID` to go on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {

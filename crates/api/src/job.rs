@@ -125,7 +125,8 @@ pub enum WhenParentFails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CancelMode {
-    /// Cancelling ends a running job at once; its worker's next call is refused.
+    /// Cancelling ends a running job at once: its worker is told, and may report nothing more. The job keeps its place under its
+    /// concurrency key until the worker says that the work has stopped, at most until the lease would have ended.
     Revoke,
     /// The worker is told and its report ends the job as cancelled.
     Drain,
@@ -276,6 +277,9 @@ pub struct Job {
     pub log_bytes: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_bytes_dropped: u64,
+    /// In a list that was asked for commands: the command that the payload holds, at most 200 characters of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Left out of lists, as are all fields below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
@@ -340,6 +344,9 @@ pub struct ListJobs {
     /// Held by this worker now.
     #[serde(skip_serializing_if = "is_default")]
     pub worker: Option<String>,
+    /// With the commands that payloads of up to 4096 bytes hold.
+    #[serde(skip_serializing_if = "is_default")]
+    pub commands: bool,
     /// Ids that begin so (at least 4 characters), for people who type them.
     #[serde(skip_serializing_if = "is_default")]
     pub id: Option<String>,
@@ -349,6 +356,18 @@ pub struct ListJobs {
     /// `next` of the page before.
     #[serde(skip_serializing_if = "is_default")]
     pub cursor: Option<String>,
+}
+
+/// How to cancel a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct CancelJob {
+    #[serde(skip_serializing_if = "is_default")]
+    pub namespace: Option<String>,
+    /// What becomes of a job that runs. Default: as the job says, else `drain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<CancelMode>,
 }
 
 /// Wait for a job's end.

@@ -5,6 +5,7 @@
 use crate::{
     Json, Problem, is_default,
     job::{Answer, Progress, State},
+    log::{LogChunk, OutputStream},
     object,
 };
 use serde::{Deserialize, Serialize};
@@ -86,6 +87,21 @@ pub struct LeaseOnly {
     pub lease: String,
 }
 
+/// Give a job back. No attempt is charged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    pub lease: String,
+    /// Offer the job to nobody for so long, this worker included. For a worker that cannot run the job: without this, the job
+    /// keeps its place at the head of the queue and the same worker gets it again at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Why, for people. Kept with the attempt if there is a `delay_ms`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Renewed {
@@ -113,7 +129,17 @@ pub struct ReportProgress {
 pub struct AppendLog {
     pub lease: String,
     /// Text as it came, line ends included; at most 256 KiB.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
+    /// Where `data` was written; not told if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<OutputStream>,
+    /// When `data` was written, by the worker's clock: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    /// In place of `data`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,12 +206,13 @@ pub enum Do {
     Renew,
     /// With `percent` and `message`.
     Progress,
-    /// With `data`.
+    /// With `data`, `stream` and `time_ms`, or with `chunks`.
     Log,
     /// With `result`.
     Complete,
     /// With `message` and `permanent`.
     Fail,
+    /// With `delay_ms` and `message`, if the job is not for this worker.
     Release,
 }
 
@@ -204,9 +231,17 @@ pub struct Operation {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<OutputStream>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub permanent: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
 }
 
 /// Several operations in one transaction, each accepted or refused by itself, and optionally a claim after them.
@@ -267,6 +302,9 @@ pub struct SyncLease {
     pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
+    /// In place of `log`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chunks: Vec<LogChunk>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

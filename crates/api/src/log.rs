@@ -28,7 +28,7 @@ pub struct LogPage {
     pub next: u64,
     /// The job has ended and this was the last of its log.
     pub ended: bool,
-    /// So much was dropped because the log had reached its cap.
+    /// So much was dropped in the middle because the log had reached its cap.
     pub dropped_bytes: u64,
 }
 
@@ -36,8 +36,52 @@ pub struct LogPage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPiece {
     pub attempt: u32,
+    /// When the server took it.
     pub at: String,
+    /// Where it was written, if the worker said so. `windlass`: a line by the server that says what is missing here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<LogStream>,
+    /// When it was written, by the worker's clock, if the worker said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_at: Option<String>,
     pub data: String,
+    /// On a line by the server: so much was dropped here, because the log had reached its cap. Absent if it went while this
+    /// reader was reading.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_bytes: Option<u64>,
+}
+
+/// Where text came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LogStream {
+    Stdout,
+    Stderr,
+    Windlass,
+}
+
+/// Which of a program's streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    Stdout,
+    Stderr,
+}
+
+/// Text of one stream, or of one that is not told. Many of them make one piece of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct LogChunk {
+    /// Text as it came, line ends included.
+    pub data: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<OutputStream>,
+    /// When it was written, by the worker's clock: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<u64>,
 }
 
 /// From where to follow a job's log.

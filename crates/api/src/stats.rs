@@ -16,6 +16,9 @@ pub struct Stats {
     pub waiting_claims: u64,
     pub version: String,
     pub store: String,
+    /// Who may call workflow-graph's paths without a token: `never`, `loopback` or `anyone`.
+    #[serde(default)]
+    pub without_token: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,13 +31,14 @@ impl Role {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
-    /// Who it stands for. A principal that exists already keeps its role and namespaces; asking for others is refused.
+    /// Who it stands for. A principal that exists already keeps its role and namespaces; asking for others is refused
+    /// (`PUT /api/v1/principals/{name}` changes them).
     pub principal: String,
     pub role: Role,
     /// Where its rights end; everywhere where empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Valid for so long; for ever where absent.
+    /// Valid for so long. If absent, until it is revoked. It ends no later than the token it is made with in any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
 }
@@ -67,6 +68,42 @@ pub struct Token {
     pub expires_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<String>,
+    /// The id of the token it was made with, and with which it ends. Shown to admins of all namespaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
+}
+
+/// How to revoke a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Force {
+    /// Do it also if no admin of all namespaces is left with a valid token.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// How to end a principal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EndPrincipal {
+    /// Delete it instead of disabling it: its name can be used again.
+    #[serde(default)]
+    pub remove: bool,
+    /// Do it also if no admin of all namespaces is left with a valid token, or if it is the caller.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// Other rights for a principal. What is absent stays as it is; its tokens have the new rights at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ChangePrincipal {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// Where its rights end. Empty: everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespaces: Option<Vec<String>>,
 }
 
 /// Who the caller is.

@@ -20,10 +20,13 @@ pub struct Why {
 pub struct Cause {
     /// Stable, for machines: `ended`, `running`, `waits_for_jobs`, `waits_for_event`, `waits_for_approval`,
     /// `waits_for_time`, `waits_for_plan`, `concurrency_full`, `scheduled`, `no_worker_offers`,
-    /// `workers_offline`, `jobs_ahead`, `ready`.
+    /// `workers_busy`, `workers_offline`, `jobs_ahead`, `ready`.
     pub code: String,
     /// For people.
     pub text: String,
+    /// What to do about it: a sentence with a command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
     /// Jobs it is about, at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Uuid>,

@@ -68,3 +68,26 @@ pub struct DrainWorker {
     /// False: it may claim again.
     pub draining: Option<bool>,
 }
+
+/// Wait until there may be news for a worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct WatchWorker {
+    pub worker: String,
+    /// What the last call answered. Absent: the call is answered at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen: Option<String>,
+    /// Wait so long; at most 60000, none where absent.
+    #[serde(skip_serializing_if = "is_default")]
+    pub wait_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkerNews {
+    /// A job it holds may have been cancelled or taken away, or it may claim no more, or again: ask with `sync`.
+    pub news: bool,
+    /// For the next call.
+    pub seen: String,
+}

@@ -4,8 +4,9 @@ use crate::{
     bench,
     commands::{
         Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
-        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, schedules::SchedulesCommand, shell, show,
-        stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand, workflow::WorkflowCommand,
+        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, principals::PrincipalCommand,
+        schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand,
+        workflow::WorkflowCommand,
     },
     config_show,
     fail::code,
@@ -78,7 +79,7 @@ enum Command {
     Job(show::JobCommand),
     Logs(Logs),
     /// Cancel jobs; short for `job cancel`.
-    Cancel(show::Several),
+    Cancel(show::Cancel),
     /// Run finished jobs once more; short for `job retry`.
     Retry(show::Several),
     /// Why is a job not running? Short for `job why`.
@@ -116,6 +117,9 @@ enum Command {
     /// Tokens: create, list, revoke, me.
     #[command(subcommand, alias = "tokens")]
     Token(TokenCommand),
+    /// Principals, whom tokens stand for: list, change, disable, enable, delete.
+    #[command(subcommand, alias = "principals")]
+    Principal(PrincipalCommand),
     /// How many jobs and workers there are, by state.
     Stats,
     #[command(flatten)]
@@ -171,7 +175,7 @@ impl Command {
             Command::Jobs(jobs) => jobs.run(context).await,
             Command::Job(command) => command.run(context).await,
             Command::Logs(logs) => logs.run(context).await,
-            Command::Cancel(several) => show::cancel(context, &several).await,
+            Command::Cancel(wanted) => show::cancel(context, &wanted).await,
             Command::Retry(several) => show::retry(context, &several).await,
             Command::Why(one) => show::why(context, &one).await,
             Command::Workers { verb } => verb.unwrap_or(WorkersCommand::List).run(context).await,
@@ -183,6 +187,7 @@ impl Command {
             Command::Graph(command) => command.run(context).await,
             Command::Artifact(command) => command.run(context).await,
             Command::Token(command) => command.run(context).await,
+            Command::Principal(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,
             Command::Store(command) => command.run(context).await,
             Command::Profile(_)
@@ -220,6 +225,87 @@ mod tests {
         }
         let kept = std::fs::read_to_string(file).unwrap_or_default();
         assert!(kept == page, "docs/cli.md is not what the program says; WINDLASS_WRITE_DOCS=1 writes it anew");
+    }
+
+    /// The words of a command line, up to what is no part of the command: a comment, a description, a pipe.
+    fn words(line: &str) -> Vec<String> {
+        // What a command in it prints is one word.
+        let mut line = line.to_owned();
+        while let Some((start, end)) = line.find("$(").and_then(|at| Some((at, at + line[at..].find(')')? + 1))) {
+            line.replace_range(start..end, "x");
+        }
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        let mut chars = line.chars().peekable();
+        while let Some(char) = chars.next() {
+            match (char, quote) {
+                (_, Some(mark)) if char == mark => quote = None,
+                ('\'' | '"', None) => {
+                    quote = Some(char);
+                    word.get_or_insert_default();
+                }
+                (' ', None) => {
+                    words.extend(word.take());
+                    if matches!(chars.peek(), Some(' ' | '#' | '|' | '>' | '&' | ';')) {
+                        return words;
+                    }
+                }
+                _ => word.get_or_insert_default().push(char),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    /// Whole lines in blocks, and mentions in running text, which may leave things out.
+    fn printed(page: &str) -> (Vec<&str>, Vec<&str>) {
+        let (mut lines, mut mentions, mut inside) = (Vec::new(), Vec::new(), false);
+        for line in page.lines() {
+            let start = line.trim_start().trim_start_matches("$ ");
+            match (line.trim_start().starts_with("```"), inside) {
+                (true, _) => inside = !inside,
+                (false, true) => lines.extend(start.starts_with("windlass ").then_some(start)),
+                (false, false) => {
+                    mentions.extend(line.split('`').skip(1).step_by(2).filter(|code| code.starts_with("windlass ")));
+                }
+            }
+        }
+        (lines, mentions)
+    }
+
+    #[test]
+    fn every_command_line_in_the_docs_can_be_read() {
+        use clap::error::ErrorKind;
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|file| file.unwrap().path());
+        let docs = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
+        let mut count = 0;
+        for path in docs
+            .chain(["README.md", "CONTRIBUTING.md", "deploy/README.md", "bench/README.md"].map(|name| root.join(name)))
+        {
+            let page = std::fs::read_to_string(&path).unwrap();
+            let (lines, mentions) = printed(&page);
+            let all = lines.into_iter().map(|line| (line, true)).chain(mentions.into_iter().map(|line| (line, false)));
+            // Neither what leaves something out nor what stands for any command.
+            for (line, whole) in all.filter(|(line, _)| !line.contains('…') && !line.contains(" COMMAND")) {
+                let wrong = match Cli::try_parse_from(words(line)) {
+                    Ok(_) => None,
+                    Err(error) => match error.kind() {
+                        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => None,
+                        ErrorKind::MissingRequiredArgument
+                        | ErrorKind::MissingSubcommand
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                            if !whole =>
+                        {
+                            None
+                        }
+                        _ => Some(error.to_string()),
+                    },
+                };
+                assert_eq!(wrong, None, "{}: {line}", path.display());
+                count += 1;
+            }
+        }
+        assert!(count > 100, "only {count} lines were found");
     }
 
     fn describe(command: &mut clap::Command, name: &str, page: &mut String) {

@@ -7,6 +7,8 @@ use windlass_sdk::Error;
 pub mod code {
     pub const OK: u8 = 0;
     pub const ERROR: u8 = 1;
+    /// The command line does not say what to do.
+    pub const USAGE: u8 = 2;
     /// A job that was waited for failed, or was skipped because another did.
     pub const FAILED: u8 = 3;
     /// A job that was waited for was cancelled.
@@ -36,7 +38,7 @@ pub fn advice(error: &anyhow::Error, remote: &Remote) -> Option<String> {
             }
             _ => None,
         },
-        Error::Setup(_) => None,
+        Error::Certificate { .. } | Error::Setup(_) => None,
     }
 }
 

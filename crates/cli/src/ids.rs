@@ -95,7 +95,10 @@ async fn last(client: &Client) -> anyhow::Result<Uuid> {
     let newest = client.jobs(&ListJobs { limit: Some(1), ..ListJobs::default() }).await?;
     match newest.items.first() {
         Some(job) => Ok(job.id),
-        None => bail!("there is no job in the namespace {} yet; submit one: windlass submit", client.namespace()),
+        None => bail!(
+            "there is no job in the namespace {} yet; submit one: windlass submit --shell 'echo hello'",
+            client.namespace()
+        ),
     }
 }
 

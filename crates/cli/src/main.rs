@@ -14,6 +14,7 @@ mod remote;
 mod serve;
 mod settings;
 mod store;
+mod table;
 mod times;
 mod up;
 mod worker;
@@ -35,9 +36,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("windlass: {error:#}");
+            output::note(format!("windlass: {error:#}"));
             if let Some(advice) = fail::advice(&error, &remote) {
-                eprintln!("{advice}");
+                output::note(advice);
             }
             ExitCode::from(fail::code::ERROR)
         }

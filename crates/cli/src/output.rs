@@ -1,10 +1,12 @@
 //! What commands print: tables and sentences for people, JSON for programs.
 
 use clap::ValueEnum;
-use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::{IsTerminal, Write, stdout};
 use windlass_api::job::State;
+use windlass_worker::terminal::Colours;
+
+pub use crate::table::{Cell, Colour, Rows, cell, cut};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -21,7 +23,14 @@ pub enum Format {
 /// Writes to standard output. An output that is closed early is an error like any other, which `main` keeps quiet about.
 pub fn say(text: impl std::fmt::Display) -> anyhow::Result<()> {
     let mut out = stdout().lock();
-    writeln!(out, "{text}")?;
+    if on_terminal() {
+        // Whatever it is made of, a terminal gets nothing but colours.
+        let mut colours = Colours::default();
+        let shown = colours.feed(&text.to_string());
+        writeln!(out, "{shown}{}", colours.finish())?;
+    } else {
+        writeln!(out, "{text}")?;
+    }
     Ok(out.flush()?)
 }
 
@@ -30,6 +39,24 @@ pub fn say_raw(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     out.write_all(bytes)?;
     Ok(out.flush()?)
+}
+
+/// What a job wrote, as it comes: to a terminal with colours and nothing else that a terminal would obey, elsewhere as it is.
+#[derive(Default)]
+pub struct Shown(Colours);
+
+impl Shown {
+    pub fn write(&mut self, text: &str) -> anyhow::Result<()> {
+        match on_terminal() {
+            true => say_raw(self.0.feed(text).as_bytes()),
+            false => say_raw(text.as_bytes()),
+        }
+    }
+
+    /// After the last piece.
+    pub fn finish(&mut self) -> anyhow::Result<()> {
+        if on_terminal() { say_raw(self.0.finish().as_bytes()) } else { Ok(()) }
+    }
 }
 
 pub fn on_terminal() -> bool {
@@ -69,76 +96,30 @@ impl Format {
     }
 }
 
-/// A table in the making.
-pub struct Rows {
-    table: Table,
-    empty: &'static str,
-    count: usize,
-}
-
-impl Rows {
-    /// `empty` is said where there are no rows, and should say what to do.
-    pub fn new(heads: &[&str], empty: &'static str) -> Self {
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_header(heads.iter().map(Cell::new));
-        if on_terminal() {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-        }
-        if !colours() {
-            table.force_no_tty();
-        }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 2));
-        }
-        Self { table, empty, count: 0 }
-    }
-
-    pub fn add(&mut self, cells: Vec<Cell>) {
-        self.count += 1;
-        self.table.add_row(cells);
-    }
-
-    pub fn text(&self) -> String {
-        if self.count == 0 {
-            return self.empty.to_owned();
-        }
-        let lines = self.table.lines().map(|line| line.trim_end().to_owned());
-        lines.collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// Text from elsewhere: control characters in it could move the cursor about or colour the screen.
+/// Text from elsewhere, in one line and with nothing in it that a terminal would obey.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    windlass_worker::terminal::line(text)
 }
 
-pub fn cell(text: impl AsRef<str>) -> Cell {
-    Cell::new(clean(text.as_ref()))
+/// The same, with its line breaks.
+pub fn clean_lines(text: &str) -> String {
+    windlass_worker::terminal::lines(text)
 }
 
-/// At most so many characters, with a sign where something was cut off.
-pub fn cut(text: &str, max: usize) -> String {
-    let first = text.lines().next().unwrap_or_default();
-    if first.chars().count() <= max && first.len() == text.trim_end().len() {
-        return first.to_owned();
-    }
-    let kept: String = first.chars().take(max.saturating_sub(1)).collect();
-    format!("{kept}…")
+/// A remark beside the output, on standard error. It may hold text from elsewhere.
+pub fn note(text: impl std::fmt::Display) {
+    eprintln!("{}", clean_lines(&text.to_string()));
 }
 
 pub fn state_cell(state: State) -> Cell {
-    Cell::new(state.name()).fg(state_colour(state))
-}
-
-pub fn state_colour(state: State) -> Color {
-    match state {
-        State::Completed => Color::Green,
-        State::Failed => Color::Red,
-        State::Cancelled | State::Skipped => Color::DarkGrey,
-        State::Running | State::Claimed => Color::Blue,
-        State::Blocked | State::Scheduled => Color::Yellow,
-        State::Pending => Color::Reset,
-    }
+    cell(state.name()).colour(match state {
+        State::Completed => Some(Colour::Green),
+        State::Failed => Some(Colour::Red),
+        State::Cancelled | State::Skipped => Some(Colour::Grey),
+        State::Running | State::Claimed => Some(Colour::Blue),
+        State::Blocked | State::Scheduled => Some(Colour::Yellow),
+        State::Pending => None,
+    })
 }
 
 /// Names and values, one a line, the values in one column.
@@ -148,14 +129,16 @@ pub struct Facts(Vec<(String, String)>);
 impl Facts {
     pub fn add(&mut self, name: &str, value: impl AsRef<str>) -> &mut Self {
         if !value.as_ref().is_empty() {
-            self.0.push((name.to_owned(), clean(value.as_ref())));
+            self.0.push((name.to_owned(), clean_lines(value.as_ref().trim_end())));
         }
         self
     }
 
     pub fn text(&self) -> String {
         let width = self.0.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
-        let line = |(name, value): &(String, String)| format!("{name:width$}{value}");
+        // What is below its first line is set in, so that no value looks like another name.
+        let below = format!("\n{:width$}", "");
+        let line = |(name, value): &(String, String)| format!("{name:width$}{}", value.replace('\n', &below));
         self.0.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 }
@@ -179,17 +162,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_from_elsewhere_cannot_move_the_cursor() {
-        assert_eq!(clean("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
-        assert_eq!((cut("short", 10), cut("much too long", 5)), ("short".into(), "much…".into()));
-        assert_eq!(cut("two\nlines", 10), "two…");
-    }
-
-    #[test]
-    fn an_empty_list_says_so() {
-        let mut rows = Rows::new(&["ID"], "No jobs.");
-        assert_eq!(rows.text(), "No jobs.");
-        rows.add(vec![cell("x")]);
-        assert_eq!(rows.text(), "ID\nx");
+    fn a_value_of_several_lines_cannot_pass_for_another_fact() {
+        let mut facts = Facts::default();
+        facts.add("State", "failed").add("Error", "exit code 1\nState  completed\x1b[2K\n");
+        assert_eq!(facts.text(), "State  failed\nError  exit code 1\n       State  completed\\u001b[2K");
     }
 }

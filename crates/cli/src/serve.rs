@@ -3,7 +3,7 @@
 use crate::{
     parent,
     settings::Settings,
-    store::{Place, unfinished},
+    store::{Place, sound, unfinished},
 };
 use anyhow::Context;
 use clap::Args;
@@ -17,10 +17,12 @@ use windlass_engine::{Engine, Settings as EngineSettings, Store};
 use windlass_server::{
     App, Options,
     app::Service,
+    artifact_place,
     bootstrap::{self, Admin},
     config::Config,
     duties, listener, logs, native,
     trace::Traces,
+    without_token::WithoutToken,
 };
 use windlass_stores::{
     embedded::{self, Embedded},
@@ -59,7 +61,7 @@ impl Serve {
         match self.start() {
             Ok(()) => ExitCode::SUCCESS,
             Err(Failure(code, error)) => {
-                eprintln!("windlass: {error:#}");
+                crate::output::note(format!("windlass: {error:#}"));
                 ExitCode::from(code)
             }
         }
@@ -96,7 +98,13 @@ fn threads(config: &Config) -> usize {
 async fn serve(config: Config) -> Result<(), Failure> {
     // Before anything is opened, so that a signal during the start is not lost.
     let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    if config.database.is_none() {
+        sound::close_to_others(&config.data).map_err(|error| Failure(NO_STORE, error))?;
+    }
     let (store, mut settings) = open(&config).await.map_err(|error| Failure(NO_STORE, error))?;
+    if config.database.is_none() {
+        sound::check(&*store, &config.data).await.map_err(|error| Failure(NO_STORE, error))?;
+    }
     let place =
         Place { data: Some(config.data.clone()), database: config.database.as_ref().map(|url| url.reveal().into()) };
     unfinished::check(&*store, &place).await.map_err(|error| Failure(NO_STORE, error))?;
@@ -105,8 +113,18 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let engine = Engine::start(store, settings).await.map_err(|error| Failure(NO_STORE, error.into()))?;
     let alone = config.database.is_none();
     let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
-    let app = App::new(engine.clone(), options(&config)?);
-    let _duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
+    // Who needs no token depends on where the server listens.
+    let socket = TcpListener::bind(&config.listen).await;
+    let socket = socket.with_context(|| format!("cannot listen on {}", config.listen))?;
+    let app = App::new(engine.clone(), options(&config, &socket)?);
+    if let (Some(_), Some(files)) = (&config.database, &app.options.artifacts) {
+        let one = artifact_place::check(&engine, files.store(), &artifacts(&config), config.artifacts_adopt).await;
+        one.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
+    }
+    if let Some(watch) = bootstrap::Watch::new(&admin, alone) {
+        tokio::spawn(watch.run(app.clone()));
+    }
+    let duties = duties::start(&app, config.definitions.as_deref(), config.workflows.as_deref()).await;
     let tls = match &config.tls {
         Some((certificate, key)) => {
             let acceptor = listener::acceptor(certificate, key);
@@ -114,9 +132,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         }
         None => None,
     };
-    let socket = TcpListener::bind(&config.listen).await;
-    let socket = socket.with_context(|| format!("cannot listen on {}", config.listen))?;
-    announce(&config, &socket, &admin)?;
+    announce(&config, &socket, &admin, app.options.without_token)?;
     let limits =
         listener::Limits { connections: connections_max(config.connections.connections), ..config.connections };
     let drain = app.drain.clone();
@@ -136,6 +152,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         ));
     }
     serving.await;
+    duties.finish().await;
     app.options.traces.flush().await;
     if timeout(ENGINE_ENDS, engine.shut_down()).await.is_err() {
         tracing::warn!("the store did not finish in time; it recovers at the next start");
@@ -159,38 +176,51 @@ async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, EngineSettings
     }
 }
 
-fn options(config: &Config) -> Result<Options, Failure> {
+/// Where artifacts are kept.
+fn artifacts(config: &Config) -> String {
+    let folder = || config.data.join("artifacts").to_string_lossy().into_owned();
+    config.artifacts.clone().unwrap_or_else(folder)
+}
+
+fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     let traces = match &config.otel_endpoint {
         Some(endpoint) => {
             Traces::to(endpoint).map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("otel_endpoint: {why}")))?
         }
         None => Traces::default(),
     };
-    let folder = || config.data.join("artifacts").to_string_lossy().into_owned();
-    let artifacts = native::artifacts::open(&config.artifacts.clone().unwrap_or_else(folder));
+    let artifacts = native::artifacts::open(&artifacts(config));
     let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
     Ok(Options {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),
         store: if config.database.is_some() { "postgres" } else { "embedded" },
-        allow_open: config.allow_open,
+        without_token: config.without_token(socket.local_addr()?.ip()),
         body_max: config.body_max,
+        bodies: config.bodies,
         silo: config.silo.clone(),
         traces,
         artifacts: Some(artifacts),
         artifact_bytes_max: config.artifact_max,
+        files: config.files,
     })
 }
 
 /// One line on standard output when requests are taken; programs may wait for it.
-fn announce(config: &Config, socket: &TcpListener, admin: &Admin) -> anyhow::Result<()> {
+fn announce(config: &Config, socket: &TcpListener, admin: &Admin, open: WithoutToken) -> anyhow::Result<()> {
     let address = socket.local_addr()?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     if !address.ip().is_loopback() && config.tls.is_none() {
         tracing::warn!(%address, "listening beyond this machine without TLS: tokens travel in the clear");
     }
-    if config.allow_open {
-        tracing::warn!("allow_open is set: whoever reaches the port may use dialects that have no authentication");
+    match open {
+        WithoutToken::Never => tracing::info!("every call needs a token"),
+        WithoutToken::Loopback => tracing::info!(
+            "programs on this machine may use workflow-graph's paths without a token; set without_token = never behind a proxy"
+        ),
+        WithoutToken::Anyone => {
+            tracing::warn!("without_token = anyone: whoever reaches the port may run jobs on workflow-graph's paths")
+        }
     }
     let store = match &config.database {
         Some(_) => "PostgreSQL".to_owned(),
@@ -199,9 +229,13 @@ fn announce(config: &Config, socket: &TcpListener, admin: &Admin) -> anyhow::Res
     let token = match admin {
         Admin::Variable => "as set".to_owned(),
         Admin::File { path, .. } => format!("in {}", path.display()),
+        Admin::Nowhere => "none".to_owned(),
     };
     let version = env!("CARGO_PKG_VERSION");
-    println!("windlass {version} is ready on {scheme}://{address} (store: {store}; admin token: {token})");
+    let open = open.name();
+    println!(
+        "windlass {version} is ready on {scheme}://{address} (store: {store}; admin token: {token}; without a token: {open})"
+    );
     Ok(())
 }
 

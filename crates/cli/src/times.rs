@@ -1,5 +1,6 @@
 //! Times and lengths as people write and read them.
 
+use jiff::tz::TimeZone;
 use windlass_engine::clock::{Clock, System};
 
 pub fn now() -> jiff::Timestamp {
@@ -27,14 +28,61 @@ pub fn length(text: &str) -> Result<u64, String> {
 
 /// A time as RFC 3339, or a local one without a zone (`2026-01-31T12:00` or `2026-01-31 12:00:00`). Gives RFC 3339.
 pub fn moment(text: &str) -> Result<String, String> {
+    moment_in(text, &TimeZone::system())
+}
+
+fn moment_in(text: &str, zone: &TimeZone) -> Result<String, String> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Ok(time.to_string());
     }
     let local: jiff::civil::DateTime = text.parse().map_err(|_| {
         format!("{text:?} is no time; write it like 2026-01-31T12:00:00Z, or without the Z for local time")
     })?;
-    let zoned = local.to_zoned(jiff::tz::TimeZone::system()).map_err(|error| error.to_string())?;
+    let zoned = local.to_zoned(zone.clone()).map_err(|error| error.to_string())?;
     Ok(zoned.timestamp().to_string())
+}
+
+/// A time as people read it: of their own zone (`TZ`, else the system's), to the second, with its offset.
+pub fn local(time: jiff::Timestamp) -> String {
+    local_in(time, &TimeZone::system())
+}
+
+fn local_in(time: jiff::Timestamp, zone: &TimeZone) -> String {
+    time.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// When, and how long ago or from now.
+pub fn both(text: &str, now: jiff::Timestamp) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => format!("{} ({})", local(time), relative(text, now)),
+        Err(_) => text.to_owned(),
+    }
+}
+
+pub fn maybe_both(text: Option<&str>, now: jiff::Timestamp) -> String {
+    text.map_or_else(String::new, |text| both(text, now))
+}
+
+/// A sentence of the server's, with the times in it as people read them.
+pub fn localised(text: &str) -> String {
+    localised_in(text, &TimeZone::system())
+}
+
+fn localised_in(text: &str, zone: &TimeZone) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let end = rest[at..].find(|c: char| !matches!(c, '0'..='9' | '-' | ':' | '.' | 'T' | 'Z'));
+        let end = end.map_or(rest.len(), |end| at + end);
+        // A time ends with its Z; a full stop behind it ends the sentence.
+        let word = rest[at..end].trim_end_matches(['.', ':']);
+        out.push_str(&rest[..at]);
+        match word.parse::<jiff::Timestamp>() {
+            Ok(time) => out.push_str(&local_in(time, zone)),
+            Err(_) => out.push_str(word),
+        }
+        rest = &rest[at + word.len()..];
+    }
+    out + rest
 }
 
 /// How long ago, or how long from now, in the largest unit that still says something.
@@ -108,6 +156,25 @@ mod tests {
         for text in ["", "h", "5 parsecs", "-1s", "1e99d"] {
             assert!(length(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_local_and_people_see_local_times() {
+        let zone = |name: &str| TimeZone::get(name).unwrap();
+        let table = [
+            ("2026-01-31T12:00", "Asia/Kolkata", "2026-01-31T06:30:00Z", "2026-01-31 12:00:00 +05:30"),
+            ("2026-07-01 12:00:00", "Europe/Berlin", "2026-07-01T10:00:00Z", "2026-07-01 12:00:00 +02:00"),
+            ("2026-01-31T12:00:00Z", "Europe/Berlin", "2026-01-31T12:00:00Z", "2026-01-31 13:00:00 +01:00"),
+            ("2026-01-31T12:00:00-08:00", "UTC", "2026-01-31T20:00:00Z", "2026-01-31 20:00:00 +00:00"),
+        ];
+        for (text, name, utc, shown) in table {
+            assert_eq!(moment_in(text, &zone(name)).as_deref(), Ok(utc), "{text} {name}");
+            assert_eq!(local_in(utc.parse().unwrap(), &zone(name)), shown);
+        }
+        assert!(moment("tomorrow").unwrap_err().contains("for local time"));
+        let said = "Since 2026-01-31T12:00:00.250Z: 3 of 10.5 jobs, until 2026-01-31T13:00:00Z.";
+        let shown = "Since 2026-01-31 13:00:00 +01:00: 3 of 10.5 jobs, until 2026-01-31 14:00:00 +01:00.";
+        assert_eq!(localised_in(said, &zone("Europe/Berlin")), shown);
     }
 
     #[test]

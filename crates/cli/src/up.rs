@@ -48,7 +48,7 @@ const TAIL: usize = 8;
 /// Start a server and a worker here, to try things out.
 ///
 /// The data are kept in ./.windlass, so that the next `up` goes on where this one stopped. The worker runs the commands that jobs
-/// bring, as you: whoever has the token can run programs on this machine. Only this machine can reach it. Files in the folder
+/// bring, as you, and leaves all other jobs to other workers: whoever has the token can run programs on this machine. Only this machine can reach it. Files in the folder
 /// for definitions are read when they change. For a server that others use: `windlass serve` and `windlass worker`.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -172,7 +172,7 @@ impl Up {
         let client = Client::builder(&url).token(read_token(&token_file)?).build()?;
         let worker_token = self.worker_token(&client, &url).await?;
         let mut command = self.child("worker")?;
-        command.args(["worker", "--server", &url, "--allow-commands", "--name", "local"]);
+        command.args(["worker", "--server", &url, "--allow-commands", "--give-back", "--name", "local"]);
         command.args(["--slots", &self.slots.to_string()]).arg("--token-file").arg(&worker_token);
         command.arg("--work-dir").arg(std::path::absolute(self.data.join("work"))?).stdout(Stdio::null());
         let mut worker = parent::spawn(&mut command)?;
@@ -244,7 +244,7 @@ impl Up {
              \x20 windlass jobs{server}\n\
              \x20 curl -sS -H \"Authorization: Bearer $(cat {token})\" -d '{{\"payload\": {{\"shell\": \"date\"}}}}' {url}/api/v1/jobs\n\
              \nCtrl-C stops it. Started at {}.",
-            times::now().strftime("%H:%M:%S UTC")
+            times::local(times::now())
         );
         text
     }

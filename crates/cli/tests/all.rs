@@ -3,8 +3,11 @@
 mod support;
 
 mod client;
+mod examples;
 mod items;
+mod late_writes;
 mod serve;
+mod shown;
 mod transfer;
 mod up;
 mod words;

@@ -4,7 +4,7 @@ use crate::support::{ADMIN, Server, alone, home, run, windlass};
 use serde_json::{Value, json};
 use windlass_api::{
     job::Job,
-    lease::{Claim, Complete, Fail, LeaseOnly},
+    lease::{Claim, Complete, Fail, Release},
 };
 
 /// Takes the next job and ends it.
@@ -44,7 +44,7 @@ fn a_job_goes_from_submit_to_result() {
 #[test]
 fn waiting_tells_by_its_exit_code_how_the_job_ended() {
     let server = Server::start();
-    server.windlass(&["submit"]).ok();
+    server.windlass(&["submit", "-p", "null"]).ok();
     finish(&server, false);
     let failed = server.windlass(&["job", "wait", "last"]);
     assert_eq!(failed.code, 3);
@@ -141,13 +141,13 @@ fn workers_are_listed_drained_and_deleted() {
 #[test]
 fn a_lease_that_is_given_back_shows_as_pending() {
     let server = Server::start();
-    server.windlass(&["submit"]).ok();
+    server.windlass(&["submit", "-p", "null"]).ok();
     let lease = server.work(async |client| {
         let claim = Claim { worker: "w".into(), ..Claim::default() };
         client.claim(&claim).await.unwrap().leases.remove(0).lease
     });
     server.windlass(&["jobs", "--worker", "w"]).says(&["claimed"]);
-    server.work(async |client| client.release(&LeaseOnly { lease }).await.unwrap());
+    server.work(async |client| client.release(&Release { lease, ..Release::default() }).await.unwrap());
     server.windlass(&["jobs", "--state", "pending"]).says(&["pending"]);
 }
 
@@ -155,6 +155,7 @@ fn a_lease_that_is_given_back_shows_as_pending() {
 fn mistakes_are_answered_with_what_to_do() {
     let server = Server::start();
     let cases: &[(&[&str], i32, &[&str])] = &[
+        (&["submit"], 2, &["nothing to submit"]),
         (&["submit", "-p", "hello"], 1, &["no JSON", "--shell 'hello'"]),
         (&["submit", "-p", "@missing.json"], 1, &["missing.json", "cannot be read"]),
         (&["submit", "--delay", "5 parsecs"], 2, &["no unit of time", "5m"]),
@@ -209,7 +210,7 @@ fn profiles_remember_connections() {
     let (home, server) = (home(), Server::start());
     let set = ["profile", "set", "work", "--server", &server.url, "--token", ADMIN, "-n", "film"];
     assert_eq!(alone(home.path(), &set).code, 0);
-    alone(home.path(), &["submit"]).ok();
+    alone(home.path(), &["submit", "-p", "null"]).ok();
     let job: Value = serde_json::from_str(&alone(home.path(), &["job", "show", "last", "-o", "json"]).ok()).unwrap();
     assert_eq!(job["namespace"], "film");
     let list = alone(home.path(), &["profile", "list"]).ok();
@@ -234,4 +235,31 @@ fn a_closed_pipe_is_no_error() {
     drop(child.stdout.take());
     let ended = child.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), String::from_utf8(ended.stderr).unwrap()), (Some(0), String::new()));
+}
+
+#[test]
+fn a_role_is_changed_a_name_freed_and_the_last_admin_kept() {
+    let server = Server::start();
+    let token = server.windlass(&["token", "create", "ann", "--role", "editor"]).ok();
+    server.windlass(&["principal", "change", "ann", "--role", "viewer"]).says(&["ann is viewer in all namespaces now"]);
+    server.windlass(&["token", "me", "--token", token.trim()]).says(&["viewer"]);
+    server.windlass(&["principal", "change", "ann", "--only", "film"]).says(&["ann is viewer in film now"]);
+    assert_eq!(server.windlass(&["principal", "change", "ann"]).code, 2, "to what?");
+    let listed = server.json(&["principal", "list"]);
+    let ann = listed.as_array().unwrap().iter().find(|item| item["name"] == "ann").unwrap().clone();
+    assert_eq!((&ann["role"], &ann["namespaces"]), (&"viewer".into(), &serde_json::json!(["film"])));
+    server.windlass(&["principal", "disable", "ann"]).ok();
+    assert_eq!(server.windlass(&["token", "me", "--token", token.trim()]).code, 1);
+    server.windlass(&["principal", "enable", "ann"]).ok();
+    server.windlass(&["principal", "delete", "ann"]).ok();
+    server.windlass(&["token", "create", "ann", "--role", "worker"]).ok();
+    let tokens = server.json(&["token", "list"]);
+    let own = tokens.as_array().unwrap().iter().find(|item| item["principal"] == "admin").unwrap()["id"].clone();
+    let own = own.as_str().unwrap();
+    let refused = server.windlass(&["token", "revoke", own]);
+    assert_eq!(refused.code, 1);
+    refused.says(&["no admin of all namespaces would be left", "force"]);
+    server.windlass(&["principal", "change", "admin", "--role", "viewer"]).says(&["force"]);
+    server.windlass(&["token", "revoke", own, "--force"]).ok();
+    assert_eq!(server.windlass(&["token", "me"]).code, 1);
 }

@@ -23,14 +23,17 @@ fn windlass(arguments: &[&str]) -> Command {
 }
 
 fn serve(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
-    let mut command = windlass(&["serve", "--data", data.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    serve_with(data, &[&["--listen", "127.0.0.1:0"], more].concat(), log)
+}
+
+fn serve_with(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
+    let mut command = windlass(&["serve", "--data", data.to_str().unwrap()]);
     let log = log.map_or_else(Stdio::null, Stdio::from);
     let mut process = command.args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut out = BufReader::new(process.stdout.take().unwrap());
     let mut ready = String::new();
     out.read_line(&mut ready).unwrap();
-    let address =
-        ready.split("http://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
+    let address = ready.split("://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
     Server { address: address.to_owned(), process, _out: out, ready }
 }
 
@@ -189,13 +192,70 @@ fn a_disk_that_fails_ends_the_process_and_loses_nothing() {
     assert_eq!(again.ended().0, 0);
 }
 
+/// A certificate for localhost that signs itself, with further arguments for openssl.
+fn certificate(folder: &Path, more: &[&str]) -> [String; 2] {
+    let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.join(name).to_string_lossy().into_owned());
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", &key, "-out", &certificate])
+        .args(more)
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    [certificate, key]
+}
+
+#[test]
+fn a_certificate_made_the_usual_way_is_refused_in_words_that_help_and_one_made_as_documented_works() {
+    for (more, works) in [(&[][..], false), (&["-addext", "basicConstraints=critical,CA:FALSE"], true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let [certificate, key] = certificate(folder.path(), more);
+        let log = folder.path().join("log");
+        let arguments = ["--tls-cert", &certificate, "--tls-key", &key];
+        let data = folder.path().join("data");
+        let server = serve(&data, &arguments, Some(fs::File::create(&log).unwrap()));
+        let url = format!("https://{}", server.address);
+        let call = |more: &[&str]| {
+            let done = windlass(&["stats", "--server", &url]).args(more).env("WINDLASS_DATA", &data).output().unwrap();
+            (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+        };
+        let (trusted, said) = call(&["--ca-cert", &certificate]);
+        assert_eq!(trusted, works, "{said}");
+        let warned = fs::read_to_string(&log).unwrap().contains("CA:TRUE");
+        assert_eq!(warned, !works, "the server says so at its start");
+        if works {
+            let (trusted, said) = call(&[]);
+            assert!(!trusted && said.contains("--ca-cert FILE") && !said.contains("Is a server running"), "{said}");
+        } else {
+            assert!(said.contains("CA:TRUE") && said.contains("basicConstraints=critical,CA:FALSE"), "{said}");
+            assert!(!said.contains("Is a server running"), "{said}");
+        }
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0);
+    }
+}
+
 #[test]
 fn two_servers_share_one_database() {
     let cluster = windlass_stores::testing::Cluster::start();
     let url = cluster.fresh_database();
     let folder = tempfile::tempdir().unwrap();
     // Each writes a token of its own where none is set, and neither voids the other's.
-    let [one, two] = ["one", "two"].map(|name| serve(&folder.path().join(name), &["--database", &url], None));
+    let files = folder.path().join("files").to_string_lossy().into_owned();
+    let arguments = ["--database", &url, "--artifacts", &files];
+    let [one, two] = ["one", "two"].map(|name| serve(&folder.path().join(name), &arguments, None));
+    let alone = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--database", &url, "--data"])
+        .arg(folder.path().join("three"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert_eq!(
+        alone.status.code(),
+        Some(2),
+        "a third one with a folder of its own for artifacts does not start: {said}"
+    );
+    assert!(said.contains("three/artifacts is not where this database's artifacts are"), "{said}");
     let [first, second] = ["one", "two"]
         .map(|name| fs::read_to_string(folder.path().join(name).join("admin.token")).unwrap().trim().to_owned());
     let made = one.call("POST", "/api/v1/jobs", &second, r#"{"id": "01890000-0000-7000-8000-000000000001"}"#);
@@ -206,4 +266,65 @@ fn two_servers_share_one_database() {
     one.signal("-TERM");
     two.signal("-TERM");
     assert_eq!((one.ended().0, two.ended().0), (0, 0));
+}
+
+#[test]
+fn the_start_says_who_may_call_without_a_token_and_a_proxy_as_it_comes_is_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let ask = |server: &Server, version: &str| {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        write!(stream, "GET /api/workflows HTTP/{version}\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
+    };
+    for (arguments, said, local, proxied) in [
+        (&[][..], "without a token: loopback", "200", "401"),
+        (&["--without-token", "never"], "without a token: never", "401", "401"),
+        (&["--listen", "0.0.0.0:0"], "without a token: never", "401", "401"),
+        (&["--hosts", "jobs.example"], "without a token: never", "401", "401"),
+        (&["--without-token", "anyone"], "without a token: anyone", "200", "200"),
+    ] {
+        let listen = if arguments.contains(&"--listen") { vec![] } else { vec!["--listen", "127.0.0.1:0"] };
+        let server = serve_with(&folder.path().join("data"), &[&listen[..], arguments].concat(), None);
+        assert!(server.ready.contains(said), "{arguments:?}: {}", server.ready);
+        assert_eq!((ask(&server, "1.1"), ask(&server, "1.0")), (local.into(), proxied.into()), "{arguments:?}");
+        server.signal("-TERM");
+        assert_eq!(server.ended().0, 0);
+    }
+}
+
+#[test]
+fn a_store_that_the_doctor_calls_bad_is_not_served() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = serve(&data, &[], None);
+    let token = fs::read_to_string(data.join("admin.token")).unwrap();
+    for _ in 0..3 {
+        let answer = server.call("POST", "/api/v1/jobs", token.trim(), r#"{"payload": 1}"#);
+        assert!(answer.contains("201"), "{answer}");
+    }
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    // Others could read it: the server closes it, so that the doctor has nothing to say.
+    let file = data.join("windlass.db");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let server = serve(&data, &[], None);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    server.signal("-TERM");
+    assert_eq!(server.ended().0, 0);
+    // Rows that are whole but contradict each other, after a clean stop.
+    let database = rusqlite::Connection::open(&file).unwrap();
+    let gap = "DELETE FROM events WHERE first_no = (SELECT first_no FROM events ORDER BY first_no LIMIT 1 OFFSET 1)";
+    assert_eq!(database.execute(gap, []).unwrap(), 1);
+    database.close().unwrap();
+    let place = data.to_str().unwrap();
+    let doctor = text(&windlass(&["doctor", "--data", place]).output().unwrap());
+    assert!(doctor.0 == 1 && doctor.1.contains("BAD"), "{doctor:?}");
+    let (code, _, err) = text(&windlass(&["serve", "--data", place, "--listen", "127.0.0.1:0"]).output().unwrap());
+    assert_eq!(code, 3, "{err}");
+    for words in ["damaged", "integrity", "Restore a backup", "windlass doctor"] {
+        assert!(err.contains(words), "{err}");
+    }
 }

@@ -12,17 +12,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-struct Up {
+pub struct Up {
     child: Child,
     url: String,
     screen: String,
-    home: tempfile::TempDir,
+    pub home: tempfile::TempDir,
 }
 
 impl Up {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let home = home();
         let mut command = windlass(home.path());
+        // Jobs may call the program, as they can where it is installed.
+        let folder = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap();
+        command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
         command.args(["up", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -35,14 +38,14 @@ impl Up {
         Self { child, url, screen, home }
     }
 
-    fn windlass(&self, args: &[&str]) -> Ran {
+    pub fn windlass(&self, args: &[&str]) -> Ran {
         let mut command = windlass(self.home.path());
         command.args(args).env("WINDLASS_SERVER", &self.url);
         run(command, "")
     }
 
     #[track_caller]
-    fn json(&self, args: &[&str]) -> serde_json::Value {
+    pub fn json(&self, args: &[&str]) -> serde_json::Value {
         let mut all = args.to_vec();
         all.extend(["-o", "json"]);
         serde_json::from_str(&self.windlass(&all).ok()).unwrap()
@@ -129,9 +132,33 @@ fn run_in(home: &Path, args: &[&str]) -> Ran {
 fn wait_until(mut ready: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(begun.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn jobs_of_other_workers_are_left_to_them_uncharged() {
+    let up = Up::start();
+    let id = up.json(&["submit", "-p", r#"{"numbers": [1, 2]}"#])["id"].as_str().unwrap().to_owned();
+    let job = || up.json(&["job", "show", &id]);
+    wait_until(|| job()["attempt"].as_u64() >= Some(1) && job()["state"] != "claimed");
+    assert!(["scheduled", "pending"].contains(&job()["state"].as_str().unwrap()), "{}", job());
+    // Others are not held up by it, and what is meant for this worker still fails if it is wrong.
+    assert_eq!(up.windlass(&["submit", "--shell", "true", "--wait"]).code, 0);
+    assert_eq!(up.windlass(&["submit", "-p", r#"{"command": "ls"}"#, "--wait"]).code, 3);
+    let token = up.home.path().join(".windlass/worker.token");
+    let mut other = windlass(up.home.path());
+    other.args(["worker", "--once", "--name", "adder", "--token-file"]).arg(token).env("WINDLASS_SERVER", &up.url);
+    let other = run(
+        {
+            other.args(["--exec", "sh", "-c", r#"cat >/dev/null; echo '{"sum": 3}'"#]);
+            other
+        },
+        "",
+    );
+    assert_eq!(other.code, 0, "{}", other.err);
+    assert_eq!((&job()["state"], &job()["result"]["sum"]), (&"completed".into(), &3.into()), "{}", job());
 }
 
 #[test]
@@ -182,7 +209,7 @@ fn every_noun_has_its_verbs() {
     let token = up.windlass(&["token", "create", "alice", "--role", "viewer", "--expires", "1h"]).ok();
     let me = up.json(&["token", "me", "--token", token.trim()]);
     assert_eq!((&me["principal"], &me["role"]), (&"alice".into(), &"viewer".into()));
-    let refused = up.windlass(&["submit", "--token", token.trim()]);
+    let refused = up.windlass(&["submit", "-p", "1", "--token", token.trim()]);
     assert_eq!(refused.code, 1);
     refused.says(&["not allowed", "windlass token create"]);
     let tokens = up.json(&["token", "list"]);
@@ -201,7 +228,7 @@ fn every_noun_has_its_verbs() {
     // The doctor, while all of it runs.
     let doctor = up.windlass(&["doctor"]);
     assert_eq!(doctor.code, 0, "{}", doctor.out);
-    doctor.says(&["a server uses it", "knows this token as admin"]);
+    doctor.says(&["a server uses it", "knows this token as admin", "without a token"]);
 }
 
 #[test]
@@ -231,6 +258,8 @@ fn the_quickstart_is_true() {
     let blocks = blocks(&page);
     assert!(blocks.len() >= 4 && blocks[0].contains("windlass -- up"), "{blocks:?}");
     let up = Up::start();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    std::os::unix::fs::symlink(examples, up.home.path().join("examples")).unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
     // What a comment promises to fail, fails with the code it names; everything else works.
@@ -256,7 +285,7 @@ fn the_quickstart_is_true() {
     command.current_dir(up.home.path()).arg("-c").arg(&script).env("PATH", path).env("WINDLASS_SERVER", &up.url);
     let ran = run(command, "");
     assert_eq!(ran.code, 0, "{}\n{}\n{script}", ran.out, ran.err);
-    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "nightly"] {
+    for word in ["bye", "worker offers gpu", r#"rendering {"scene": "a.blend"}"#, "{\"sum\": 42}", "nightly"] {
         assert!(ran.out.contains(word), "{word}\n{}\n{}", ran.out, ran.err);
     }
 }

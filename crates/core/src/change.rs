@@ -3,7 +3,8 @@
 use crate::{
     event::Event,
     job::{Attempt, Job},
-    keys::{JobKey, RecordKey},
+    keys::{JobKey, RecordKey, WorkerKey},
+    log::{self, Chunks, LogForm},
     name::{Lane, Namespace, Tags},
     payload::Payload,
     record::Record,
@@ -11,6 +12,7 @@ use crate::{
     reply::Reply,
     time::Timestamp,
 };
+use std::borrow::Cow;
 
 /// What a batch came to. Stores write it whole or not at all, then hand out the replies.
 #[derive(Debug, Default)]
@@ -23,11 +25,15 @@ pub struct Decision {
     pub edges: Vec<(JobKey, JobKey)>,
     pub records: Vec<RecordChange>,
     pub logs: Vec<LogAppend>,
+    /// Pieces that go, some of them perhaps just written.
+    pub log_drops: Vec<LogDrop>,
     pub events: Vec<Event>,
     /// One per command, in the order of the commands.
     pub replies: Vec<Result<Reply, Refusal>>,
     /// One per job that can be claimed since this batch.
     pub wakes: Vec<Wake>,
+    /// Workers that should ask what became of what they hold, or of themselves: somebody else changed it.
+    pub notices: Vec<WorkerKey>,
     /// The earliest due time among the rows written.
     pub next_due: Option<Timestamp>,
 }
@@ -81,26 +87,30 @@ pub struct LogAppend {
     pub piece: u64,
     pub attempt: u32,
     pub at: Timestamp,
-    pub stream: LogStream,
+    pub form: LogForm,
     pub data: Payload,
 }
 
-/// Where a program wrote it. Lines of both keep their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogStream {
-    #[default]
-    Out,
-    Err,
+impl LogAppend {
+    pub fn chunks(&self) -> Chunks<'_> {
+        log::chunks(self.form, self.data.as_bytes())
+    }
+
+    /// All of its text.
+    pub fn text(&self) -> Cow<'_, [u8]> {
+        match self.form {
+            LogForm::Text(_) => Cow::Borrowed(self.data.as_bytes()),
+            LogForm::Chunks => Cow::Owned(self.chunks().flat_map(|chunk| chunk.data).copied().collect()),
+        }
+    }
 }
 
-impl LogStream {
-    /// What stores keep.
-    pub fn code(self) -> i16 {
-        self as i16
-    }
-    pub fn from_code(code: i16) -> Self {
-        if code == LogStream::Err.code() { LogStream::Err } else { LogStream::Out }
-    }
+/// Neighbouring pieces of a job's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogDrop {
+    pub job: JobKey,
+    pub first: u64,
+    pub last: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]

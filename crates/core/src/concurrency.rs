@@ -36,6 +36,7 @@ pub(crate) fn take(desk: &mut Desk, job: &mut Job) -> Result<bool, Stop> {
 pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     let Some(concurrency) = job.spec.concurrency.clone().filter(|_| job.live.slot) else { return Ok(()) };
     job.live.slot = false;
+    job.live.slot_until = None;
     let namespace = job.key.namespace.clone();
     let used = desk.get::<KeyUse>(&namespace, &concurrency.key)?.map_or(0, |key| key.used).saturating_sub(1);
     if used == 0 {
@@ -54,6 +55,24 @@ pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
         }
     }
     Ok(())
+}
+
+/// Keeps the place of a job that is taken from its holder: until the holder says that its work has stopped, at most as long as
+/// the lease would have lasted.
+pub(crate) fn keep_place(desk: &Desk, job: &mut Job) {
+    if job.live.slot
+        && let Some(lease) = job.live.lease.as_ref().filter(|_| job.state.is_held())
+    {
+        let over = lease.until.unwrap_or_else(|| desk.now() + lease.length);
+        job.live.slot_until = Some(lease.deadline.map_or(over, |deadline| over.min(deadline)));
+    }
+}
+
+/// The place that an ended job still has is free: its holder confirmed, or its time is over.
+pub(crate) fn free_place(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
+    release(desk, &mut job)?;
+    desk.put_job(job.clone());
+    Ok(job)
 }
 
 #[cfg(test)]
@@ -123,6 +142,8 @@ mod tests {
         let lease = story.claim("w");
         assert_eq!(lease.job, id(3));
         story.cancel(3).unwrap();
+        assert_eq!(story.states(3)[1..], ["blocked", "cancelled"], "its holder may still be at it");
+        assert!(story.release(lease).is_err());
         assert_eq!(story.states(3)[1..], ["pending", "cancelled"]);
         story.cancel(2).unwrap();
         assert!(story.typed::<KeyUse>("k").is_none(), "an unused key leaves nothing behind");

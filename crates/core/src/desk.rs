@@ -5,7 +5,7 @@
 //! stopped or refused command had already changed is taken back, so a refusal of one never touches its neighbours.
 
 use crate::{
-    change::{Decision, LogAppend},
+    change::{Decision, LogAppend, LogDrop},
     event::{Event, What},
     id::{JobId, RunId},
     job::{Attempt, Job, State},
@@ -117,6 +117,7 @@ struct Mark {
     attempts: usize,
     edges: usize,
     logs: usize,
+    log_drops: usize,
     events: usize,
     changed_jobs: usize,
     changed_records: usize,
@@ -456,6 +457,10 @@ impl Desk {
         self.out.logs.push(append);
     }
 
+    pub(crate) fn drop_log(&mut self, drop: LogDrop) {
+        self.out.log_drops.push(drop);
+    }
+
     pub(crate) fn put_record(&mut self, record: Record) {
         self.set_record(record.key.clone(), Some(record));
     }
@@ -496,6 +501,7 @@ impl Desk {
             attempts: self.out.attempts.len(),
             edges: self.out.edges.len(),
             logs: self.out.logs.len(),
+            log_drops: self.out.log_drops.len(),
             events: self.out.events.len(),
             changed_jobs: self.changed_jobs.len(),
             changed_records: self.changed_records.len(),
@@ -528,6 +534,7 @@ impl Desk {
         self.out.attempts.truncate(self.mark.attempts);
         self.out.edges.truncate(self.mark.edges);
         self.out.logs.truncate(self.mark.logs);
+        self.out.log_drops.truncate(self.mark.log_drops);
         self.out.events.truncate(self.mark.events);
         self.changed_jobs.truncate(self.mark.changed_jobs);
         self.changed_records.truncate(self.mark.changed_records);

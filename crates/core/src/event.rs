@@ -85,6 +85,10 @@ pub enum What {
     WorkerDraining {
         worker: WorkerId,
     },
+    /// It may claim again.
+    WorkerUndrained {
+        worker: WorkerId,
+    },
     WorkerDeleted {
         worker: WorkerId,
     },
@@ -150,6 +154,7 @@ impl What {
             | What::WorkerUnreachable { .. }
             | What::WorkerOffline { .. }
             | What::WorkerDraining { .. }
+            | What::WorkerUndrained { .. }
             | What::WorkerDeleted { .. }
             | What::RunStarted { .. }
             | What::RunGrew { .. }
@@ -160,6 +165,16 @@ impl What {
             | What::RecordDeleted { .. }
             | What::Told { .. }
             | What::Audit { .. } => None,
+        }
+    }
+
+    /// The worker that should hear of it at once.
+    pub(crate) fn concerns(&self) -> Option<&WorkerId> {
+        match self {
+            What::WorkerDraining { worker } | What::WorkerUndrained { worker } | What::WorkerDeleted { worker } => {
+                Some(worker)
+            }
+            _ => None,
         }
     }
 
@@ -188,6 +203,7 @@ impl What {
             What::WorkerUnreachable { .. } => "worker_unreachable",
             What::WorkerOffline { .. } => "worker_offline",
             What::WorkerDraining { .. } => "worker_draining",
+            What::WorkerUndrained { .. } => "worker_undrained",
             What::WorkerDeleted { .. } => "worker_deleted",
             What::RunStarted { .. } => "run_started",
             What::RunGrew { .. } => "run_grew",

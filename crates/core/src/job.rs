@@ -13,9 +13,9 @@ use crate::{
     id::{JobId, LeaseId, RunId},
     is_default,
     keys::JobKey,
+    log_count::LogCount,
     name::{Facet, Lane, Tags, WorkerId},
     policy::{JobPolicy, LeaseEnd},
-    refusal::Refusal,
     stage::{self, Hold, Stage},
     time::{Millis, Timestamp},
 };
@@ -200,7 +200,7 @@ pub struct Live {
     pub hold: Option<Hold>,
     #[serde(skip_serializing_if = "is_default")]
     pub hold_until: Option<Timestamp>,
-    /// One of its parents ended badly, and it asked to know.
+    /// One of its parents ended badly.
     #[serde(skip_serializing_if = "is_default")]
     pub parent_failed: bool,
     /// One of its parents was not needed, so it is not either; unless another one fails.
@@ -215,6 +215,10 @@ pub struct Live {
     /// Counted under its concurrency key.
     #[serde(skip_serializing_if = "is_default")]
     pub slot: bool,
+    /// The job was taken from its holder, whose work may not have stopped yet: its place under the key is kept until the holder
+    /// confirms, or until then.
+    #[serde(skip_serializing_if = "is_default")]
+    pub slot_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
     pub progress: Option<Progress>,
     #[serde(skip_serializing_if = "is_default")]
@@ -224,8 +228,15 @@ pub struct Live {
     /// The final report that was accepted under the present or last lease, so that its repetition is recognised.
     #[serde(skip_serializing_if = "is_default")]
     pub report: Option<Report>,
+    /// What that report said, in short: another one under the same lease is a contradiction. None on rows of versions that
+    /// did not keep it, where the same kind of report counts as the same.
+    #[serde(skip_serializing_if = "is_default")]
+    pub said: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub has_result: bool,
+    /// Done already in the run that its run is a retry of; its result is the one from there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kept: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub retry_job: Option<JobId>,
     #[serde(skip_serializing_if = "is_default")]
@@ -276,12 +287,19 @@ pub enum Report {
     Failed,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LogCount {
-    pub pieces: u64,
-    pub bytes: u64,
-    pub dropped_bytes: u64,
+impl Live {
+    /// Whether this report was accepted under the present or last lease.
+    pub(crate) fn was_told(&self, (report, said): Said) -> bool {
+        self.report == Some(report) && self.said.is_none_or(|before| before == said)
+    }
+
+    pub(crate) fn note(&mut self, (report, said): Said) {
+        (self.report, self.said) = (Some(report), Some(said));
+    }
 }
+
+/// A final report, and the digest of all that it says.
+pub(crate) type Said = (Report, u64);
 
 /// Why an attempt or a job ended other than by success.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -374,14 +392,6 @@ impl Job {
         lease.until.is_some_and(|until| until <= now).then_some(Reason::LeaseExpired)
     }
 
-    /// Refuses anyone but the holder of `secret`.
-    pub fn held_by(&self, secret: Uuid) -> Result<&Lease, Refusal> {
-        match &self.live.lease {
-            Some(lease) if self.state.is_held() && lease.secret == secret => Ok(lease),
-            _ => Err(Refusal::LeaseLost { state: self.state }),
-        }
-    }
-
     /// When the pending deadline strikes.
     pub fn pending_until(&self) -> Option<Timestamp> {
         let since = self.live.pending_since.filter(|_| self.state == State::Pending)?;
@@ -402,6 +412,9 @@ impl Job {
                 let finished = self.live.finished_at?;
                 if self.live.unsettled {
                     return Some(finished);
+                }
+                if self.live.slot {
+                    return self.live.slot_until;
                 }
                 let kept = finished + self.spec.policy.retention.unwrap_or(retention);
                 // Whoever repeats the submit is told what became of the job, so it outlives its key.

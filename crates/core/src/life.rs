@@ -4,10 +4,11 @@ use crate::{
     concurrency::{self, KeyUse},
     desk::{Desk, Stop},
     event::What,
-    job::{Attempt, Job, Outcome, Reason, Spec, State, UniqueUntil},
+    job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
     keys::JobKey,
     pace,
-    policy::{ParentPolicy, RetryForm},
+    parents::{self, End, Heard, Verdict},
+    policy::RetryForm,
     record::key_of,
     run::{self, Run},
     stage::{self, Hold},
@@ -200,7 +201,9 @@ pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option
     job.live.pending_since = None;
     job.live.outcome = outcome;
     stage::let_go(desk, &mut job)?;
-    concurrency::release(desk, &mut job)?;
+    if job.live.slot_until.is_none() {
+        concurrency::release(desk, &mut job)?;
+    }
     unique::release(desk, &job)?;
     desk.tell(&job.key.namespace, ending(&job));
     desk.put_job(job.clone());
@@ -278,69 +281,44 @@ fn settle_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Ve
 
 /// One parent of `child` has ended. Gives back the jobs that ended because of it.
 fn parent_ended(desk: &mut Desk, parent: &Job, mut child: Job) -> Result<Vec<Job>, Stop> {
+    child.live.waiting -= 1;
+    parents::hear(&mut child.live, End::of(parent));
     let policy = child.spec.policy.parents;
-    // Whether it counts as a failure must not depend on which of its parents ends first: a failure decides at once, a
-    // parent that was not needed only when all have ended.
-    let needless = policy == ParentPolicy::Skip && parent.state == State::Skipped && !is_failure(parent);
-    let goes_on = needless || matches!(policy, ParentPolicy::RunAnyway | ParentPolicy::OnFailure);
-    if parent.state == State::Completed || goes_on || child.live.hold == Some(Hold::Members) {
-        child.live.waiting -= 1;
-        child.live.needless |= needless && child.live.hold != Some(Hold::Members);
-        child.live.parent_failed |= policy == ParentPolicy::OnFailure && is_failure(parent);
-        return parents_done(desk, child);
-    }
-    let outcome = parent_outcome(parent);
-    match policy {
-        ParentPolicy::CancelRun if child.run().is_some() => run::cancel_open(desk, &child, &outcome.message),
-        ParentPolicy::CancelRun => Ok(vec![close(desk, child, State::Cancelled, Some(outcome))?]),
-        _ => Ok(vec![close(desk, child, State::Skipped, Some(outcome))?]),
+    let verdict = match child.live.hold {
+        // The planner looks at what became of a step's parts.
+        Some(Hold::Members) if child.live.waiting == 1 => Verdict::Go,
+        Some(Hold::Members) => Verdict::Wait,
+        _ => parents::verdict(policy, Heard::of(&child.live)),
+    };
+    match verdict {
+        Verdict::Wait => {
+            desk.put_job(child);
+            Ok(Vec::new())
+        }
+        Verdict::Go if child.live.hold.is_some() => Ok(stage::turn(desk, child)?.into_iter().collect()),
+        Verdict::Go => requeue_waiting(desk, child).map(|_| Vec::new()),
+        Verdict::Cancel if child.run().is_some() => run::cancel_open(desk, &child, &parent_outcome(parent).message),
+        Verdict::Cancel => Ok(vec![close(desk, child, State::Cancelled, Some(parent_outcome(parent)))?]),
+        Verdict::Skip(reason) => {
+            let outcome = if reason == Reason::NotNeeded { needless(&child.live) } else { parent_outcome(parent) };
+            Ok(vec![close(desk, child, State::Skipped, Some(outcome))?])
+        }
     }
 }
 
-/// Lets a job go on if it waits for no parent any more. Gives back the jobs that ended because of it.
-pub(crate) fn parents_done(desk: &mut Desk, job: Job) -> Result<Vec<Job>, Stop> {
-    if job.live.waiting > u32::from(job.live.hold.is_some()) {
-        desk.put_job(job);
-        return Ok(Vec::new());
-    }
-    if is_needless(&job) {
-        let outcome = needless(&job);
-        return Ok(vec![close(desk, job, State::Skipped, Some(outcome))?]);
-    }
-    if job.live.hold.is_some() {
-        return Ok(stage::turn(desk, job)?.into_iter().collect());
-    }
-    requeue_waiting(desk, job)?;
-    Ok(Vec::new())
-}
-
-/// Whether a job whose parents have all ended has nothing to run for.
-pub(crate) fn is_needless(job: &Job) -> bool {
-    let begun = job.live.hold == Some(Hold::Members);
-    let idle = job.spec.policy.parents == ParentPolicy::OnFailure && !job.live.parent_failed;
-    job.live.waiting <= u32::from(job.live.hold.is_some()) && !begun && (idle || job.live.needless)
-}
-
-pub(crate) fn needless(job: &Job) -> Outcome {
-    let why =
-        if job.live.needless { "a step that it needs was not needed" } else { "nothing that it needs has failed" };
+/// Why a job whose parents have all ended has nothing to run for.
+pub(crate) fn needless(live: &Live) -> Outcome {
+    let why = if live.needless { "a step that it needs was not needed" } else { "nothing that it needs has failed" };
     Outcome::new(Reason::NotNeeded, why)
 }
 
-/// A step that was not needed is no failure, and neither is one that was skipped because of it.
-pub(crate) fn is_failure(job: &Job) -> bool {
-    let needless = job.live.outcome.as_ref().is_some_and(|outcome| outcome.reason == Reason::NotNeeded);
-    job.state != State::Completed && !needless
-}
-
-/// Why a job is skipped when this parent has ended. Jobs of a run are named by their steps.
+/// Why a job that needs this parent does not run. Jobs of a run are named by their steps.
 pub(crate) fn parent_outcome(parent: &Job) -> Outcome {
-    let reason = if is_failure(parent) { Reason::ParentNotCompleted } else { Reason::NotNeeded };
     let message = match &parent.spec.node {
         Some(node) => format!("step {} is {}", node.name, parent.state.name()),
         None => format!("job {} is {}", parent.key.id, parent.state.name()),
     };
-    Outcome::new(reason, message)
+    Outcome::new(Reason::ParentNotCompleted, message)
 }
 
 /// Applies what has run out about a job, exactly as the sweep would. None: nothing has.

@@ -28,7 +28,7 @@ pub struct Limits {
     pub length_max: Millis,
     /// One append.
     pub log_piece_bytes_max: usize,
-    /// All of a job's log; what comes after is counted and dropped.
+    /// All of a job's log. Beyond it the beginning and the newest part are kept; what goes is counted.
     pub log_bytes_max: u64,
     /// Lease length where neither job nor claimer says.
     pub lease_default: Millis,

@@ -39,6 +39,8 @@ pub enum Refusal {
     WorkerDraining { worker: String },
     #[error("dependencies form a cycle: {}", path.join(" -> "))]
     Cycle { path: Vec<String> },
+    #[error("no admin of all namespaces would be left with a valid token; do it anyway with `force`")]
+    LastAdmin,
     #[error("{why}")]
     Forbidden { why: String },
     /// What is stored cannot be read. Only commands that need this very record are refused.
@@ -74,6 +76,7 @@ impl Refusal {
             Refusal::WorkerNotOnline { .. } => "worker-not-online",
             Refusal::WorkerDraining { .. } => "worker-draining",
             Refusal::Cycle { .. } => "cycle",
+            Refusal::LastAdmin => "last-admin",
             Refusal::Forbidden { .. } => "forbidden",
             Refusal::Damaged { .. } => "damaged",
         }

@@ -5,7 +5,7 @@ use crate::{
     id::{JobId, LeaseId, RunId},
     job::{Job, State},
     payload::Payload,
-    principal::Principal,
+    principal::{Principal, Token},
     record::Record,
     run::Run,
     time::Timestamp,
@@ -52,6 +52,11 @@ pub enum Reply {
         kept: bool,
     },
     Principal(Box<Principal>),
+    /// A token, and whom it stands for.
+    Token {
+        principal: Box<Principal>,
+        token: Box<Token>,
+    },
     Record(Box<Record>),
     All(Vec<Reply>),
 }

@@ -2,6 +2,7 @@
 //! transaction that ends a job; a run only keeps the count, and its state follows from it.
 
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     event::What,
     id::RunId,
@@ -43,6 +44,9 @@ pub struct Run {
     /// When the sweep removes it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub purge_at: Option<Timestamp>,
+    /// Not removed before this time, whatever the retention.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub keep_until: Option<Timestamp>,
     /// Some of its steps can be undone: if it fails, the planner says what is.
     #[serde(default, skip_serializing_if = "is_default")]
     pub compensates: bool,
@@ -115,7 +119,7 @@ pub(crate) fn job_ended(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
 /// Ends the run; the caller writes it.
 pub(crate) fn finish(desk: &mut Desk, namespace: &Namespace, id: RunId, run: &mut Run) {
     run.finished_at = Some(desk.now());
-    run.purge_at = Some(desk.now() + desk.limits().retention);
+    run.purge_at = Some(desk.now() + desk.limits().retention).max(run.keep_until);
     desk.tell(namespace, What::RunFinished { run: id, state: run.state() });
 }
 
@@ -141,6 +145,9 @@ pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by:
             return Ok(());
         }
         job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
+        if job.overdue(desk.now()).is_none() {
+            concurrency::keep_place(desk, &mut job);
+        }
         ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
         Ok(())
     })?;

@@ -134,7 +134,9 @@ fn only_the_clock_reads_the_clock() {
     for (name, path) in crates() {
         for (file, text) in files(&path, ".rs") {
             let inside = file.strip_prefix(&path).unwrap();
-            let clock = name == "engine" && inside == Path::new("src/clock.rs");
+            // The second one tells people when a line was printed; nothing is decided by it.
+            let clock = [("engine", "src/clock.rs"), ("sdk", "src/worker/wall.rs")];
+            let clock = clock.iter().any(|(owner, path)| name == *owner && inside == Path::new(path));
             assert!(clock || !text.contains("SystemTime::now"), "{} reads the clock", file.display());
             let measures = MAY_MEASURE.contains(&&*name) || !inside.starts_with("src");
             assert!(measures || !shipped(&text).contains("Instant::now"), "{} measures time", file.display());

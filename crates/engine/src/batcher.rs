@@ -10,6 +10,7 @@ use crate::{
     ids,
     settings::Settings,
     settle::{Held, Settler},
+    sharing::{self, Sharing},
     store::{Batch, StoreError},
 };
 use std::{
@@ -76,8 +77,14 @@ struct Waiting {
     commands: VecDeque<Request>,
     /// Apart, so that a flood of log lines delays nothing else.
     logs: VecDeque<Request>,
+    sharing: Sharing,
     closed: bool,
 }
+
+/// The same for everything in one transaction while several namespaces are at work: nobody waits long for the others', and
+/// what is lost by committing more often is little.
+const SHARED_MAX: usize = 128;
+const SHARED_BYTES_MAX: usize = 512 << 10;
 
 impl Queue {
     /// False: nothing more is taken.
@@ -115,6 +122,11 @@ impl Queue {
         }
     }
 
+    /// Whether several namespaces were at work a moment ago.
+    pub fn is_shared(&self) -> bool {
+        self.lock().sharing.is_shared()
+    }
+
     /// Somebody should look again.
     pub fn ring(&self) {
         self.bell.notify_one();
@@ -132,13 +144,22 @@ impl Queue {
 
     fn next_batch(&self, which: Which, settings: &Settings) -> Vec<Request> {
         let mut waiting = self.lock();
+        let waiting = &mut *waiting;
         let mut batch = Vec::new();
         let commands = &mut waiting.commands;
         let (mut fit, mut others): (VecDeque<_>, VecDeque<_>) = match which {
             Which::All => (std::mem::take(commands), VecDeque::new()),
             _ => std::mem::take(commands).into_iter().partition(|request| request.fits(which)),
         };
-        fill(&mut batch, &mut fit, settings.batch_max, settings.batch_bytes_max);
+        waiting.sharing.see(fit.iter());
+        if waiting.sharing.is_shared() {
+            let mut in_turn = sharing::in_turn(fit);
+            let (count, bytes) = (SHARED_MAX.min(settings.batch_max), SHARED_BYTES_MAX.min(settings.batch_bytes_max));
+            fill(&mut batch, &mut in_turn, count, bytes);
+            fit = in_turn;
+        } else {
+            fill(&mut batch, &mut fit, settings.batch_max, settings.batch_bytes_max);
+        }
         // Those of the other kind go first next time.
         others.append(&mut fit);
         *commands = others;
@@ -246,7 +267,7 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
         callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
         items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
     }
-    let commands = items.len();
+    let (commands, begun) = (items.len(), Instant::now());
     let mut outcome = match inner.store.run(Batch { items, limits: inner.settings.limits }).await {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -258,6 +279,8 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
             return;
         }
     };
+    inner.tally.commit.observe(begun.elapsed());
+    inner.tally.count(&outcome.events, &outcome.replies);
     inner.pace(which).learn(outcome.commit_time, callers.len());
     let mut held = Held { first_event: outcome.first_event, ..Held::default() };
     (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
@@ -292,5 +315,33 @@ pub fn take_back(inner: &Inner, namespace: &Namespace, undelivered: Vec<Result<R
             // If the queue is full the lease simply runs out.
             drop(inner.enqueue(vec![Command::Release(release)], None));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::commands::tell::Tell;
+
+    fn request(namespace: &str) -> Request {
+        let tell = Tell { namespace: Namespace::new(namespace).unwrap(), topic: "t".into(), data: "{}".into() };
+        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        Request { commands: vec![tell.into()], reply: oneshot::channel().0, room, abandon: None, weight: 258 }
+    }
+
+    #[test]
+    fn a_namespace_with_little_to_do_is_in_the_next_batch_however_much_another_has() {
+        let (queue, settings) = (Queue::default(), Settings::default());
+        for _ in 0..500 {
+            queue.push(request("much"), false);
+        }
+        assert_eq!(queue.next_batch(Which::All, &settings).len(), 500, "alone it has all the room there is");
+        for _ in 0..500 {
+            queue.push(request("much"), false);
+        }
+        queue.push(request("little"), false);
+        let batch = queue.next_batch(Which::All, &settings);
+        assert_eq!(batch.len(), SHARED_MAX, "and nobody waits long for the batch before");
+        assert!(batch.iter().any(|request| request.commands[0].namespace().unwrap().as_str() == "little"));
     }
 }

@@ -1,48 +1,68 @@
-//! Tells those who wait for one job that it has ended, or that its log grew.
+//! Tells those who wait for one job that it has ended or that its log grew, and those who wait for one run that it has ended.
+//! Nobody hears of anything else, so that waiting costs nothing while other things happen.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
 };
 use tokio::sync::Notify;
-use windlass_core::{Event, JobKey};
+use windlass_core::{Event, JobKey, Namespace, RunId, What};
+
+/// What somebody waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    Job(JobKey),
+    Run(Namespace, RunId),
+}
+
+impl Subject {
+    /// What an event is the end of.
+    fn ended_by(event: &Event) -> Option<Self> {
+        match event.what {
+            What::RunFinished { run, .. } => Some(Subject::Run(event.namespace.clone(), run)),
+            ref what if what.ends_job() => Some(Subject::Job(JobKey::new(&event.namespace, what.job()?))),
+            _ => None,
+        }
+    }
+}
+
+type Readers = HashMap<Subject, (usize, Arc<Notify>)>;
 
 #[derive(Default)]
 pub struct Bulletin {
-    readers: Mutex<HashMap<JobKey, (usize, Arc<Notify>)>>,
+    readers: Mutex<Readers>,
 }
 
-/// Hears of one job until it is dropped.
+/// Hears of one thing until it is dropped.
 pub struct Reader {
     bulletin: Arc<Bulletin>,
-    key: JobKey,
+    subject: Subject,
     bell: Arc<Notify>,
 }
 
 impl Bulletin {
     /// Register before looking, so that nothing falls between.
-    pub fn register(self: &Arc<Self>, key: &JobKey) -> Reader {
+    pub fn register(self: &Arc<Self>, subject: Subject) -> Reader {
         let mut readers = self.lock();
-        let (count, bell) = readers.entry(key.clone()).or_default();
+        let (count, bell) = readers.entry(subject.clone()).or_default();
         *count += 1;
-        Reader { bulletin: self.clone(), key: key.clone(), bell: bell.clone() }
+        Reader { bulletin: self.clone(), subject, bell: bell.clone() }
     }
 
-    pub fn post<'a>(&self, events: &'a [Event], logged: &'a [JobKey]) {
+    pub fn post(&self, events: &[Event], logged: &[JobKey]) {
         let readers = self.lock();
         if readers.is_empty() {
             return;
         }
-        let ended = events.iter().filter(|event| event.what.ends_job());
-        let ended = ended.filter_map(|event| Some(JobKey::new(&event.namespace, event.what.job()?)));
-        for key in ended.chain(logged.iter().cloned()) {
-            if let Some((_, bell)) = readers.get(&key) {
+        let ended = events.iter().filter_map(Subject::ended_by);
+        for subject in ended.chain(logged.iter().cloned().map(Subject::Job)) {
+            if let Some((_, bell)) = readers.get(&subject) {
                 bell.notify_waiters();
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<JobKey, (usize, Arc<Notify>)>> {
+    fn lock(&self) -> MutexGuard<'_, Readers> {
         self.readers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
@@ -57,11 +77,61 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut readers = self.bulletin.lock();
-        if let Some((count, _)) = readers.get_mut(&self.key) {
+        if let Some((count, _)) = readers.get_mut(&self.subject) {
             *count -= 1;
             if *count == 0 {
-                readers.remove(&self.key);
+                readers.remove(&self.subject);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{JobId, Timestamp, run::RunState};
+
+    fn job(id: u128) -> JobKey {
+        JobKey::new(&Namespace::default(), JobId::from_u128(id))
+    }
+
+    fn run(id: u128) -> Subject {
+        Subject::Run(Namespace::default(), RunId(JobId::from_u128(id).0))
+    }
+
+    fn event(namespace: &Namespace, what: What) -> Event {
+        Event { namespace: namespace.clone(), at: Timestamp(0), what }
+    }
+
+    /// How many of the readers a post wakes.
+    fn woken(bulletin: &Bulletin, readers: &[Reader], events: &[Event], logged: &[JobKey]) -> usize {
+        let mut news: Vec<_> = readers.iter().map(|reader| Box::pin(reader.news())).collect();
+        for news in &mut news {
+            news.as_mut().enable();
+        }
+        bulletin.post(events, logged);
+        news.iter_mut().filter_map(|news| news.as_mut().enable().then_some(())).count()
+    }
+
+    #[test]
+    fn whoever_waits_for_one_thing_is_woken_by_that_and_by_nothing_else() {
+        let (bulletin, here) = (Arc::new(Bulletin::default()), Namespace::default());
+        let elsewhere = Namespace::new("elsewhere").unwrap();
+        let subjects = (0..1_000).flat_map(|id| [run(id), Subject::Job(job(id))]);
+        let readers: Vec<Reader> = subjects.map(|subject| bulletin.register(subject)).collect();
+        let finished = |id| What::RunFinished { run: RunId(JobId::from_u128(id).0), state: RunState::Completed };
+        let table = [
+            (vec![event(&here, finished(7))], vec![], 1),
+            (vec![event(&elsewhere, finished(7))], vec![], 0),
+            (vec![event(&here, What::Completed { job: JobId::from_u128(7) })], vec![], 1),
+            (vec![event(&here, What::Submitted { job: JobId::from_u128(7) })], vec![], 0),
+            (vec![event(&here, What::RunStarted { run: RunId(JobId::from_u128(7).0) })], vec![], 0),
+            (vec![event(&here, finished(5_000))], vec![job(3), job(4)], 2),
+        ];
+        for (events, logged, expected) in table {
+            assert_eq!(woken(&bulletin, &readers, &events, &logged), expected, "{events:?}");
+        }
+        drop(readers);
+        assert!(bulletin.lock().is_empty(), "those who wait no longer are forgotten");
     }
 }

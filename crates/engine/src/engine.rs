@@ -2,37 +2,42 @@
 
 use crate::{
     batcher::{self, Answer, Queue, Request, Which},
-    bulletin::Bulletin,
+    bulletin::{Bulletin, Subject},
+    delivery::{Delivery, lost},
     feed::{Feed, Subscription},
     gather::Gather,
+    heavy::{self, Heavy},
     ids,
+    notices::Notices,
     settings::Settings,
     settle::{Held, Settler},
     store::{Bell, JobQuery, Outcome, Store, StoreError},
     sweeper::{self, Alarm},
+    tally::Tally,
     waiters::{Waiter, Waiters},
 };
 use std::{
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 use thiserror::Error;
 use tokio::{
     sync::{Semaphore, mpsc, oneshot, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 use windlass_core::{
-    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, State, Tags,
-    Timestamp,
+    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State,
+    Tags, Timestamp, WorkerKey,
     commands::{
         claim::{Claim, Offer},
         grace::Grace,
-        principals::UseToken,
+        tokens::UseToken,
     },
     record::Kind,
+    run::Run,
     stage,
     worker::Worker,
 };
@@ -40,6 +45,8 @@ use windlass_core::{
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
 const ROOM_UNIT: usize = 256;
 const GRACE_PAGE: usize = 500;
+/// Where nobody tells what other servers did, workers ask so often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, Error)]
 pub enum Error {
@@ -71,19 +78,26 @@ pub struct Inner {
     /// Of requests that promise nothing where they go apart, and of all others.
     pace: [Mutex<Gather>; 2],
     pub settler: Settler,
+    heavy: Heavy,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
     bulletin: Arc<Bulletin>,
+    notices: Arc<Notices>,
+    /// Other servers use the store too, and it does not pass on what they do.
+    deaf: AtomicBool,
     feed: Arc<Feed>,
     pub alarm: Alarm,
     batches: AtomicU64,
     commands_run: AtomicU64,
     log_bytes: AtomicU64,
+    pub tally: Tally,
     /// True once nobody may wait any longer.
     hurry: watch::Sender<bool>,
     /// Counts batches that found the store damaged.
     damage: watch::Sender<u64>,
+    /// The last batch that had something to write found no room for it.
+    full: AtomicBool,
 }
 
 /// What the engine has done since it started.
@@ -111,15 +125,20 @@ impl Engine {
             queue: Queue::default(),
             pace: Default::default(),
             settler: Settler::default(),
+            heavy: Heavy::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
+            notices: Arc::default(),
+            deaf: AtomicBool::new(settings.poll_every.is_some()),
             feed: Arc::new(Feed::new(settings.poll_every)),
             alarm: Alarm::default(),
             batches: AtomicU64::new(0),
             commands_run: AtomicU64::new(0),
             log_bytes: AtomicU64::new(0),
+            tally: Tally::default(),
             hurry: watch::Sender::new(false),
             damage: watch::Sender::new(0),
+            full: AtomicBool::new(false),
             store,
             settings,
         });
@@ -133,6 +152,7 @@ impl Engine {
             sweeper::spawn(&engine);
         }
         if let Some(bells) = engine.inner.store.bells() {
+            engine.inner.deaf.store(false, Ordering::Relaxed);
             tokio::spawn(hear(Arc::downgrade(&engine.inner), bells));
         }
         Ok(engine)
@@ -140,7 +160,7 @@ impl Engine {
 
     /// While this server was away nobody could renew, so every live lease gets its full length again before the first
     /// sweep looks at it.
-    async fn grant_grace(&self) -> Result<(), Error> {
+    pub(crate) async fn grant_grace(&self) -> Result<(), Error> {
         let states = vec![State::Claimed, State::Running];
         let mut query = JobQuery { states, limit: GRACE_PAGE, ..JobQuery::default() };
         loop {
@@ -172,7 +192,44 @@ impl Engine {
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
     pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        Ok(self.inner.enqueue(commands, None)?.await.map_err(lost)??)
+        if let Some(namespace) = heavy::of(&commands) {
+            let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
+            return self.run_now(commands).await;
+        }
+        if commands.len() > heavy::PIECE && self.inner.queue.is_shared() {
+            return self.run_in_pieces(commands).await;
+        }
+        self.run_now(commands).await
+    }
+
+    async fn run_now(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
+        let begun = reports.then(std::time::Instant::now);
+        let replies = self.inner.enqueue(commands, None)?.await.map_err(lost)??;
+        if let Some(begun) = begun {
+            self.inner.tally.report.observe(begun.elapsed());
+        }
+        Ok(replies)
+    }
+
+    /// For what comes after something that was done already: its caller cannot be told that nothing was.
+    async fn run_patiently(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        loop {
+            match self.run_now(commands.clone()).await {
+                Err(Error::Overloaded) => sleep(heavy::LOOK).await,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// What needs no common transaction lets others in between.
+    async fn run_in_pieces(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let (mut commands, mut replies) = (commands.into_iter().peekable(), Vec::new());
+        while commands.peek().is_some() {
+            let piece: Vec<Command> = commands.by_ref().take(heavy::PIECE).collect();
+            replies.extend(self.run_patiently(piece).await?);
+        }
+        Ok(replies)
     }
 
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
@@ -182,6 +239,7 @@ impl Engine {
         let mut woken: Option<Waiter> = None;
         loop {
             let waiter = self.inner.waiters.register(query.clone());
+            let mark = self.inner.notices.mark();
             let leases = self.claim_now(claim.clone()).await?;
             if let Some(woken) = woken.take() {
                 woken.used();
@@ -195,6 +253,8 @@ impl Engine {
             };
             let timed_out = tokio::select! {
                 woken = timeout_at(until, waiter.woken()) => woken.is_err(),
+                // The next look says so.
+                () = self.drained(&claim, mark) => true,
                 () = self.hurried() => true,
             };
             if timed_out && self.is_over(deadline) {
@@ -203,6 +263,18 @@ impl Engine {
             // Kept until the next look is answered: if this caller goes away before that, the wake-up is passed on.
             woken = (!timed_out).then_some(waiter);
             claim.secrets = ids::secrets(claim.secrets.len());
+        }
+    }
+
+    /// Returns when the worker was told to claim no more.
+    async fn drained(&self, claim: &Claim, mut mark: u64) {
+        let worker = WorkerKey { namespace: claim.namespace.clone(), worker: claim.worker.clone() }.hint();
+        loop {
+            self.inner.notices.told(worker, mark).await;
+            mark = self.inner.notices.mark();
+            if self.worker(claim).await.is_ok_and(|worker| worker.is_some_and(|worker| worker.draining)) {
+                return;
+            }
         }
     }
 
@@ -232,6 +304,24 @@ impl Engine {
         self.read_record::<Worker>(&claim.namespace, claim.worker.as_str()).await
     }
 
+    /// Waits until somebody else changed something about a worker or what it holds, at most so long. `seen` is what the last call
+    /// answered. True: there may be news, ask for them.
+    pub async fn notice(&self, worker: &WorkerKey, seen: Option<&str>, wait: Duration) -> (bool, String) {
+        let notices = &self.inner.notices;
+        let Some(mark) = seen.and_then(|seen| notices.mark_of(seen)) else {
+            return (true, notices.token(notices.mark()));
+        };
+        let deaf = self.inner.deaf.load(Ordering::Relaxed);
+        let deadline = Instant::now() + if deaf { wait.min(LOOK_EVERY) } else { wait };
+        let told = timeout_at(deadline, notices.told(worker.hint(), mark));
+        tokio::select! {
+            _ = told => {}
+            () = self.hurried() => {}
+        }
+        let (news, mark) = notices.since(worker.hint(), mark);
+        (news || deaf, notices.token(mark))
+    }
+
     /// Reads one typed record, as it was last committed.
     pub async fn read_record<T: Kind>(&self, namespace: &Namespace, key: &str) -> Result<Option<T>, Error> {
         let at = RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() };
@@ -246,16 +336,37 @@ impl Engine {
         Ok(self.inner.store.due(0).await?.now)
     }
 
+    /// The time of day, for calendars: the clock on the wall, which may jump.
+    pub async fn wall(&self) -> Result<Timestamp, Error> {
+        Ok(self.inner.store.due(0).await?.wall)
+    }
+
     /// Waits until a job has ended, at most so long, and gives it as it is then.
     pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(key);
+        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
             let job = self.inner.store.job(key).await?;
             if job.as_ref().is_none_or(|job| job.state.is_final()) || self.is_over(deadline) {
                 return Ok(job);
+            }
+            self.wait_for_news(news, deadline).await;
+        }
+    }
+
+    /// Waits until a run has ended, at most so long, and gives its row as it is then.
+    pub async fn watch_run(&self, namespace: &Namespace, run: RunId, wait: Duration) -> Result<Option<Run>, Error> {
+        let deadline = Instant::now() + wait;
+        let reader = self.inner.bulletin.register(Subject::Run(namespace.clone(), run));
+        let key = run.to_string();
+        loop {
+            let mut news = std::pin::pin!(reader.news());
+            news.as_mut().enable();
+            let row = self.read_record::<Run>(namespace, &key).await?;
+            if row.as_ref().is_none_or(|run| run.finished_at.is_some()) || self.is_over(deadline) {
+                return Ok(row);
             }
             self.wait_for_news(news, deadline).await;
         }
@@ -270,7 +381,7 @@ impl Engine {
         wait: Duration,
     ) -> Result<Vec<LogAppend>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(key);
+        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
@@ -339,6 +450,11 @@ impl Engine {
         sweeper::tick(self).await.map(|(done, _)| done)
     }
 
+    /// Whether the store had no room for what was last to be written. It may have some by now.
+    pub fn is_full(&self) -> bool {
+        self.inner.full.load(Ordering::Relaxed)
+    }
+
     pub fn counts(&self) -> Counts {
         let inner = &self.inner;
         Counts {
@@ -350,9 +466,19 @@ impl Engine {
         }
     }
 
+    /// What was done since the start.
+    pub fn tally(&self) -> &Tally {
+        &self.inner.tally
+    }
+
     /// How many claimers wait in a namespace.
     pub fn waiting(&self, namespace: &Namespace) -> usize {
         self.inner.waiters.len(namespace)
+    }
+
+    /// How many of them could take a job with these tags.
+    pub fn waiting_for(&self, namespace: &Namespace, tags: &Tags) -> usize {
+        self.inner.waiters.fitting(namespace, tags)
     }
 
     /// Accepts no more, answers everything accepted, and returns when all of it is on disk.
@@ -361,33 +487,6 @@ impl Engine {
         let batcher = self.batcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         if let Some(batcher) = batcher {
             drop(tokio::task::spawn_blocking(move || batcher.join()).await);
-        }
-    }
-}
-
-/// A batcher that went away in the middle means a bug brought it down: nobody knows whether it had committed.
-fn lost(_: oneshot::error::RecvError) -> StoreError {
-    StoreError::Unavailable("the engine stopped before it answered".into())
-}
-
-/// The way of a claim's answer. If the claimer goes away while the answer is on it, the jobs are taken back.
-struct Delivery {
-    inner: Arc<Inner>,
-    abandon: Option<Namespace>,
-    receiver: oneshot::Receiver<Answer>,
-}
-
-impl Delivery {
-    async fn answer(&mut self) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        Ok((&mut self.receiver).await.map_err(lost)??)
-    }
-}
-
-impl Drop for Delivery {
-    fn drop(&mut self) {
-        self.receiver.close();
-        if let (Ok(Ok(undelivered)), Some(namespace)) = (self.receiver.try_recv(), &self.abandon) {
-            batcher::take_back(&self.inner, namespace, undelivered);
         }
     }
 }
@@ -417,7 +516,12 @@ impl Inner {
     pub fn written(&self, outcome: &Outcome, commands: usize, events: bool) {
         self.batches.fetch_add(1, Ordering::Relaxed);
         self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
+        // A batch without events may have had nothing to write.
+        if events && self.full.load(Ordering::Relaxed) {
+            self.full.store(false, Ordering::Relaxed);
+        }
         self.waiters.wake(&outcome.wakes);
+        self.notices.post(outcome.notices.iter().map(WorkerKey::hint));
         self.alarm.hear_of(outcome.next_due);
         self.alarm.wrote(events);
     }
@@ -445,8 +549,10 @@ impl Inner {
     }
 
     pub fn failed(&self, error: &StoreError) {
-        if let StoreError::Corrupt(_) = error {
-            self.damage.send_modify(|count| *count += 1);
+        match error {
+            StoreError::Corrupt(_) => self.damage.send_modify(|count| *count += 1),
+            StoreError::Full(_) => self.full.store(true, Ordering::Relaxed),
+            StoreError::Conflict(_) | StoreError::Unavailable(_) => {}
         }
     }
 
@@ -462,7 +568,11 @@ async fn hear(inner: std::sync::Weak<Inner>, mut bells: mpsc::Receiver<Bell>) {
         let Some(inner) = inner.upgrade() else { return };
         match bell {
             Bell::Wakes(wakes) => inner.waiters.wake(&wakes),
-            Bell::Something => inner.waiters.wake_all(),
+            Bell::Notices(workers) => inner.notices.post(workers),
+            Bell::Something => {
+                inner.waiters.wake_all();
+                inner.notices.post_all();
+            }
         }
         inner.feed.ring_bell();
     }

@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Payload,
-    Record, RecordKey, Rows, State, Timestamp, commands::due::Due, decider, select,
+    Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Namespace,
+    Payload, Record, RecordKey, Rows, State, Timestamp, commands::due::Due, decider, select,
 };
 
 pub struct Memory {
@@ -130,6 +130,10 @@ impl Tables {
         for append in decision.logs.drain(..) {
             self.logs.entry(append.job.clone()).or_default().push(append);
         }
+        for gone in decision.log_drops.drain(..) {
+            let pieces = self.logs.entry(gone.job).or_default();
+            pieces.retain(|append| append.piece < gone.first || append.piece > gone.last);
+        }
         for event in &decision.events {
             self.last_event += 1;
             self.events.insert(self.last_event, event.clone());
@@ -188,6 +192,7 @@ impl Store for Memory {
             events: decision.events,
             first_event: Some(first_event),
             wakes: decision.wakes,
+            notices: decision.notices,
             logged,
             next_due: decision.next_due,
             now,
@@ -214,6 +219,21 @@ impl Store for Memory {
         let state = self.lock();
         let before = state.pending.range(..select::order(job)).map(|(_, key)| &state.jobs[key]);
         Ok(before.filter(|other| other.key.namespace == job.key.namespace && other.lane == job.lane).take(max).count())
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        let state = self.lock();
+        let oldest = state.pending.values().map(|key| &state.jobs[key]).min_by_key(|job| job.seq);
+        Ok(oldest.cloned())
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        let state = self.lock();
+        let mut found: Vec<Namespace> = state.records.keys().map(|key| key.namespace.clone()).collect();
+        found.sort();
+        found.dedup();
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
@@ -271,7 +291,8 @@ impl Store for Memory {
         let now = self.clock.now();
         let due: Vec<&(Timestamp, Due)> = state.due.iter().take_while(|(at, _)| *at <= now).take(limit).collect();
         let next = state.due.iter().nth(due.len()).map(|(at, _)| *at);
-        Ok(DuePage { now, due: due.into_iter().map(|(_, due)| due.clone()).collect(), next })
+        let due = due.into_iter().map(|(_, due)| due.clone()).collect();
+        Ok(DuePage { now, wall: self.clock.wall(), steps: 0, due, next })
     }
 
     async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {

@@ -96,7 +96,9 @@ impl Settler {
         let callers = batches.iter().map(|held| held.answers.len()).sum();
         let begun = Instant::now();
         let synced = inner.store.sync();
-        self.lock().pace.learn(begun.elapsed(), callers);
+        let took = begun.elapsed();
+        self.lock().pace.learn(took, callers);
+        inner.tally.sync.observe(took);
         match synced {
             Ok(()) => batches.into_iter().for_each(|held| release(inner, held)),
             Err(error) => refuse(inner, batches, &error),

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
     Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
-    Reply, RunId, State, Timestamp, Wake, WorkerId, commands::due::Due, decider::Item,
+    Reply, RunId, State, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item,
 };
 
 /// Named by what the caller should do.
@@ -46,6 +46,8 @@ pub struct Outcome {
     /// The public number of the first event, where the store numbers while committing.
     pub first_event: Option<u64>,
     pub wakes: Vec<Wake>,
+    /// Workers that should ask what became of what they hold.
+    pub notices: Vec<WorkerKey>,
     /// Jobs whose log grew.
     pub logged: Vec<JobKey>,
     pub next_due: Option<Timestamp>,
@@ -107,7 +109,13 @@ pub struct EventPage {
 /// What is due, and when to look again.
 #[derive(Clone, Debug, Default)]
 pub struct DuePage {
+    /// By the clock that decides.
     pub now: Timestamp,
+    /// By the clock on the wall, which may jump.
+    pub wall: Timestamp,
+    /// How often the clock that decides had to be set forward. After each time what is held needs grace, before anything is
+    /// taken for overdue.
+    pub steps: u64,
     /// At most as many as asked for, the longest due first.
     pub due: Vec<Due>,
     /// The earliest due time after those.
@@ -119,9 +127,14 @@ pub struct DuePage {
 pub enum Bell {
     /// Jobs can be claimed.
     Wakes(Vec<Wake>),
+    /// Something about these workers changed; they are named by [`WorkerKey::hint`].
+    Notices(Vec<u64>),
     /// Something happened, but not told what: look.
     Something,
 }
+
+/// Queues looked at for [`Store::oldest_pending`].
+pub const QUEUES_MAX: usize = 1_000;
 
 /// What may be thrown away.
 #[derive(Clone, Copy, Debug)]
@@ -172,9 +185,24 @@ pub trait Store: Send + Sync + 'static {
         }
         Ok(found)
     }
+    /// The payloads of those of the named jobs that have one no larger than `bytes_max`, in the same way.
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        let mut found = Vec::new();
+        for key in keys {
+            let payload = self.body(key).await?.map(|body| body.payload);
+            let small = payload.filter(|payload| (1..=bytes_max).contains(&payload.as_bytes().len()));
+            found.extend(small.map(|payload| (key.clone(), payload)));
+        }
+        Ok(found)
+    }
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
+    /// The pending job that has waited longest in its place, of the heads of so many queues (a lane and a priority) as can be
+    /// looked at; none where nothing is pending. Says how old the oldest is, and costs nothing that grows with the jobs.
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError>;
+    /// Namespaces that have records, no more than `limit`.
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError>;
     /// How many pending jobs of the same lane go before this one, counting no further than `max`.
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError>;
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError>;

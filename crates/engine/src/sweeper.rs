@@ -8,7 +8,7 @@ use crate::{
     store::Trim,
 };
 use std::{
-    sync::atomic::{AtomicBool, AtomicI64, Ordering},
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
     time::Duration,
 };
 use tokio::{sync::Notify, time::timeout};
@@ -24,6 +24,8 @@ pub struct Alarm {
     bell: Notify,
     dirty: AtomicBool,
     stopped: AtomicBool,
+    /// So often was grace granted because the clock had been set forward.
+    steps_seen: AtomicU64,
 }
 
 impl Default for Alarm {
@@ -33,6 +35,7 @@ impl Default for Alarm {
             bell: Notify::new(),
             dirty: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            steps_seen: AtomicU64::new(0),
         }
     }
 }
@@ -108,6 +111,12 @@ pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
     let mut done = 0;
     loop {
         let page = engine.store().due(PAGE).await?;
+        if page.steps > engine.inner().alarm.steps_seen.load(Ordering::Acquire) {
+            tracing::warn!("the clock had to be set forward: every lease gets its full length again");
+            engine.grant_grace().await?;
+            engine.inner().alarm.steps_seen.store(page.steps, Ordering::Release);
+            continue;
+        }
         // Set before the rows are worked on, so that what they make due in turn rings the bell.
         let next = page.next.map_or(i64::MAX, |next| next.0);
         engine.inner().alarm.set_for.store(next, Ordering::Release);

@@ -12,7 +12,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use windlass_core::{HeadQuery, Namespace, Wake, stage};
+use windlass_core::{HeadQuery, Namespace, Tags, Wake, stage};
 
 #[derive(Default)]
 pub struct Waiters {
@@ -77,6 +77,13 @@ impl Waiters {
         groups.lines.iter().filter(|(query, _)| query.namespace == *namespace).map(|(_, line)| line.len()).sum()
     }
 
+    /// Those that could take a job with these tags.
+    pub fn fitting(&self, namespace: &Namespace, tags: &Tags) -> usize {
+        let groups = self.lock();
+        let fits = |query: &HeadQuery| query.namespace == *namespace && tags.subset_of(&query.offered);
+        groups.lines.iter().filter(|(query, _)| fits(query)).map(|(_, line)| line.len()).sum()
+    }
+
     /// Claimers; planners are none.
     pub fn total(&self) -> usize {
         let planners = stage::home();
@@ -138,7 +145,7 @@ impl Drop for Waiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_core::{Lane, Tags};
+    use windlass_core::Lane;
 
     fn query(tags: &[&str]) -> HeadQuery {
         HeadQuery { namespace: Namespace::default(), offered: tags.iter().copied().collect() }

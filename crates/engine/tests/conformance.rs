@@ -27,6 +27,7 @@ parts! {
     listing_bodies: conformance::listing::bodies,
     listing_named: conformance::listing::named,
     log_pages: conformance::logs::pages,
+    log_caps: conformance::logs::caps,
     record_order_and_pages: conformance::records::order_and_pages,
     record_filters: conformance::records::filters,
     event_numbers: conformance::events::numbers,

@@ -5,6 +5,7 @@ use tokio::time::{Instant, timeout};
 use windlass_core::{
     Command, JobKey, Leased, Limits, Millis, Namespace, Payload, Refusal, Reply, State, Tags, Timestamp, WorkerId,
     commands::{
+        all::All,
         append_log::AppendLog,
         claim::Claim,
         complete::Complete,
@@ -17,6 +18,7 @@ use windlass_engine::{
     clock::{Clock, Simulated, System},
     ids,
     memory::Memory,
+    store::JobQuery,
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -269,9 +271,9 @@ async fn logs_are_followed_and_capped() {
     engine.run(append("12345678")).await.unwrap();
     assert_eq!(following.await.unwrap()[0].data, Payload::from("12345678"));
     let reply = engine.run(append("90abc")).await.unwrap();
-    assert!(matches!(reply, Reply::Logged { dropped_bytes: 3, cancelled: false, .. }), "{reply:?}");
+    assert!(matches!(reply, Reply::Logged { dropped_bytes: 8, cancelled: false, .. }), "{reply:?}");
     let pieces = engine.store().read_log(&leased.job.key, 1, 1 << 20).await.unwrap();
-    assert_eq!(pieces[0].data, Payload::from("90"));
+    assert_eq!(pieces[0].data, Payload::from("90abc"), "the newest part is kept");
 }
 
 #[tokio::test]
@@ -304,4 +306,35 @@ async fn leases_get_their_time_back_after_the_server_was_away() {
     clock.advance(Millis::from_secs(29));
     engine.tick().await.unwrap();
     assert!(matches!(complete(&engine, &leased).await.unwrap(), Reply::Ended { replayed: false, .. }));
+}
+
+/// Some hundreds of jobs, all or none.
+fn heavy(namespace: &str) -> Command {
+    let namespace = Namespace::new(namespace).unwrap();
+    let jobs = (0..300).map(|_| Submit { namespace: namespace.clone(), ..submit(&[]) }.into());
+    All { commands: jobs.collect() }.into()
+}
+
+#[tokio::test]
+async fn of_one_namespaces_heavy_requests_few_may_wait_and_the_others_are_told_to_come_back() {
+    let engine = real_time().await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for namespace in ["a"; 20].into_iter().chain(["b"]) {
+        let engine = engine.clone();
+        tasks.spawn(async move { (namespace, engine.run(heavy(namespace)).await) });
+    }
+    let answers = timeout(SOON, tasks.join_all()).await.unwrap();
+    let refused = answers.iter().filter(|(_, answer)| matches!(answer, Err(Error::Overloaded)));
+    assert_eq!(refused.count(), 12);
+    assert!(
+        answers.iter().any(|(namespace, answer)| *namespace == "b" && answer.is_ok()),
+        "others have places of their own"
+    );
+    let jobs = JobQuery { limit: 10_000, ..JobQuery::default() };
+    assert_eq!(
+        engine.store().jobs(&jobs).await.unwrap().len(),
+        9 * 300,
+        "what was accepted was done, and nothing else"
+    );
+    assert!(engine.run(heavy("a")).await.is_ok(), "and later there are places again");
 }

@@ -1,13 +1,16 @@
-//! Expressions (CEL), and templates: JSON whose texts may hold `${{ expression }}`.
+//! Expressions (CEL).
 //!
 //! An expression is compiled when the definition is read, so that everything that can be wrong with it is found then. What
 //! it may cost is bounded before it runs, because nothing can stop it later.
 
+use crate::{cost, meter::Meter, pattern, vars::Vars};
 use cel::{
-    Context, Env, IdedExpr, Program,
-    common::ast::{EntryExpr, Expr as Ast},
+    Context, Env, ExecutionError, IdedExpr,
+    common::{
+        ast::{EntryExpr, Expr as Ast, LiteralValue},
+        types::{CelBool, CelString},
+    },
 };
-use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::{
     collections::BTreeSet,
@@ -17,78 +20,44 @@ use std::{
 pub const LENGTH_MAX: usize = 4_096;
 /// Loops inside loops (`map`, `filter`, `all`, `exists`).
 const LOOPS_MAX: u32 = 3;
-/// Steps of evaluation, at worst.
-const COST_MAX: u64 = 20_000_000;
-const OPEN: &str = "${{";
-const CLOSE: &str = "}}";
+/// Parts inside parts, sums of sums included: each takes its share of a thread's stack.
+const DEPTH_MAX: u32 = 100;
+/// Brackets inside brackets. Reading them takes far more of the stack than working them out.
+const BRACKETS_MAX: u16 = 24;
+/// Signs, each of which may be one part inside another.
+const SIGNS_MAX: usize = 1_000;
+/// Characters of a value or of an error that are told.
+const TOLD_MAX: usize = 300;
 
-/// Making it costs more than most expressions.
-static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+/// Making it costs more than most expressions. `matches` is ours, because the library compiles its pattern at every call.
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| {
+    let mut env = Env::stdlib();
+    let added = cel::add_overload!(env, fn matches: (CelString, CelString) -> Result<CelBool>, id = "matches");
+    let member = cel::add_member_overload!(env, fn matches: (CelString, CelString) -> Result<CelBool>);
+    added.and(member).expect("the library has no function of that name");
+    Arc::new(env)
+});
+
+fn matches(text: &CelString<'_>, wanted: &CelString<'_>) -> Result<CelBool, ExecutionError> {
+    let made = pattern::get(wanted.inner());
+    let made =
+        made.map_err(|why| ExecutionError::FunctionError { function: "matches".into(), message: why.to_string() })?;
+    Ok(CelBool::from(made.is_match(text.inner())))
+}
 
 /// What an expression may name.
 pub const VARIABLES: [&str; 6] = ["input", "steps", "item", "index", "payload", "output"];
 
 pub struct Expr {
-    program: Program,
+    made: IdedExpr,
     text: String,
-    /// Steps it names, and whether it looks at all of them.
+    /// Steps it names.
     pub steps: BTreeSet<String>,
-    nodes: u64,
-    loops: u32,
-    sums: u64,
 }
 
 impl std::fmt::Debug for Expr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Expr({:?})", self.text)
-    }
-}
-
-/// The values behind the names.
-#[derive(Clone, Debug, Default)]
-pub struct Vars {
-    /// Each as JSON, and as expressions take it: that is shared, so that ten thousand items do not copy it as often.
-    values: Vec<(&'static str, Value, cel::Value)>,
-    size: u64,
-}
-
-impl Vars {
-    pub fn set(&mut self, name: &'static str, value: Value) {
-        self.size -= count(&self.take(name)).min(self.size);
-        self.size += count(&value);
-        let shared = cel::to_value(Whole(&value)).unwrap_or(cel::Value::Null);
-        self.values.push((name, value, shared));
-    }
-
-    pub fn take(&mut self, name: &str) -> Value {
-        let found = self.values.iter().position(|(known, ..)| *known == name);
-        found.map_or(Value::Null, |at| self.values.swap_remove(at).1)
-    }
-}
-
-/// Whole numbers are signed ones, however JSON keeps them: CEL does not mix the two.
-struct Whole<'a>(&'a Value);
-
-impl Serialize for Whole<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Number(number) => match number.as_i64() {
-                Some(whole) => serializer.serialize_i64(whole),
-                None => serializer.serialize_f64(number.as_f64().unwrap_or_default()),
-            },
-            Value::Array(items) => serializer.collect_seq(items.iter().map(Whole)),
-            Value::Object(fields) => serializer.collect_map(fields.iter().map(|(name, value)| (name, Whole(value)))),
-            other => other.serialize(serializer),
-        }
-    }
-}
-
-fn count(value: &Value) -> u64 {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(count).sum::<u64>(),
-        Value::Object(fields) => 1 + fields.values().map(count).sum::<u64>(),
-        Value::String(text) => 1 + text.len() as u64 / 64,
-        _ => 1,
     }
 }
 
@@ -100,44 +69,52 @@ impl Expr {
         if text.trim().is_empty() {
             return Err("the expression is empty".into());
         }
-        let program = Program::compile(text).map_err(|errors| {
+        let signs = text.chars().filter(char::is_ascii_punctuation).count();
+        if signs > SIGNS_MAX {
+            return Err(format!("an expression may have {SIGNS_MAX} signs such as brackets and dots, not {signs}"));
+        }
+        let made = ENV.parser().max_recursion_depth(BRACKETS_MAX).parse(text).map_err(|errors| {
             let told = errors.to_string();
             let first = told.lines().next().unwrap_or("it cannot be read").trim();
             format!("{text:?} is no expression: {first}")
         })?;
         let mut seen = Seen::default();
-        seen.walk(program.expression(), &mut Vec::new(), 0);
+        seen.walk(&made, &mut Vec::new(), 0);
         if let Some(unknown) = seen.unknown {
             return Err(format!("{text:?} names {unknown:?}; there are {}", VARIABLES.join(", ")));
         }
         if seen.loops > LOOPS_MAX {
             return Err(format!("{text:?} has loops {} deep; at most {LOOPS_MAX}", seen.loops));
         }
-        let text = text.to_owned();
-        Ok(Self { program, text, steps: seen.steps, nodes: seen.nodes, loops: seen.loops, sums: seen.sums })
+        if seen.depth > DEPTH_MAX {
+            return Err(format!("an expression may have parts {DEPTH_MAX} deep, not more: {}", told(text)));
+        }
+        if let Some(why) = seen.pattern {
+            return Err(why);
+        }
+        Ok(Self { made, text: text.to_owned(), steps: seen.steps })
     }
 
-    pub fn eval(&self, vars: &Vars) -> Result<Value, String> {
-        let length = vars.size.saturating_mul(1 + self.sums).saturating_add(self.nodes);
-        let cost = self.nodes.saturating_mul(length.saturating_pow(self.loops));
-        if self.loops > 0 && cost > COST_MAX {
-            return Err(format!("{:?} could take {cost} steps; at most {COST_MAX}", self.text));
-        }
+    pub fn eval(&self, vars: &Vars, meter: &Meter) -> Result<Value, String> {
+        let fault = |why: String| format!("{:?}: {}", self.text, told(&why));
+        cost::charge(&self.made, vars, meter).map_err(fault)?;
         let mut context = Context::with_env(ENV.clone());
-        for (name, _, value) in &vars.values {
-            context.add_variable_from_value(*name, value.clone());
-        }
-        let fault = |why: String| format!("{:?}: {why}", self.text);
-        let value = self.program.execute(&context).map_err(|error| fault(error.to_string()))?;
+        context.set_variable_resolver(vars);
+        let value = cel::Value::resolve(&self.made, &context).map_err(|error| fault(error.to_string()))?;
         value.json().map_err(|error| fault(error.to_string()))
     }
 
-    pub fn holds(&self, vars: &Vars) -> Result<bool, String> {
-        match self.eval(vars)? {
+    pub fn holds(&self, vars: &Vars, meter: &Meter) -> Result<bool, String> {
+        match self.eval(vars, meter)? {
             Value::Bool(holds) => Ok(holds),
-            other => Err(format!("{:?} is {other}, neither true nor false", self.text)),
+            other => Err(format!("{:?} is {}, neither true nor false", self.text, told(&other.to_string()))),
         }
     }
+}
+
+/// No more of a text than people read.
+fn told(text: &str) -> &str {
+    text.char_indices().nth(TOLD_MAX).map_or(text, |(at, _)| &text[..at])
 }
 
 /// What is found out about an expression by looking at it.
@@ -145,15 +122,26 @@ impl Expr {
 struct Seen {
     steps: BTreeSet<String>,
     unknown: Option<String>,
-    nodes: u64,
+    /// What is wrong with a pattern that is written out.
+    pattern: Option<String>,
     loops: u32,
-    sums: u64,
+    /// Where the walk is, and how deep it went.
+    at: u32,
+    depth: u32,
 }
 
 impl Seen {
     fn walk(&mut self, expr: &IdedExpr, own: &mut Vec<String>, loops: u32) {
-        self.nodes += 1;
+        self.at += 1;
+        self.depth = self.depth.max(self.at);
         self.loops = self.loops.max(loops);
+        if self.at <= DEPTH_MAX {
+            self.look(expr, own, loops);
+        }
+        self.at -= 1;
+    }
+
+    fn look(&mut self, expr: &IdedExpr, own: &mut Vec<String>, loops: u32) {
         match &expr.expr {
             Ast::Ident(name) => self.name(name, own),
             Ast::Select(select) => {
@@ -163,7 +151,10 @@ impl Seen {
                 self.walk(&select.operand, own, loops);
             }
             Ast::Call(call) => {
-                self.sums += u64::from(call.func_name == "_+_");
+                if let ("matches", Some(wanted)) = (call.func_name.as_str(), call.args.last().and_then(literal)) {
+                    self.pattern =
+                        self.pattern.take().or_else(|| pattern::get(&wanted).err().map(|why| why.to_string()));
+                }
                 if let ("_[_]", [of, at]) = (call.func_name.as_str(), &call.args[..])
                     && matches!(&of.expr, Ast::Ident(name) if name == "steps")
                     && let Some(name) = literal(at)
@@ -213,118 +204,9 @@ impl Seen {
 
 fn literal(expr: &IdedExpr) -> Option<String> {
     match &expr.expr {
-        Ast::Literal(cel::common::ast::LiteralValue::String(text)) => Some(text.inner().to_string()),
+        Ast::Literal(LiteralValue::String(text)) => Some(text.inner().to_string()),
         _ => None,
     }
-}
-
-/// JSON with expressions in its texts. A text that is one expression becomes its value; others become text.
-#[derive(Debug)]
-pub enum Template {
-    Plain(Value),
-    One(Box<Expr>),
-    Text(Vec<Piece>),
-    List(Vec<Template>),
-    Map(Vec<(String, Template)>),
-}
-
-#[derive(Debug)]
-pub enum Piece {
-    Text(String),
-    Expr(Box<Expr>),
-}
-
-impl Template {
-    /// The fault comes with the place in the JSON, such as `.to[3]`.
-    pub fn new(value: &Value) -> Result<Self, (String, String)> {
-        let made = match value {
-            Value::String(text) if text.contains(OPEN) => Self::text(text).map_err(|why| (String::new(), why))?,
-            Value::Array(items) => {
-                let item = |(at, item)| Self::new(item).map_err(|(path, why)| (format!("[{at}]{path}"), why));
-                let items: Vec<Template> = items.iter().enumerate().map(item).collect::<Result<_, _>>()?;
-                Template::List(items)
-            }
-            Value::Object(fields) => {
-                let field = |(name, value): (&String, &Value)| {
-                    let made = Self::new(value).map_err(|(path, why)| (format!(".{name}{path}"), why))?;
-                    Ok::<_, (String, String)>((name.clone(), made))
-                };
-                Template::Map(fields.iter().map(field).collect::<Result<_, _>>()?)
-            }
-            plain => return Ok(Template::Plain(plain.clone())),
-        };
-        // What holds no expression is kept as it is.
-        Ok(if made.is_plain() { Template::Plain(value.clone()) } else { made })
-    }
-
-    fn text(text: &str) -> Result<Self, String> {
-        let (mut pieces, mut rest) = (Vec::new(), text);
-        while let Some(at) = rest.find(OPEN) {
-            let (before, inside) = (&rest[..at], &rest[at + OPEN.len()..]);
-            let end = inside.find(CLOSE).ok_or_else(|| format!("{OPEN} has no {CLOSE} behind it"))?;
-            if !before.is_empty() {
-                pieces.push(Piece::Text(before.to_owned()));
-            }
-            pieces.push(Piece::Expr(Box::new(Expr::new(inside[..end].trim())?)));
-            rest = &inside[end + CLOSE.len()..];
-        }
-        if !rest.is_empty() {
-            pieces.push(Piece::Text(rest.to_owned()));
-        }
-        match <[Piece; 1]>::try_from(pieces) {
-            Ok([Piece::Expr(expr)]) => Ok(Template::One(expr)),
-            Ok([Piece::Text(text)]) => Ok(Template::Plain(Value::String(text))),
-            Err(pieces) => Ok(Template::Text(pieces)),
-        }
-    }
-
-    pub fn is_plain(&self) -> bool {
-        match self {
-            Template::Plain(_) => true,
-            Template::One(_) | Template::Text(_) => false,
-            Template::List(items) => items.iter().all(Template::is_plain),
-            Template::Map(fields) => fields.iter().all(|(_, value)| value.is_plain()),
-        }
-    }
-
-    pub fn each(&self, see: &mut dyn FnMut(&Expr)) {
-        match self {
-            Template::Plain(_) => {}
-            Template::One(expr) => see(expr),
-            Template::Text(pieces) => pieces.iter().for_each(|piece| match piece {
-                Piece::Expr(expr) => see(expr),
-                Piece::Text(_) => {}
-            }),
-            Template::List(items) => items.iter().for_each(|item| item.each(see)),
-            Template::Map(fields) => fields.iter().for_each(|(_, value)| value.each(see)),
-        }
-    }
-
-    pub fn fill(&self, vars: &Vars) -> Result<Value, String> {
-        Ok(match self {
-            Template::Plain(value) => value.clone(),
-            Template::One(expr) => expr.eval(vars)?,
-            Template::Text(pieces) => {
-                let mut text = String::new();
-                for piece in pieces {
-                    match piece {
-                        Piece::Text(plain) => text += plain,
-                        Piece::Expr(expr) => text += &shown(&expr.eval(vars)?),
-                    }
-                }
-                Value::String(text)
-            }
-            Template::List(items) => Value::Array(items.iter().map(|item| item.fill(vars)).collect::<Result<_, _>>()?),
-            Template::Map(fields) => {
-                let field = |(name, value): &(String, Template)| Ok((name.clone(), value.fill(vars)?));
-                Value::Object(fields.iter().map(field).collect::<Result<_, String>>()?)
-            }
-        })
-    }
-}
-
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -350,9 +232,12 @@ mod tests {
             ("size(input.list)", json!(3)),
             ("input.who.startsWith('a')", json!(true)),
             ("{'a': input.n}", json!({"a": 2})),
+            ("input.who.matches('^a.n$') && !matches(input.who, '^b')", json!(true)),
+            ("input.n == 2 && input.n < 2.5 && 'who' in input", json!(true)),
+            ("[input].map(x, x.who)", json!(["ann"])),
         ];
         for (text, expected) in table {
-            assert_eq!(Expr::new(text).unwrap().eval(&vars()).unwrap(), expected, "{text}");
+            assert_eq!(Expr::new(text).unwrap().eval(&vars(), &Meter::default()).unwrap(), expected, "{text}");
         }
         let named = Expr::new("steps.a.output + steps['b'].output").unwrap();
         assert_eq!(named.steps.into_iter().collect::<Vec<_>>(), ["a", "b"]);
@@ -360,36 +245,51 @@ mod tests {
 
     #[test]
     fn what_cannot_be_worked_out_is_told() {
-        for text in ["", "input.", "1 +", "foo.bar", "steps.a)", &"1+".repeat(4_000)] {
+        for text in ["", "input.", "1 +", "foo.bar", "steps.a)", "input.who.matches('(')"] {
             assert!(Expr::new(text).is_err(), "{text}");
         }
         let deep = "input.list.map(a, input.list.map(b, input.list.map(c, input.list.map(d, d))))";
         assert!(Expr::new(deep).unwrap_err().contains("deep"));
         for text in ["input.gone", "input.n.x", "1 / 0", "input.who + 1"] {
-            assert!(Expr::new(text).unwrap().eval(&vars()).is_err(), "{text}");
+            assert!(Expr::new(text).unwrap().eval(&vars(), &Meter::default()).is_err(), "{text}");
         }
-        assert!(Expr::new("input.n").unwrap().holds(&vars()).is_err(), "a number is no condition");
+        assert!(Expr::new("input.n").unwrap().holds(&vars(), &Meter::default()).is_err(), "a number is no condition");
     }
 
     #[test]
     fn what_would_take_too_long_is_not_begun() {
         let mut vars = Vars::default();
         vars.set("input", json!((0..100_000).collect::<Vec<_>>()));
-        assert!(Expr::new("input.filter(x, x > 5).size()").unwrap().eval(&vars).is_ok());
+        assert!(Expr::new("input.filter(x, x > 5).size()").unwrap().eval(&vars, &Meter::default()).is_ok());
         let square = "input.map(a, input.map(b, a * b)).size()";
-        assert!(Expr::new(square).unwrap().eval(&vars).unwrap_err().contains("steps; at most"));
+        assert!(Expr::new(square).unwrap().eval(&vars, &Meter::default()).unwrap_err().contains("steps of work"));
     }
 
+    /// As deep as a text of the longest that is read can go. Definitions are read by threads with a stack as this one has.
     #[test]
-    fn templates_keep_types_and_fill_texts() {
-        let value = json!({"n": "${{ input.n }}", "t": "a ${{ input.n }}-${{ steps.build.output }}", "l": [1, "${{ input.list }}"], "p": "$plain {{ }}"});
-        let template = Template::new(&value).unwrap();
-        let expected = json!({"n": 2, "t": "a 2-{\"n\":7,\"url\":\"u\"}", "l": [1, [3, 1, 2]], "p": "$plain {{ }}"});
-        assert_eq!(template.fill(&vars()).unwrap(), expected);
-        assert!(Template::new(&json!({"a": [1, {"b": "x"}]})).unwrap().is_plain());
-        let (path, why) = Template::new(&json!({"a": [1, {"b": "${{ 1 + }}"}]})).unwrap_err();
-        assert_eq!(path, ".a[1].b");
-        assert!(why.contains("no expression"), "{why}");
-        assert!(Template::new(&json!("${{ 1")).unwrap_err().1.contains("}}"));
+    fn what_is_nested_too_deep_is_refused_before_it_takes_the_stack() {
+        let nested = |open: &str, inner: &str, close: &str, times: usize| {
+            format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+        };
+        let read = move || {
+            for times in [90, 450, 2_000] {
+                let texts = [
+                    nested("(", "1", ")", times),
+                    nested("[", "", "", times),
+                    nested("{1: ", "1", "}", times),
+                    nested("size(", "'a'", ")", times),
+                    nested("1 ? 1 : ", "1", "", times),
+                    nested("1+", "1", "", times.max(101)),
+                    nested("", "input", ".a", times.max(101)),
+                    nested("", "input", "[1]", times.max(101)),
+                ];
+                for text in texts {
+                    assert!(Expr::new(&text).is_err(), "{}", told(&text));
+                }
+            }
+            let sum = "1+".repeat(90) + "1";
+            assert_eq!(Expr::new(&sum).unwrap().eval(&vars(), &Meter::default()).unwrap(), json!(91));
+        };
+        std::thread::Builder::new().stack_size(8 << 20).spawn(read).unwrap().join().unwrap();
     }
 }

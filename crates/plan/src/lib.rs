@@ -5,11 +5,17 @@
 //! run is made: the graph in the rules knows what follows.
 #![forbid(unsafe_code)]
 
+mod cost;
 pub mod expr;
 pub mod format;
+pub mod meter;
 pub mod nodes;
+pub mod pattern;
 pub mod plan;
+pub mod template;
+pub mod vars;
 pub mod workflow;
 
 pub use format::{Fault, is_native};
+pub use meter::{Budget, Meter};
 pub use workflow::Workflow;

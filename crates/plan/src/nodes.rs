@@ -2,7 +2,9 @@
 
 use crate::{
     format::{Length, Retry, Settings, When},
-    plan::{self, Asked, Done, Plan, UNDO},
+    meter::{Budget, Meter},
+    plan::{self, Asked, Done, Place, Plan, UNDO},
+    template::Template,
     workflow::{Step, Work, Workflow},
 };
 use serde_json::Value;
@@ -23,6 +25,9 @@ pub struct Recipe {
     pub payload: Option<Value>,
 }
 
+/// Bytes of a job beside what its step says.
+const JOB: usize = 512;
+
 /// One job per step. `of`: the step they are made for.
 pub fn of_workflow(
     plan: &Plan,
@@ -30,10 +35,11 @@ pub fn of_workflow(
     prefix: &str,
     of: Option<JobId>,
     ids: &mut dyn FnMut() -> JobId,
+    meter: &Meter,
 ) -> Result<Vec<RunNode>, String> {
     let mut made = Vec::with_capacity(workflow.steps.len());
     for step in &workflow.steps {
-        let mut job = job(plan, workflow, step, prefix, ids())?;
+        let mut job = job(plan, workflow, step, prefix, ids(), meter)?;
         let staged = step.is_staged();
         job.stage = plan::stage(staged, of);
         if let Work::Wait(wait) = &step.work {
@@ -41,9 +47,8 @@ pub fn of_workflow(
         }
         if let (false, Work::Job(template)) = (staged, &step.work) {
             // It holds no expression, so there is nothing to look at.
-            let value = template.as_ref().map(|template| template.fill(&Default::default())).transpose()?;
-            let value = value.or_else(|| plan.recipe(step).and_then(|recipe| recipe.payload.clone()));
-            job.payload = plan::payload(&value.unwrap_or_default());
+            let made = plan.payload(step, template.as_ref(), &Default::default(), meter);
+            job.payload = made.map_err(|why| format!("{}: its payload: {why}", step.id))?;
         }
         if step.map.is_some() || !matches!(step.work, Work::Job(_)) {
             // Nobody works on it itself.
@@ -60,16 +65,16 @@ fn name(prefix: &str, id: &str) -> Arc<str> {
 }
 
 /// One item of a map.
-pub fn item(
+pub(crate) fn item(
     plan: &Plan,
-    workflow: &Workflow,
-    step: &Step,
-    prefix: &str,
+    place: &Place,
     name: &str,
     asked: Asked,
     ids: &mut dyn FnMut() -> JobId,
+    meter: &Meter,
 ) -> Result<RunNode, String> {
-    let mut job = job(plan, workflow, step, prefix, ids())?;
+    let Place { workflow, step, prefix, .. } = *place;
+    let mut job = job(plan, workflow, step, prefix, ids(), meter)?;
     let is_sub = matches!(step.work, Work::Sub { .. });
     job.policy.parents = ParentPolicy::Skip;
     job.stage = plan::stage(is_sub, Some(asked.job));
@@ -84,19 +89,46 @@ pub fn item(
     Ok(RunNode { name: name.into(), needs: Vec::new(), job })
 }
 
-pub fn undo(step: &Step, done: &Done, needs: Vec<Arc<str>>, ids: &mut dyn FnMut() -> JobId) -> Option<RunNode> {
-    let undo = step.undo.as_ref()?;
+pub fn undo(
+    step: &Step,
+    done: &Done,
+    needs: Vec<Arc<str>>,
+    ids: &mut dyn FnMut() -> JobId,
+    meter: &Meter,
+) -> Result<Option<RunNode>, String> {
+    let Some(undo) = &step.undo else { return Ok(None) };
+    meter.send(weight(&undo.settings))?;
     let mut job = shaped(&undo.settings, ids());
     job.policy.parents = ParentPolicy::RunAnyway;
-    job.stage = Stage { plan: !undo.payload.is_plain(), wait: None, of: Some(done.job) };
-    if let Ok(value) = undo.payload.fill(&Default::default()) {
-        job.payload = if job.stage.plan { Default::default() } else { plan::payload(&value) };
+    // Whatever is more than a little, or has to be worked out, is so when its turn has come.
+    let small = Meter::new(Budget { work: 1_000, room: 4 << 10, ..Budget::default() });
+    let filled = |template: &Template| template.fill(&Default::default(), &small);
+    let plain = Some(&undo.payload).filter(|payload| payload.is_plain()).and_then(|payload| filled(payload).ok());
+    job.stage = Stage { plan: plain.is_none(), wait: None, of: Some(done.job) };
+    if let Some(plain) = plain {
+        job.payload = plan::payload(&plain, meter)?;
     }
-    Some(RunNode { name: format!("{UNDO}{}", done.name).into(), needs, job })
+    Ok(Some(RunNode { name: format!("{UNDO}{}", done.name).into(), needs, job }))
 }
 
-fn job(plan: &Plan, workflow: &Workflow, step: &Step, prefix: &str, id: JobId) -> Result<NewJob, String> {
-    let mut job = shaped(&plan.settings(step), id);
+/// Bytes that every job of these settings has.
+fn weight(settings: &Settings) -> u64 {
+    let tags: usize = settings.tags.iter().flatten().map(|tag| 16 + tag.len()).sum();
+    let key = settings.concurrency.as_ref().map_or(0, |key| key.key.len());
+    (JOB + tags + key) as u64
+}
+
+fn job(
+    plan: &Plan,
+    workflow: &Workflow,
+    step: &Step,
+    prefix: &str,
+    id: JobId,
+    meter: &Meter,
+) -> Result<NewJob, String> {
+    let settings = plan.settings(step);
+    meter.send(weight(&settings))?;
+    let mut job = shaped(&settings, id);
     job.policy.parents = match step.when {
         When::Success => ParentPolicy::Skip,
         When::Always => ParentPolicy::RunAnyway,

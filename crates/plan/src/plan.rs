@@ -4,9 +4,11 @@
 //! what they gave), so deciding once more decides the same.
 
 use crate::{
-    expr::Vars,
     format::Settings,
+    meter::Meter,
     nodes::{self, Recipe},
+    template::Template,
+    vars::Vars,
     workflow::{Step, Work, Workflow},
 };
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,8 @@ use windlass_core::{
 
 /// Items of one map.
 pub const ITEMS_MAX: usize = 10_000;
+/// Memory that a run's input may take, so that expressions can look at it.
+pub const INPUT_ROOM_MAX: u64 = 20 << 20;
 /// Sub-workflows in sub-workflows.
 pub const DEPTH_MAX: usize = 5;
 /// Steps that undo others are named so.
@@ -111,10 +115,10 @@ pub struct Done {
 
 /// Where a name leads.
 pub(crate) struct Place<'a, 'n> {
-    workflow: &'a Workflow,
+    pub workflow: &'a Workflow,
     pub step: &'a Step,
     /// Of its neighbours' names.
-    prefix: &'n str,
+    pub prefix: &'n str,
     item: Option<usize>,
 }
 
@@ -128,8 +132,18 @@ impl Plan {
         };
         let main = parse("itself", &bundle.source)?;
         let subs = bundle.subs.iter().map(|(name, text)| Ok((name.clone(), parse(name, text)?)));
-        let subs: HashMap<String, Workflow> = subs.collect::<Result<_, String>>()?;
-        let plan = Self { main, subs, recipes, run, input: bundle.input.clone() };
+        Self::of(main, subs.collect::<Result<_, String>>()?, bundle.input.clone(), run, recipes)
+    }
+
+    /// From workflows that were read already.
+    pub fn of(
+        main: Workflow,
+        subs: HashMap<String, Workflow>,
+        input: Value,
+        run: RunId,
+        recipes: HashMap<String, Recipe>,
+    ) -> Result<Self, String> {
+        let plan = Self { main, subs, recipes, run, input };
         plan.depth(&plan.main, &mut Vec::new(), &mut HashMap::new())?;
         Ok(plan)
     }
@@ -177,12 +191,12 @@ impl Plan {
     pub fn keeps(&self, bundle: &Bundle) -> RunPlan {
         let parts = if self.is_staged() { bundle.parts() } else { Vec::new() };
         let parts = parts.into_iter().map(Into::into).collect();
-        RunPlan { parts, compensates: self.compensates(), retry_of: None }
+        RunPlan { parts, compensates: self.compensates(), ..RunPlan::default() }
     }
 
     /// The jobs a run begins with.
-    pub fn nodes(&self, ids: &mut dyn FnMut() -> JobId) -> Result<Vec<RunNode>, String> {
-        nodes::of_workflow(self, &self.main, "", None, ids)
+    pub fn nodes(&self, ids: &mut dyn FnMut() -> JobId, meter: &Meter) -> Result<Vec<RunNode>, String> {
+        nodes::of_workflow(self, &self.main, "", None, ids, meter)
     }
 
     /// Whether the output of another step, or member, is wanted for deciding.
@@ -195,10 +209,7 @@ impl Plan {
         if place.step.map.is_some() && place.item.is_none() {
             return true;
         }
-        let Some(outputs) = self.sub(place.step).and_then(|sub| sub.outputs.as_ref()) else { return false };
-        let mut wanted = false;
-        outputs.each(&mut |expr| wanted |= expr.steps.contains(local));
-        wanted
+        self.sub(place.step).is_some_and(|sub| sub.gives.contains(local))
     }
 
     pub(crate) fn find<'a, 'n>(&'a self, name: &'n str) -> Option<Place<'a, 'n>> {
@@ -228,11 +239,11 @@ impl Plan {
     }
 
     /// What becomes of a step. Whatever cannot be worked out fails the step, and says why.
-    pub fn decide(&self, asked: Asked, facts: &Facts, ids: &mut dyn FnMut() -> JobId) -> Move {
+    pub fn decide(&self, asked: Asked, facts: &Facts, ids: &mut dyn FnMut() -> JobId, meter: &Meter) -> Move {
         let decided = match asked.name.strip_prefix(UNDO) {
-            Some(undone) => self.undo_one(undone, facts),
-            None if asked.gathers => self.gather(asked, facts),
-            None => self.begin(asked, facts, ids),
+            Some(undone) => self.undo_one(undone, facts, meter),
+            None if asked.gathers => self.gather(asked, facts, meter),
+            None => self.begin(asked, facts, ids, meter),
         };
         decided.unwrap_or_else(|why| Move::Fail { why: why.into() })
     }
@@ -241,59 +252,81 @@ impl Plan {
         self.find(name).ok_or_else(|| format!("the workflow has no step {name}"))
     }
 
-    fn begin(&self, asked: Asked, facts: &Facts, ids: &mut dyn FnMut() -> JobId) -> Result<Move, String> {
+    fn begin(
+        &self,
+        asked: Asked,
+        facts: &Facts,
+        ids: &mut dyn FnMut() -> JobId,
+        meter: &Meter,
+    ) -> Result<Move, String> {
         let place = self.place(asked.name)?;
-        let mut vars = self.vars(&place, facts);
+        let mut vars = self.vars(&place, facts, meter)?;
         if place.item.is_none() {
             if let Some(condition) = &place.step.condition
-                && !condition.holds(&vars)?
+                && !condition.holds(&vars, meter)?
             {
                 return Ok(Move::Skip { why: "its condition is false".into() });
             }
             if place.step.map.is_some() {
-                return self.map(asked, &place, &mut vars, ids);
+                return self.map(asked, &place, &mut vars, ids, meter);
             }
         }
         match &place.step.work {
             Work::Wait(_) => Ok(Move::Go { payload: Payload::default() }),
-            Work::Job(payload) => Ok(Move::Go { payload: self.payload(place.step, payload.as_ref(), &vars)? }),
+            Work::Job(payload) => Ok(Move::Go { payload: self.payload(place.step, payload.as_ref(), &vars, meter)? }),
             Work::Sub { input, .. } => {
                 let sub = self.sub(place.step).ok_or("its workflow is gone")?;
-                let input = input.fill(&vars)?;
-                let made = nodes::of_workflow(self, sub, &format!("{}/", asked.name), Some(asked.job), ids)?;
-                Ok(expand(made, [("input", input)]))
+                let input = input.fill(&vars, meter)?;
+                let made = nodes::of_workflow(self, sub, &format!("{}/", asked.name), Some(asked.job), ids, meter)?;
+                expand(made, [("input", input)], meter)
             }
         }
     }
 
-    fn payload(&self, step: &Step, template: Option<&crate::expr::Template>, vars: &Vars) -> Result<Payload, String> {
-        match template {
-            Some(template) => Ok(payload(&template.fill(vars)?)),
-            None => {
-                Ok(self.recipe(step).and_then(|recipe| recipe.payload.as_ref()).map_or_else(Payload::default, payload))
-            }
-        }
+    /// What was filled in is gone again when its text is there.
+    pub(crate) fn payload(
+        &self,
+        step: &Step,
+        template: Option<&Template>,
+        vars: &Vars,
+        meter: &Meter,
+    ) -> Result<Payload, String> {
+        let before = meter.mark();
+        let made = match template {
+            Some(template) => payload(&template.fill(vars, meter)?, meter)?,
+            None => match self.recipe(step).and_then(|recipe| recipe.payload.as_ref()) {
+                Some(value) => payload(value, meter)?,
+                None => Payload::default(),
+            },
+        };
+        meter.back_to(before);
+        Ok(made)
     }
 
     pub(crate) fn recipe(&self, step: &Step) -> Option<&Recipe> {
         step.definition.as_ref().and_then(|name| self.recipes.get(name))
     }
 
-    fn vars(&self, place: &Place, facts: &Facts) -> Vars {
+    fn vars(&self, place: &Place, facts: &Facts, meter: &Meter) -> Result<Vars, String> {
         let mut vars = Vars::default();
+        let mut set = |name, value: &Value| {
+            meter.fits(2 * meter.weigh(value)?)?;
+            vars.set(name, value.clone());
+            Ok::<_, String>(())
+        };
         let of = &facts.of.0;
-        let known = |field: &str| of.get(field).cloned();
         // An item's own scope is that of its map.
         let input =
-            if place.item.is_some() { known("outer") } else { known("input").filter(|_| !place.prefix.is_empty()) };
-        vars.set("input", input.unwrap_or_else(|| self.input.clone()));
-        if let Some(at) = place.item {
-            vars.set("item", of["items"][at].clone());
-            vars.set("index", json!(at));
-        } else {
-            vars.set("steps", steps(&facts.others));
+            if place.item.is_some() { of.get("outer") } else { of.get("input").filter(|_| !place.prefix.is_empty()) };
+        set("input", input.unwrap_or(&self.input))?;
+        match place.item {
+            Some(at) => {
+                set("item", &of["items"][at])?;
+                set("index", &json!(at))?;
+            }
+            None => set("steps", &steps(&facts.others))?,
         }
-        vars
+        Ok(vars)
     }
 
     fn map(
@@ -302,9 +335,10 @@ impl Plan {
         place: &Place,
         vars: &mut Vars,
         ids: &mut dyn FnMut() -> JobId,
+        meter: &Meter,
     ) -> Result<Move, String> {
         let map = place.step.map.as_ref().ok_or("it has no items")?;
-        let items = match map.over.fill(vars)? {
+        let items = match map.over.fill(vars, meter)? {
             Value::Array(items) => items,
             other => return Err(format!("map.over must be a list, not {}", kind(&other))),
         };
@@ -318,23 +352,39 @@ impl Plan {
         let mut made = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
             let name = format!("{}[{at}]", asked.name);
-            let mut node = nodes::item(self, place.workflow, place.step, place.prefix, &name, asked, ids)?;
+            let mut node = nodes::item(self, place, &name, asked, ids, meter)?;
             if let Work::Job(template) = &place.step.work {
-                vars.set("item", item.clone());
-                vars.set("index", json!(at));
-                node.job.payload =
-                    self.payload(place.step, template.as_ref(), vars).map_err(|why| format!("item {at}: {why}"))?;
+                let payload = self.payload_of(at, item, place.step, template.as_ref(), vars, meter);
+                node.job.payload = payload.map_err(|why| format!("item {at}: {why}"))?;
             }
             made.push(node);
         }
         if !is_sub {
-            return Ok(expand(made, []));
+            return expand(made, [], meter);
         }
         let outer = vars.take("input");
-        Ok(expand(made, [("items", Value::Array(items)), ("outer", outer)]))
+        expand(made, [("items", Value::Array(items)), ("outer", outer)], meter)
     }
 
-    fn gather(&self, asked: Asked, facts: &Facts) -> Result<Move, String> {
+    /// The payload of one item, which is copied only if something could look at it.
+    fn payload_of(
+        &self,
+        at: usize,
+        item: &Value,
+        step: &Step,
+        template: Option<&Template>,
+        vars: &mut Vars,
+        meter: &Meter,
+    ) -> Result<Payload, String> {
+        if template.is_some_and(|template| !template.is_plain()) {
+            meter.fits(2 * meter.weigh(item)?)?;
+            vars.set("item", item.clone());
+            vars.set("index", json!(at));
+        }
+        self.payload(step, template, vars, meter)
+    }
+
+    fn gather(&self, asked: Asked, facts: &Facts, meter: &Meter) -> Result<Move, String> {
         let place = self.place(asked.name)?;
         let failed: Vec<&str> =
             facts.others.iter().filter(|fact| fact.failure).map(|fact| fact.name.as_str()).collect();
@@ -344,27 +394,30 @@ impl Plan {
             return Err(format!("{} of {} did not complete: {named}{more}", failed.len(), facts.others.len()));
         }
         let result = if place.step.map.is_some() && place.item.is_none() {
+            for fact in &facts.others {
+                meter.keep(meter.weigh(&fact.output)?)?;
+            }
             Value::Array(facts.others.iter().map(|fact| fact.output.clone()).collect())
         } else {
             let mut vars = Vars::default();
             vars.set("steps", steps(&facts.others));
             let outputs = self.sub(place.step).and_then(|sub| sub.outputs.as_ref());
-            outputs.map_or(Ok(Value::Null), |outputs| outputs.fill(&vars))?
+            outputs.map_or(Ok(Value::Null), |outputs| outputs.fill(&vars, meter))?
         };
-        Ok(Move::Complete { result: payload(&result) })
+        Ok(Move::Complete { result: payload(&result, meter)? })
     }
 
     /// What undoes these, the last completed first, one after the other.
-    pub fn undo(&self, done: &[Done], ids: &mut dyn FnMut() -> JobId) -> Vec<RunNode> {
+    pub fn undo(&self, done: &[Done], ids: &mut dyn FnMut() -> JobId, meter: &Meter) -> Result<Vec<RunNode>, String> {
         let mut done: Vec<(&Done, &Step)> =
             done.iter().filter_map(|done| Some((done, self.undoable(&done.name)?))).collect();
         done.sort_by_key(|(done, _)| std::cmp::Reverse((done.at, done.job)));
         let mut made: Vec<RunNode> = Vec::with_capacity(done.len());
         for (done, step) in done {
             let needs = made.last().map(|node| node.name.clone()).into_iter().collect();
-            made.extend(nodes::undo(step, done, needs, ids));
+            made.extend(nodes::undo(step, done, needs, ids, meter)?);
         }
-        made
+        Ok(made)
     }
 
     fn undoable(&self, name: &str) -> Option<&Step> {
@@ -373,13 +426,14 @@ impl Plan {
         (leaf && place.step.undo.is_some()).then_some(place.step)
     }
 
-    fn undo_one(&self, undone: &str, facts: &Facts) -> Result<Move, String> {
+    fn undo_one(&self, undone: &str, facts: &Facts, meter: &Meter) -> Result<Move, String> {
         let undo = self.place(undone)?.step.undo.as_ref().ok_or("nothing undoes it")?;
         let mut vars = Vars::default();
+        meter.fits(2 * meter.weigh(&self.input)?)?;
         vars.set("input", self.input.clone());
         vars.set("payload", facts.of.0.clone());
         vars.set("output", facts.of.1.clone());
-        Ok(Move::Go { payload: payload(&undo.payload.fill(&vars)?) })
+        Ok(Move::Go { payload: payload(&undo.payload.fill(&vars, meter)?, meter)? })
     }
 
     /// What a step's job has beside its payload.
@@ -392,10 +446,10 @@ impl Plan {
 }
 
 /// `members` are told apart from the payload's other fields, because their ids are new when the run is retried.
-fn expand<const N: usize>(nodes: Vec<RunNode>, fields: [(&str, Value); N]) -> Move {
+fn expand<const N: usize>(nodes: Vec<RunNode>, fields: [(&str, Value); N], meter: &Meter) -> Result<Move, String> {
     let mut kept: Fields<String, Value> = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     kept.insert("members".into(), nodes.iter().map(|node| node.job.id.to_string()).collect());
-    Move::Expand { nodes, payload: payload(&Value::Object(kept)) }
+    Ok(Move::Expand { nodes, payload: payload(&Value::Object(kept), meter)? })
 }
 
 /// The jobs a step was expanded to, by its payload.
@@ -404,8 +458,13 @@ pub fn members(payload: &Value) -> Vec<JobId> {
     ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
 }
 
-pub(crate) fn payload(value: &Value) -> Payload {
-    if value.is_null() { Payload::default() } else { Payload::from(value.to_string().as_str()) }
+pub(crate) fn payload(value: &Value, meter: &Meter) -> Result<Payload, String> {
+    if value.is_null() {
+        return Ok(Payload::default());
+    }
+    let text = meter.text(value)?;
+    meter.send(text.len() as u64)?;
+    Ok(Payload::from(text.as_str()))
 }
 
 /// By their own ids, without what comes before.

@@ -1,17 +1,22 @@
 //! A workflow that was read and found in order.
 
 use crate::{
-    expr::{Expr, Template},
+    expr::Expr,
     format::{self, Concurrency, Fault, File, FileStep, FileUndo, FileWait, OnTimeout, Ordered, Settings, When},
+    template::Template,
 };
 use serde_json::{Value, json};
 use serde_saphyr::{Location, Spanned};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use windlass_core::{Millis, graph, stage::Wait};
 
 pub const STEPS_MAX: usize = 10_000;
 const NEEDS_MAX: usize = 1_000;
 pub const NAME_MAX: usize = 100;
+/// Expressions of one workflow.
+const EXPRESSIONS_MAX: usize = 20_000;
+/// Bytes of what `defaults` say, for all steps together.
+const DEFAULTS_BYTES_MAX: usize = 16 << 20;
 /// Faults told at once.
 const FAULTS_MAX: usize = 20;
 
@@ -24,6 +29,8 @@ pub struct Workflow {
     pub steps: Vec<Step>,
     pub by_id: HashMap<String, usize>,
     pub outputs: Option<Template>,
+    /// Steps that its outputs look at.
+    pub gives: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -38,6 +45,8 @@ pub struct Step {
     pub definition: Option<String>,
     pub settings: Settings,
     pub undo: Option<Undo>,
+    /// Steps that its expressions look at.
+    pub looks: BTreeSet<String>,
 }
 
 #[derive(Debug)]
@@ -73,9 +82,7 @@ impl Step {
 
     /// Whether an expression of it looks at the output of a step.
     pub fn looks_at(&self, id: &str) -> bool {
-        let mut found = false;
-        self.each(&mut |expr| found |= expr.steps.contains(id));
-        found
+        self.looks.contains(id)
     }
 
     fn each(&self, see: &mut dyn FnMut(&Expr)) {
@@ -94,8 +101,16 @@ impl Step {
 impl Workflow {
     /// All that is wrong, or the workflow.
     pub fn parse(text: &str) -> Result<Self, Vec<Fault>> {
+        let count = text.match_indices("${{").count();
+        if count > EXPRESSIONS_MAX {
+            let why = format!("{count} expressions; at most {EXPRESSIONS_MAX}");
+            return Err(vec![Fault::at(Location::UNKNOWN, "steps", why)]);
+        }
         let file = format::read(text).map_err(|fault| vec![fault])?;
         let mut faults = Vec::new();
+        if let Some(fault) = defaults_fault(&file) {
+            return Err(vec![fault]);
+        }
         let made = Reader { faults: &mut faults }.workflow(&file);
         faults.truncate(FAULTS_MAX);
         if faults.is_empty() { Ok(made) } else { Err(faults) }
@@ -121,6 +136,17 @@ impl Workflow {
     pub fn definitions(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| step.definition.as_deref())
     }
+}
+
+/// What `defaults` say is copied for each step.
+fn defaults_fault(file: &File) -> Option<Fault> {
+    let tags: usize = file.defaults.tags.iter().flatten().map(|tag| 32 + tag.len()).sum();
+    let bytes = tags + file.defaults.concurrency.as_ref().map_or(0, |key| key.key.len());
+    let all = bytes.saturating_mul(file.steps.0.len());
+    (all > DEFAULTS_BYTES_MAX).then(|| {
+        let why = format!("{bytes} bytes for each step are {all} in all; at most {DEFAULTS_BYTES_MAX}");
+        Fault::at(Location::UNKNOWN, "defaults", why)
+    })
 }
 
 /// Ids become parts of names such as `a/b[3]`.
@@ -167,7 +193,10 @@ impl Reader<'_> {
         if let Some(zero) = file.max_parallel.as_ref().filter(|max| max.value == 0) {
             self.fault(zero.referenced, "max_parallel", "must be at least 1");
         }
+        let mut gives = BTreeSet::new();
+        outputs.iter().for_each(|outputs| outputs.each(&mut |expr| gives.extend(expr.steps.iter().cloned())));
         Workflow {
+            gives,
             name: file.name.as_ref().map(|name| name.value.clone()),
             description: file.description.clone(),
             input_schema: file.input_schema.as_ref().map(|schema| schema.value.clone()),
@@ -227,7 +256,7 @@ impl Reader<'_> {
             let over = self.template(&field("map.over"), map.referenced, &over)?;
             Some(Map { over, max_parallel: map.value.max_parallel })
         });
-        let made = Step {
+        let mut made = Step {
             id: id.to_owned(),
             needs,
             when: body.when,
@@ -237,7 +266,11 @@ impl Reader<'_> {
             definition: body.definition.as_ref().map(|name| name.value.clone()),
             settings: body.settings().or(&file.defaults),
             undo: body.compensate.as_ref().and_then(|undo| self.undo(id, undo, body, file)),
+            looks: BTreeSet::new(),
         };
+        let mut looks = BTreeSet::new();
+        made.each(&mut |expr| looks.extend(expr.steps.iter().cloned()));
+        made.looks = looks;
         self.fits(id, step, &made);
         self.seen(&made, at, by_id);
         made
@@ -367,10 +400,8 @@ impl Reader<'_> {
 
     /// Expressions see the outputs of what the step needs, and of nothing else: only that has ended for sure.
     fn seen(&mut self, step: &Step, at: Location, by_id: &HashMap<String, usize>) {
-        let mut named = Vec::new();
-        step.each(&mut |expr| named.extend(expr.steps.iter().cloned()));
-        for name in named {
-            match by_id.get(&name) {
+        for name in &step.looks {
+            match by_id.get(name) {
                 None => self.fault(
                     at,
                     format!("steps.{}", step.id),

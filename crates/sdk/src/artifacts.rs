@@ -25,11 +25,30 @@ impl Client {
         S: Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
     {
+        self.upload_under(None, about, content_type, size, body).await
+    }
+
+    /// The same under the lease of the job it is for, which a worker has to name.
+    pub async fn upload_under<S, E>(
+        &self,
+        lease: Option<&str>,
+        about: &UploadArtifact,
+        content_type: Option<&str>,
+        size: Option<u64>,
+        body: S,
+    ) -> Result<Artifact, Error>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
         let content_type = content_type.unwrap_or("application/octet-stream");
         let mut request = self.request(Method::POST, "/api/v1/artifacts").query(about);
         request = request.header(header::CONTENT_TYPE, content_type).body(Body::wrap_stream(body));
         if let Some(size) = size {
             request = request.header(header::CONTENT_LENGTH, size);
+        }
+        if let Some(lease) = lease {
+            request = request.header("Windlass-Lease", lease);
         }
         self.read_json(request).await
     }

@@ -1,6 +1,6 @@
 //! One method per call of the native API.
 
-use crate::{Error, address::Address};
+use crate::{Error, address::Address, certificate};
 use reqwest::{Method, RequestBuilder, Response, header};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{sync::Arc, time::Duration};
@@ -8,18 +8,18 @@ use uuid::Uuid;
 use windlass_api::{
     Problem,
     definition::{Definition, DefinitionBody},
-    job::{Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
+    job::{CancelJob, CancelMode, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
     lease::{
-        AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Renewed, ReportProgress,
-        Sync, Synced,
+        AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
+        ReportProgress, Sync, Synced,
     },
     log::LogPage,
     page::{Page, Paging},
     schedule::{PutSchedule, Schedule},
     stats::Stats,
-    token::{CreateToken, CreatedToken, Me, Token},
+    token::{ChangePrincipal, CreateToken, CreatedToken, EndPrincipal, Force, Me, Principal, Token},
     why::Why,
-    worker::{DrainWorker, RegisterWorker, Worker, WorkerName},
+    worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
 
 /// Waits are added to this.
@@ -133,6 +133,9 @@ impl Client {
     }
 
     pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Error {
+        if let Some(why) = certificate::complaint(error) {
+            return Error::Certificate { url: self.inner.base.clone(), why };
+        }
         // The innermost cause says what happened; the outer layers repeat the address.
         let mut cause: &dyn std::error::Error = error;
         while let Some(inner) = cause.source() {
@@ -197,7 +200,13 @@ impl Client {
         self.json(self.request(Method::GET, &path).query(&[("wait_ms", wait_ms)]), wait).await
     }
     pub async fn cancel(&self, id: Uuid) -> Result<Job, Error> {
-        self.post(&format!("/api/v1/jobs/{id}/cancel"), &()).await
+        self.cancel_as(id, None).await
+    }
+    /// Cancels a job that runs in this way, whatever the job itself says.
+    pub async fn cancel_as(&self, id: Uuid, mode: Option<CancelMode>) -> Result<Job, Error> {
+        let query = CancelJob { mode, namespace: None };
+        let request = self.request(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).query(&query);
+        self.json(request, Duration::ZERO).await
     }
     pub async fn retry(&self, id: Uuid) -> Result<Submitted, Error> {
         self.post(&format!("/api/v1/jobs/{id}/retry"), &()).await
@@ -232,8 +241,8 @@ impl Client {
         let wait = report.next.as_ref().and_then(|next| next.wait_ms);
         self.post_and_wait("/api/v1/leases/fail", report, wait).await
     }
-    pub async fn release(&self, lease: &LeaseOnly) -> Result<Ended, Error> {
-        self.post("/api/v1/leases/release", lease).await
+    pub async fn release(&self, release: &Release) -> Result<Ended, Error> {
+        self.post("/api/v1/leases/release", release).await
     }
     pub async fn sync(&self, sync: &Sync) -> Result<Synced, Error> {
         self.post("/api/v1/leases/sync", sync).await
@@ -251,6 +260,10 @@ impl Client {
     }
     pub async fn unregister(&self, worker: &WorkerName) -> Result<(), Error> {
         self.done(self.request(Method::POST, "/api/v1/workers/unregister").json(worker)).await
+    }
+    /// Waits until there may be news for a worker.
+    pub async fn watch_worker(&self, watch: &WatchWorker) -> Result<WorkerNews, Error> {
+        self.post_and_wait("/api/v1/workers/watch", watch, watch.wait_ms).await
     }
     pub async fn workers(&self, paging: &Paging) -> Result<Page<Worker>, Error> {
         self.get("/api/v1/workers", paging).await
@@ -307,8 +320,30 @@ impl Client {
     pub async fn create_token(&self, token: &CreateToken) -> Result<CreatedToken, Error> {
         self.post("/api/v1/tokens", token).await
     }
-    pub async fn revoke_token(&self, id: &str) -> Result<(), Error> {
-        self.done(self.request(Method::DELETE, &format!("/api/v1/tokens/{}", escape(id)))).await
+    /// `force`: also if no admin of all namespaces is left with a valid token.
+    pub async fn revoke_token(&self, id: &str, force: bool) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, &format!("/api/v1/tokens/{}", escape(id)));
+        self.done(request.query(&Force { force })).await
+    }
+    pub async fn principals(&self, paging: &Paging) -> Result<Page<Principal>, Error> {
+        self.get("/api/v1/principals", paging).await
+    }
+    pub async fn change_principal(
+        &self,
+        name: &str,
+        change: &ChangePrincipal,
+        force: bool,
+    ) -> Result<Principal, Error> {
+        let request = self.request(Method::PUT, &format!("/api/v1/principals/{}", escape(name)));
+        self.json(request.query(&Force { force }).json(change), Duration::ZERO).await
+    }
+    /// Disables it, or removes it.
+    pub async fn end_principal(&self, name: &str, how: &EndPrincipal) -> Result<(), Error> {
+        let request = self.request(Method::DELETE, &format!("/api/v1/principals/{}", escape(name)));
+        self.done(request.query(how)).await
+    }
+    pub async fn enable_principal(&self, name: &str) -> Result<Principal, Error> {
+        self.post(&format!("/api/v1/principals/{}/enable", escape(name)), &()).await
     }
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.get("/api/v1/stats", &()).await

@@ -12,6 +12,9 @@ pub enum Error {
     /// No answer: the server may or may not have done it.
     #[error("{url} cannot be reached: {why}")]
     Unreachable { url: String, why: String },
+    /// The server's certificate is not accepted; nothing was sent.
+    #[error("the certificate of {url} is not accepted: {why}")]
+    Certificate { url: String, why: String },
     /// Something answered, but not as Windlass does.
     #[error("{url} did not answer as Windlass does: {why}")]
     Confused { url: String, why: String, retry_after: Option<Duration> },
@@ -38,7 +41,7 @@ impl Error {
     /// Whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         match self {
-            Error::Unreachable { .. } => true,
+            Error::Unreachable { .. } | Error::Certificate { .. } => true,
             Error::Problem(problem) => matches!(problem.status, 408 | 429 | 500 | 502 | 503 | 504 | 507),
             Error::Confused { .. } | Error::Setup(_) => false,
         }

@@ -6,6 +6,7 @@
 
 mod address;
 mod artifacts;
+mod certificate;
 mod client;
 mod error;
 mod events;

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_sdk::{
     Error,
     api::{
-        job::{CancelMode, Retry, State, SubmitJob},
+        job::{CancelMode, Concurrency, Retry, State, SubmitJob},
         lease::{Claim, Complete},
         worker::WorkerName,
     },
@@ -358,4 +358,128 @@ async fn an_idle_worker_may_end_and_a_bad_token_ends_it_at_once() {
     let (running, _shutdown) = spawn(Worker::builder(stranger).name("w"), echo);
     let error = running.await.unwrap().unwrap_err();
     assert_eq!(error.code(), Some("unauthorized"));
+}
+
+/// One whose renewals and signs of life are minutes apart, so that what it hears soon, it hears otherwise.
+fn quiet(server: &Server, name: &str) -> Worker {
+    let far = Duration::from_secs(600);
+    Worker::builder(server.worker()).name(name).lease(far).offline_after(far)
+}
+
+fn cancellable(mode: CancelMode) -> SubmitJob {
+    let concurrency = Some(Concurrency { key: "one".into(), limit: 1 });
+    SubmitJob { cancel: Some(mode), concurrency, ..once() }
+}
+
+#[tokio::test]
+async fn a_quiet_handler_hears_at_once_that_its_job_was_cancelled() {
+    let server = Server::start().await;
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let (running, shutdown) = spawn(quiet(&server, "w"), move |job: JobContext| {
+        let begun = begun.clone();
+        async move {
+            begun.send(()).unwrap();
+            assert_eq!(job.cancelled().await, StopReason::Cancelled);
+            Err::<(), _>(Failure::new("stopped"))
+        }
+    });
+    for mode in [CancelMode::Drain, CancelMode::Revoke] {
+        for chosen in [None, Some(CancelMode::Drain), Some(CancelMode::Revoke)] {
+            let id = server.submit(cancellable(mode)).await;
+            begins.recv().await.unwrap();
+            server.admin().cancel_as(id, chosen).await.unwrap();
+            assert_eq!(server.end_of(id).await.state, State::Cancelled, "{mode:?} {chosen:?}");
+        }
+    }
+    shutdown.cancel();
+    ends(running).await;
+}
+
+#[tokio::test]
+async fn a_job_that_was_taken_away_keeps_the_key_until_its_work_has_stopped() {
+    let server = Server::start().await;
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let told = order.clone();
+    let (running, shutdown) = spawn(quiet(&server, "w").slots(2), move |job: JobContext| {
+        let (begun, order) = (begun.clone(), told.clone());
+        async move {
+            let number = job.payload_as::<u32>()?;
+            order.lock().unwrap().push(format!("{number} begins"));
+            begun.send(number).unwrap();
+            if number == 1 {
+                job.cancelled().await;
+                // It takes its time to stop, as processes do.
+                sleep(Duration::from_millis(700)).await;
+            }
+            order.lock().unwrap().push(format!("{number} ends"));
+            Ok::<_, Failure>(())
+        }
+    });
+    let first = server.submit(SubmitJob { payload: json(json!(1)), ..cancellable(CancelMode::Revoke) }).await;
+    assert_eq!(begins.recv().await, Some(1));
+    let second = server.submit(SubmitJob { payload: json(json!(2)), ..cancellable(CancelMode::Revoke) }).await;
+    let cancelled = server.admin().cancel(first).await.unwrap();
+    assert_eq!(cancelled.state, State::Cancelled, "the job itself ends at once");
+    assert_eq!(server.end_of(second).await.state, State::Completed, "long before the lease would have ended");
+    assert_eq!(*order.lock().unwrap(), ["1 begins", "1 ends", "2 begins", "2 ends"]);
+    shutdown.cancel();
+    ends(running).await;
+}
+
+#[tokio::test]
+async fn a_worker_hears_at_once_that_it_is_drained_and_undrained() {
+    let server = Server::start().await;
+    let (running, shutdown) = spawn(quiet(&server, "w"), echo);
+    let first = server.submit(once()).await;
+    assert_eq!(server.end_of(first).await.state, State::Completed);
+    for _ in 0..3 {
+        server.admin().drain("w", true).await.unwrap();
+        let id = server.submit(once()).await;
+        sleep(Duration::from_millis(300)).await;
+        assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending, "a claim that waited ended");
+        server.admin().drain("w", false).await.unwrap();
+        assert_eq!(server.end_of(id).await.state, State::Completed);
+    }
+    shutdown.cancel();
+    ends(running).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_cancels_are_heard_soon() {
+    const JOBS: usize = 200;
+    let server = Server::start().await;
+    let (begun, mut begins) = mpsc::unbounded_channel();
+    let (heard, mut hears) = mpsc::unbounded_channel();
+    let (running, shutdown) = spawn(quiet(&server, "w").slots(JOBS as u32), move |job: JobContext| {
+        let (begun, heard) = (begun.clone(), heard.clone());
+        async move {
+            begun.send(()).unwrap();
+            job.cancelled().await;
+            heard.send((job.id(), std::time::Instant::now())).unwrap();
+            Err::<(), _>(Failure::new("stopped"))
+        }
+    });
+    let (mut ids, admin) = (Vec::new(), server.admin());
+    for _ in 0..JOBS {
+        ids.push(admin.submit(&once()).await.unwrap().id);
+    }
+    for _ in 0..JOBS {
+        begins.recv().await.unwrap();
+    }
+    let mut asked = std::collections::HashMap::new();
+    for id in ids {
+        asked.insert(id, std::time::Instant::now());
+        admin.cancel(id).await.unwrap();
+    }
+    let mut took = Vec::new();
+    for _ in 0..JOBS {
+        let (id, at) = tokio::time::timeout(support::PATIENCE, hears.recv()).await.expect("it is heard").unwrap();
+        took.push(at.saturating_duration_since(asked[&id]));
+    }
+    took.sort();
+    println!("heard within {:?} (p50), {:?} (p99)", took[JOBS / 2], took[JOBS * 99 / 100]);
+    assert!(took[JOBS - 1] < Duration::from_secs(20), "{took:?}");
+    shutdown.cancel();
+    ends(running).await;
 }

@@ -7,8 +7,9 @@ use crate::{
     metrics::{Meter, Metrics},
     origin, prefix,
     problem::Problem,
-    route::{Form, Route},
+    route::{Form, Route, Surface},
     trace::Traces,
+    without_token::WithoutToken,
 };
 use axum::{
     Router,
@@ -40,12 +41,16 @@ pub struct Options {
     /// `embedded` or `postgres`, for people.
     pub store: &'static str,
     /// Where artifacts are kept; none: nowhere.
-    pub artifacts: Option<Arc<dyn object_store::ObjectStore>>,
+    pub artifacts: Option<crate::content::Files>,
     pub artifact_bytes_max: u64,
-    /// Surfaces whose clients know no tokens need none, wherever they are called from.
-    pub allow_open: bool,
+    /// What artifacts and other files may take on their disk.
+    pub files: crate::quota::Limits,
+    /// Who needs no token on surfaces whose clients know none.
+    pub without_token: WithoutToken,
     /// Largest body of an ordinary request.
     pub body_max: usize,
+    /// What bodies may take in memory.
+    pub bodies: crate::room::Limits,
     /// Where spans go.
     pub traces: Traces,
     pub silo: crate::dialects::silo::Settings,
@@ -59,8 +64,10 @@ impl Default for Options {
             store: "embedded",
             artifacts: None,
             artifact_bytes_max: crate::native::artifacts::BYTES_MAX,
-            allow_open: false,
+            files: Default::default(),
+            without_token: WithoutToken::default(),
             body_max: crate::route::BODY_MAX,
+            bodies: Default::default(),
             traces: Traces::default(),
             silo: Default::default(),
         }
@@ -79,10 +86,16 @@ pub struct Inner {
     pub silo: crate::dialects::silo::Shared,
     pub product: crate::product::Shared,
     pub metrics: Arc<Metrics>,
+    /// What files take on their disk.
+    pub usage: Arc<crate::quota::Usage>,
+    /// Of the bodies that are being received.
+    pub rooms: Arc<crate::room::Rooms>,
+    /// For all that takes longer than a moment.
+    pub aside: crate::aside::Aside,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
     /// When the store was last asked whether it answers, and what came of it.
-    pub store_seen: tokio::sync::Mutex<Option<(Instant, bool)>>,
+    pub store_seen: tokio::sync::Mutex<Option<(Instant, health::Store)>>,
 }
 
 impl Deref for App {
@@ -97,11 +110,14 @@ impl App {
         Self(Arc::new(Inner {
             auth: Auth::new(engine.clone()),
             engine,
+            rooms: crate::room::Rooms::new(options.bodies),
+            usage: crate::quota::Usage::new(options.files),
             options,
             native: Default::default(),
             silo: Default::default(),
             product: Default::default(),
             metrics: Arc::default(),
+            aside: Default::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
         }))
@@ -182,7 +198,7 @@ fn router(app: App, paths: &HashMap<&'static str, Vec<Row>>) -> Router {
         };
         router = router.route(path, rows.iter().fold(MethodRouter::new(), with).fallback(other));
     }
-    let meter = Arc::new(app.metrics.meter("other", "none"));
+    let meter = Arc::new(app.metrics.meter(Surface::Native, "other", "none"));
     let router = router.fallback(move |request: Request| {
         let (app, meter) = (app.clone(), meter.clone());
         async move {
@@ -233,7 +249,7 @@ struct OtherMethod {
 
 impl OtherMethod {
     fn new(app: &App, path: &'static str, methods: &[Method]) -> Self {
-        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter("other", path) }
+        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter(Surface::Native, "other", path) }
     }
 
     async fn answer(&self, request: Request) -> Response {

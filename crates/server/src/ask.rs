@@ -6,14 +6,15 @@ use crate::{
     guard,
     listener::BodyTimeout,
     problem::Problem,
+    room::Refused,
     trace::{self, TraceParent},
 };
 use axum::{
-    body::{Body, to_bytes},
+    body::Body,
     extract::{FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
@@ -28,8 +29,8 @@ use windlass_core::Namespace;
 /// JSON nested deeper than this is refused before it is parsed.
 pub const DEPTH_MAX: usize = 64;
 
-/// While a larger body is parsed, another thread answers the others; there may be only one for all of them.
-const LARGE: usize = 64 << 10;
+/// A larger body is read aside.
+pub const LARGE: usize = 32 << 10;
 
 /// Who asks, and where. The namespace is the query's `namespace`, `default` where there is none.
 #[derive(Clone, Debug)]
@@ -63,11 +64,12 @@ fn namespace(query: &str) -> Result<Namespace, Problem> {
 /// The request's JSON body.
 pub struct Sent<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, _: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let namespace = namespace(request.uri().query().unwrap_or_default()).unwrap_or_default();
         let bytes = read(request.into_body()).await?;
-        parse(&bytes).map(Sent)
+        parse(app, &namespace, bytes).await.map(Sent)
     }
 }
 
@@ -80,25 +82,46 @@ pub async fn read(mut body: Body) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(first);
     }
-    let rest = to_bytes(body, usize::MAX).await.map_err(unread)?;
-    Ok(if rest.is_empty() { first } else { [first, rest].concat().into() })
+    // Into one buffer, of the right size where that is known: collecting pieces and putting them together would take twice
+    // the memory.
+    let left = body.size_hint().exact().map_or(0, |left| usize::try_from(left).unwrap_or(0));
+    let mut whole = BytesMut::with_capacity(first.len() + left);
+    whole.extend_from_slice(&first);
+    drop(first);
+    while let Some(frame) = body.frame().await.transpose().map_err(unread)? {
+        whole.extend_from_slice(&frame.into_data().unwrap_or_default());
+    }
+    Ok(whole.freeze())
 }
 
-fn unread(error: axum::Error) -> Problem {
+pub fn unread(error: axum::Error) -> Problem {
     let mut cause: Option<&dyn std::error::Error> = Some(&error);
     while let Some(error) = cause {
-        if error.is::<http_body_util::LengthLimitError>() {
-            return Problem::new("too-large", "the body is larger than this call allows").at("body");
+        if let Some(Refused(problem)) = error.downcast_ref() {
+            return problem.clone();
         }
         if error.is::<BodyTimeout>() {
-            return Problem::new("timeout", "the body stopped arriving").at("body");
+            return Problem::new("timeout", "the body stopped arriving, or came too slowly").at("body");
         }
         cause = error.source();
     }
     Problem::new("bad-request", "the body ended early or could not be read").at("body")
 }
 
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+/// An empty body counts as `{}`.
+pub async fn parse<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    namespace: &Namespace,
+    bytes: Bytes,
+) -> Result<T, Problem> {
+    if bytes.len() <= LARGE {
+        return parse_here(&bytes);
+    }
+    app.aside.run(namespace, move || parse_here(&bytes)).await?
+}
+
+/// For what has to be read where it is: another thread answers the others meanwhile.
+pub fn parse_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let many = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes.len() > LARGE && many() { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
 }

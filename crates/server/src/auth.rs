@@ -16,8 +16,8 @@ use std::{
 use tokio::sync::Semaphore;
 use windlass_core::{
     Namespace, Refusal, Reply,
-    commands::principals::UseToken,
-    principal::{Principal, Role, Token},
+    commands::tokens::UseToken,
+    principal::{ANONYMOUS, Principal, Role, Token},
 };
 use windlass_engine::{Engine, Error};
 
@@ -38,18 +38,46 @@ const LOOKS: usize = 4;
 pub struct Caller {
     pub name: Arc<str>,
     pub role: Role,
+    /// Has a worker's rights beside its role's.
+    pub works: bool,
     /// Empty: everywhere.
     pub namespaces: Arc<[Namespace]>,
+    /// The hash of the token it came with. What the caller makes with it ends with it.
+    pub token: Option<Arc<str>>,
+    /// The principal to whose share this caller counts: whoever began the line of tokens that made one another.
+    pub root: Arc<str>,
 }
 
 impl Caller {
+    /// Somebody without a token: an editor and a worker of one namespace, under a name that no principal may have.
+    pub fn anonymous(namespace: &Namespace) -> Self {
+        let (name, namespaces): (Arc<str>, _) = (ANONYMOUS.into(), [namespace.clone()].into());
+        Self { root: name.clone(), name, role: Role::Editor, works: true, namespaces, token: None }
+    }
+
+    fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
+        Self {
+            name: principal.name.clone(),
+            role: principal.role,
+            works: false,
+            namespaces: principal.namespaces.as_slice().into(),
+            token: Some(hash),
+            root: token.root.clone().unwrap_or_else(|| principal.name.clone()),
+        }
+    }
+
+    /// An admin of everything, as opposed to one of some namespaces.
+    pub fn rules_all(&self) -> bool {
+        self.role == Role::Admin && self.namespaces.is_empty()
+    }
+
     pub fn may(&self, access: Access) -> bool {
         match access {
             Access::Open | Access::Any => true,
             Access::Viewer => self.role.includes(Role::Viewer),
             Access::Editor => self.role.includes(Role::Editor),
             Access::Admin => self.role.includes(Role::Admin),
-            Access::Worker => self.role.includes(Role::Worker),
+            Access::Worker => self.works || self.role.includes(Role::Worker),
             Access::EditorOrWorker => self.role == Role::Worker || self.role.includes(Role::Editor),
         }
     }
@@ -63,12 +91,6 @@ impl Caller {
             return Ok(());
         }
         Err(Problem::new("forbidden", format!("this token has no rights in the namespace {namespace}")))
-    }
-}
-
-impl From<&Principal> for Caller {
-    fn from(principal: &Principal) -> Self {
-        Self { name: principal.name.clone(), role: principal.role, namespaces: principal.namespaces.as_slice().into() }
     }
 }
 
@@ -104,10 +126,11 @@ impl Auth {
             self.remember_wrong(hash, forgotten);
             return Err(not_valid());
         }
-        let lookup = UseToken { namespace: home(), hash: text.into() };
+        let text: Arc<str> = text.into();
+        let lookup = UseToken { namespace: home(), hash: text.clone() };
         match self.engine.run(lookup).await {
-            Ok(Reply::Principal(principal)) => {
-                let caller = Caller::from(&*principal);
+            Ok(Reply::Token { principal, token }) => {
+                let caller = Caller::new(&principal, &token, text);
                 self.remember(hash, &caller, forgotten);
                 Ok(caller)
             }

@@ -1,10 +1,16 @@
 //! The first token: somebody has to be able to make all the others.
 //!
-//! `WINDLASS_ADMIN_TOKEN`, where it is set, is valid and replaces the one that was set before. Where it is not, a start on a
-//! data folder without `admin.token` draws one and writes it there, readable by its owner only; as long as the file is
-//! there, its token is valid. Deleting the file and starting again replaces it.
+//! `WINDLASS_ADMIN_TOKEN`, where it is set, is the admin token, and nothing else that was one before is. Where it is not, it is
+//! what `admin.token` in the data folder holds; without the file one is drawn and written there, readable by its owner only. A
+//! running server looks at the file every few seconds: a replaced one counts from then on, a deleted one is drawn anew, and the
+//! token it held before is void. Servers that share a store each keep a file of their own; what no server found in its file for
+//! an hour is void.
+//!
+//! Tokens that were made with a replaced one stay valid; those made with a revoked one do not, and a file cannot bring it back.
 
 use crate::{
+    admins,
+    app::App,
     auth::{hash, home},
     secret::{Secret, draw_token},
 };
@@ -14,11 +20,16 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use thiserror::Error;
+use tokio::time::sleep;
 use windlass_core::{
-    Refusal,
-    commands::principals::{CreatePrincipal, IssueToken, RevokeToken},
+    Millis, Refusal, Timestamp,
+    commands::{
+        principals::{ChangePrincipal, CreatePrincipal, EnablePrincipal},
+        tokens::{KeepToken, ReplaceToken},
+    },
     principal::{Principal, Role, Token},
     record::Kind,
 };
@@ -29,7 +40,11 @@ pub const TOKEN_CHARS_MIN: usize = 16;
 const ADMIN: &str = "admin";
 const FILE: &str = "admin.token";
 const VARIABLE: &str = "WINDLASS_ADMIN_TOKEN";
-const TOKENS_MAX: usize = 1_000;
+const PAGE: usize = 1_000;
+/// On a store that others use too, how long a token is valid after a server last saw it in its file, and how often it says so.
+const SEEN_FOR: Millis = Millis::from_secs(3_600);
+const SAY_SEEN_EVERY: Millis = Millis::from_secs(900);
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Error)]
 pub enum BootstrapError {
@@ -39,10 +54,8 @@ pub enum BootstrapError {
     TooShort,
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("{} holds no token; delete it, and the next start writes a new one", path.display())]
+    #[error("{} holds no token; delete it, and a new one is written", path.display())]
     NoToken { path: PathBuf },
-    #[error("the principal {ADMIN:?} is disabled or no admin; set {VARIABLE} on another database, or restore a backup")]
-    NotAdmin,
     #[error("the admin token could not be stored: {0}")]
     Engine(#[from] EngineError),
 }
@@ -51,80 +64,230 @@ pub enum BootstrapError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admin {
     Variable,
-    File { path: PathBuf, new: bool },
+    File {
+        path: PathBuf,
+        new: bool,
+    },
+    /// Somebody disabled the principal or revoked the token that is set, and other admins are there.
+    Nowhere,
 }
 
-/// Makes sure that there is an admin token. `alone`: no other server uses this store, so older tokens of the file are void.
+/// Makes sure that there is an admin token. `alone`: no other server uses this store.
 pub async fn admin(
     engine: &Engine,
     configured: Option<&Secret>,
     folder: &Path,
     alone: bool,
 ) -> Result<Admin, BootstrapError> {
-    ensure_principal(engine).await?;
-    if let Some(token) = configured {
-        if token.reveal().chars().count() < TOKEN_CHARS_MIN {
-            return Err(BootstrapError::TooShort);
-        }
-        ensure_token(engine, token, VARIABLE, true).await?;
-        return Ok(Admin::Variable);
+    if configured.is_some_and(|token| token.reveal().chars().count() < TOKEN_CHARS_MIN) {
+        return Err(BootstrapError::TooShort);
     }
-    revoke_others(engine, VARIABLE, "").await?;
-    let path = folder.join(FILE);
-    let (token, new) = match read(&path)? {
-        Some(token) => (token, false),
-        None => (write_new(folder, &path)?, true),
-    };
-    ensure_token(engine, &token, FILE, alone).await?;
-    Ok(Admin::File { path, new })
+    if !ensure_principal(engine).await? {
+        tracing::warn!("the principal {ADMIN} is disabled or no admin of everything; other admins have to help");
+        return Ok(Admin::Nowhere);
+    }
+    let Some(token) = configured else { return Place { folder, alone }.look(engine).await };
+    let known: Arc<str> = hash(token.reveal()).into();
+    let own_file = read(&folder.join(FILE)).ok().flatten().map(|token| hash(token.reveal()));
+    replace(engine, |key, token| match &*token.shown {
+        VARIABLE => *key != *known,
+        FILE => alone || token.kept.is_none_or(|kept| kept.until.is_none()) || own_file.as_deref() == Some(key),
+        _ => false,
+    })
+    .await?;
+    match keep(engine, &known, VARIABLE, None).await? {
+        true => Ok(Admin::Variable),
+        false => {
+            tracing::warn!("the token in {VARIABLE} was revoked and stays so; set another one");
+            Ok(Admin::Nowhere)
+        }
+    }
 }
 
-async fn ensure_principal(engine: &Engine) -> Result<(), BootstrapError> {
+/// Whether there is a principal for the admin token. One that was taken away is brought back only if there is no other admin.
+async fn ensure_principal(engine: &Engine) -> Result<bool, BootstrapError> {
     let create = CreatePrincipal { namespace: home(), name: ADMIN.into(), role: Role::Admin, namespaces: vec![] };
     match engine.run(create).await {
-        Ok(_) => Ok(()),
-        Err(EngineError::Refused(Refusal::Exists { .. })) => {
-            let found = engine.read_record::<Principal>(&home(), ADMIN).await?;
-            let usable = found.is_some_and(|found| found.role == Role::Admin && !found.disabled);
-            if usable { Ok(()) } else { Err(BootstrapError::NotAdmin) }
-        }
+        Ok(_) => return Ok(true),
+        Err(EngineError::Refused(Refusal::Exists { .. })) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if engine.read_record::<Principal>(&home(), ADMIN).await?.is_some_and(|found| found.rules_all()) {
+        return Ok(true);
+    }
+    if admins::find(engine, None, None, |_, _| true).await?.is_some() {
+        return Ok(false);
+    }
+    tracing::warn!("nobody is left who may make tokens: the principal {ADMIN} is an admin again");
+    let (role, namespaces) = (Some(Role::Admin), Some(vec![]));
+    engine.run(EnablePrincipal { namespace: home(), name: ADMIN.into() }).await?;
+    engine.run(ChangePrincipal { namespace: home(), name: ADMIN.into(), role, namespaces }).await?;
+    Ok(true)
+}
+
+/// Makes a token valid; false if it was revoked.
+async fn keep(engine: &Engine, hash: &Arc<str>, label: &str, until: Option<Timestamp>) -> Result<bool, BootstrapError> {
+    let (principal, shown) = (ADMIN.into(), label.into());
+    match engine.run(KeepToken { namespace: home(), principal, hash: hash.clone(), shown, until }).await {
+        Ok(_) => Ok(true),
+        Err(EngineError::Refused(Refusal::Forbidden { .. })) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-async fn ensure_token(engine: &Engine, token: &Secret, label: &str, alone: bool) -> Result<(), BootstrapError> {
-    let hash: Arc<str> = hash(token.reveal()).into();
-    if alone {
-        revoke_others(engine, label, &hash).await?;
-    }
-    let issue = IssueToken { namespace: home(), principal: ADMIN.into(), hash, shown: label.into(), expires_at: None };
-    match engine.run(issue).await {
-        Ok(_) | Err(EngineError::Refused(Refusal::Exists { .. })) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn revoke_others(engine: &Engine, label: &str, keep: &str) -> Result<(), BootstrapError> {
-    let query = RecordQuery {
-        namespace: home(),
-        kind: Token::KIND.into(),
-        parent: Some(ADMIN.into()),
-        facet: None,
-        after: None,
-        limit: TOKENS_MAX,
-    };
-    let found = engine.store().records(&query).await.map_err(EngineError::from)?;
-    for record in found.iter().filter(|record| &*record.key.key != keep) {
-        let token = serde_json::from_str::<Token>(&record.value);
-        if token.is_ok_and(|token| &*token.shown == label) {
-            let revoke = RevokeToken { namespace: home(), hash: record.key.key.clone() };
-            match engine.run(revoke).await {
+/// Ends those of the admin's tokens that `goes` picks.
+async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result<(), BootstrapError> {
+    let mut after = None;
+    loop {
+        let query = RecordQuery {
+            namespace: home(),
+            kind: Token::KIND.into(),
+            parent: Some(ADMIN.into()),
+            facet: None,
+            after: after.take(),
+            limit: PAGE,
+        };
+        let found = engine.store().records(&query).await.map_err(EngineError::from)?;
+        for record in &found {
+            let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
+            if !goes(&record.key.key, &token) {
+                continue;
+            }
+            match engine.run(ReplaceToken { namespace: home(), hash: record.key.key.clone() }).await {
                 Ok(_) | Err(EngineError::Refused(Refusal::NotFound { .. })) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        match found.last() {
+            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
+            _ => return Ok(()),
+        }
     }
-    Ok(())
+}
+
+/// The file's folder, and whether what it holds is all there is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    folder: &'a Path,
+    alone: bool,
+}
+
+impl Place<'_> {
+    /// Makes the file's token valid, and others void that were in it.
+    async fn look(self, engine: &Engine) -> Result<Admin, BootstrapError> {
+        let path = self.folder.join(FILE);
+        let (mut known, mut new) = self.held_or_new(false).await?;
+        let now = engine.now().await?;
+        let until = (!self.alone).then_some(now + SEEN_FOR);
+        if !keep(engine, &known, FILE, until).await? {
+            tracing::warn!(file = %path.display(), "the token in the file was revoked; a new one is written");
+            (known, new) = self.held_or_new(true).await?;
+            keep(engine, &known, FILE, until).await?;
+        }
+        replace(engine, |key, token| match &*token.shown {
+            VARIABLE => true,
+            FILE => *key != *known && (self.alone || !is_others(token, now)),
+            _ => false,
+        })
+        .await?;
+        Ok(Admin::File { path, new })
+    }
+
+    /// The hash of the file's token, and whether it was drawn just now.
+    async fn held_or_new(self, new: bool) -> Result<(Arc<str>, bool), BootstrapError> {
+        let folder = self.folder.to_owned();
+        aside(move || {
+            let path = folder.join(FILE);
+            let held = if new { None } else { read(&path)? };
+            let is_new = held.is_none();
+            let token = held.map_or_else(|| write_new(&folder, &path), Ok)?;
+            Ok((hash(token.reveal()).into(), is_new))
+        })
+        .await
+    }
+}
+
+/// Another server may still have it in its file. What came with an import says nothing of when it was seen.
+fn is_others(token: &Token, now: Timestamp) -> bool {
+    token.kept.and_then(|kept| kept.until).is_some_and(|until| until > now)
+}
+
+/// Looks after the file while the server runs.
+pub struct Watch {
+    folder: PathBuf,
+    alone: bool,
+    /// The hash of the token it held, and when that was last said.
+    seen: Option<(String, Timestamp)>,
+    warned: bool,
+}
+
+impl Watch {
+    /// None where the token is not in a file.
+    pub fn new(admin: &Admin, alone: bool) -> Option<Self> {
+        let Admin::File { path, .. } = admin else { return None };
+        Some(Self { folder: path.parent()?.to_owned(), alone, seen: None, warned: false })
+    }
+
+    pub async fn run(mut self, app: App) {
+        loop {
+            match self.look(&app).await {
+                Ok(()) => self.warned = false,
+                Err(error) if !self.warned => {
+                    self.warned = true;
+                    tracing::warn!(%error, "the admin token that was valid stays so");
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = sleep(LOOK_EVERY) => {}
+                () = app.drain.cancelled() => return,
+            }
+        }
+    }
+
+    /// One look: a changed file counts from now on.
+    pub async fn look(&mut self, app: &App) -> Result<(), BootstrapError> {
+        // A folder that is away for a while is no wish for another token.
+        if !self.folder.is_dir() {
+            return Ok(());
+        }
+        let held = self.held().await?;
+        let now = app.engine.now().await?;
+        let before = self.seen.as_ref().map(|(before, _)| before.clone());
+        let is_same = before.is_some() && held == before;
+        if is_same && (self.alone || self.seen.as_ref().is_some_and(|(_, at)| now - *at < SAY_SEEN_EVERY)) {
+            return Ok(());
+        }
+        Place { folder: &self.folder, alone: self.alone }.look(&app.engine).await?;
+        let held = self.held().await?;
+        self.seen = held.clone().map(|held| (held, now));
+        if before.is_none() || held == before {
+            return Ok(());
+        }
+        // The one that was in this file, also where others have files of their own.
+        replace(&app.engine, |key, _| before.as_deref() == Some(key)).await?;
+        app.auth.forget();
+        app.native.streams.end_all();
+        tracing::info!("the admin token's file changed: what it holds now is the admin token");
+        Ok(())
+    }
+}
+
+impl Watch {
+    async fn held(&self) -> Result<Option<String>, BootstrapError> {
+        let path = self.folder.join(FILE);
+        Ok(aside(move || read(&path)).await?.map(|token| hash(token.reveal())))
+    }
+}
+
+/// A disk may take its time.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BootstrapError> + Send + 'static,
+) -> Result<T, BootstrapError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(BootstrapError::File { path: FILE.into(), source: io::Error::other(error) }),
+    }
 }
 
 fn read(path: &Path) -> Result<Option<Secret>, BootstrapError> {

@@ -4,39 +4,111 @@
 //! A file is complete or not there at all: whoever keeps one writes a record of it after its content, and content that no
 //! record knows is swept away.
 
-use crate::{app::App, auth::hex, native::artifacts, problem::Problem, product::files};
+use crate::{
+    app::App,
+    ask::unread,
+    auth::hex,
+    native::artifacts,
+    problem::Problem,
+    product::files,
+    quota::{self, Grant, Owner},
+};
 use axum::{
     body::Body,
+    extract::Request,
     response::{IntoResponse, Response},
 };
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, header};
+use hyper::body::Body as _;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart, path::Path as Place};
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use std::{fmt::Display, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt::Display,
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 use windlass_api::Uuid;
+use windlass_core::{Facet, Namespace};
+use windlass_engine::store::RecordQuery;
 
 /// Where no other limit is set.
 pub const BYTES_MAX: u64 = 1 << 30;
 /// A route's own limit is above every limit that can be set, which is counted while the file arrives.
 pub const ROUTE_MAX: usize = 1 << 44;
 pub const NAME_BYTES_MAX: usize = 255;
+/// Object stores want parts of some size; a folder does not.
 const PART_BYTES: usize = 8 << 20;
+const PART_BYTES_IN_FOLDER: usize = 512 << 10;
 const PARTS_AT_ONCE: usize = 2;
+/// Bytes of an upload between two looks at the disk.
+const LOOK_EVERY: u64 = 1 << 20;
+const COUNT_PAGE: usize = 500;
+const PRIVATE: u32 = 0o700;
+const OF_OTHERS: u32 = 0o007;
 /// Content younger than this may be of an upload under way.
 const ORPHAN_AGE: Duration = Duration::from_secs(86_400);
 
+/// Where files are kept.
+#[derive(Clone, Debug)]
+pub struct Files {
+    store: Arc<dyn ObjectStore>,
+    /// Where it is a folder of this machine.
+    folder: Option<PathBuf>,
+}
+
+impl Files {
+    pub fn store(&self) -> &dyn ObjectStore {
+        &*self.store
+    }
+
+    fn part_bytes(&self) -> usize {
+        if self.folder.is_some() { PART_BYTES_IN_FOLDER } else { PART_BYTES }
+    }
+}
+
 /// Opens where files are kept: a folder's path, or the URL of an object store this server was built for.
-pub fn open(place: &str) -> Result<Arc<dyn ObjectStore>, String> {
+pub fn open(place: &str) -> Result<Files, String> {
     if !place.contains("://") {
-        std::fs::create_dir_all(place).map_err(|error| format!("the folder {place} cannot be made: {error}"))?;
-        let folder = object_store::local::LocalFileSystem::new_with_prefix(place)
+        let folder = PathBuf::from(place);
+        make_private(&folder).map_err(|error| format!("the folder {place} cannot be made: {error}"))?;
+        let store = object_store::local::LocalFileSystem::new_with_prefix(place)
             .map_err(|error| format!("the folder {place} cannot be used: {error}"))?;
-        return Ok(Arc::new(folder));
+        return Ok(Files { store: Arc::new(store), folder: Some(folder) });
     }
     let url = parsed(place)?;
     let (store, prefix) = object_store::parse_url(&url).map_err(|error| format!("{place} cannot be used: {error}"))?;
-    Ok(Arc::new(object_store::prefix::PrefixStore::new(store, prefix)))
+    Ok(Files { store: Arc::new(object_store::prefix::PrefixStore::new(store, prefix)), folder: None })
+}
+
+/// Only the server's own user gets at a new folder, and so at everything below it. One that everybody may enter is closed to
+/// them; what a group may do there is somebody's decision, and stays.
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(PRIVATE).create(folder)?;
+    let permissions = fs::metadata(folder)?.permissions();
+    if permissions.mode() & OF_OTHERS == 0 {
+        return Ok(());
+    }
+    match fs::set_permissions(folder, Permissions::from_mode(permissions.mode() & !OF_OTHERS)) {
+        Ok(()) => tracing::info!(folder = %folder.display(), "the folder for artifacts is closed to other users now"),
+        // It may belong to somebody else, or lie where there are no such rights.
+        Err(error) => {
+            tracing::warn!(folder = %folder.display(), %error, "other users of this machine can read the folder for artifacts");
+        }
+    }
+    Ok(())
+}
+
+/// What an upload has in memory: parts on their way, and the one that is being filled.
+pub fn upload_buffers(app: &App) -> u64 {
+    app.options.artifacts.as_ref().map_or(0, |files| ((PARTS_AT_ONCE + 1) * files.part_bytes()) as u64)
 }
 
 /// Leaves it to the object store which type of URL it takes.
@@ -45,6 +117,10 @@ fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
 }
 
 fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
+    files_of(app).map(|files| &files.store)
+}
+
+fn files_of(app: &App) -> Result<&Files, Problem> {
     app.options.artifacts.as_ref().ok_or_else(|| Problem::new("unavailable", "this server keeps no artifacts"))
 }
 
@@ -94,10 +170,23 @@ pub fn content_type(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Takes the file in piece by piece: its size and digest. Whatever goes wrong, nothing of it stays.
-pub async fn receive(app: &App, id: Uuid, body: Body, wanted: Option<&str>) -> Result<(u64, String), Problem> {
+pub async fn receive(
+    app: &App,
+    owner: &Owner,
+    id: Uuid,
+    request: Request,
+    wanted: Option<&str>,
+) -> Result<(u64, String, Grant), Problem> {
+    let told = request.body().size_hint().exact().unwrap_or(0);
+    let bytes_max = app.options.artifact_bytes_max;
+    if told > bytes_max {
+        return Err(too_large(bytes_max));
+    }
+    let mut grant = app.usage.enter(app, owner, told).await?;
+    has_room(app, told).await?;
     let upload = store(app)?.put_multipart(&place(id)).await.map_err(broken)?;
-    let mut file = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-    let taken = take_in(&mut file, body, app.options.artifact_bytes_max).await;
+    let mut file = WriteMultipart::new_with_chunk_size(upload, files_of(app)?.part_bytes());
+    let taken = take_in(app, &mut file, request.into_body(), &mut grant).await;
     let checked = taken.and_then(|(size, sha256)| match wanted {
         Some(wanted) if wanted != sha256 => {
             let why = format!("the file's digest is {sha256}: it was changed on the way, or another file was meant");
@@ -106,7 +195,7 @@ pub async fn receive(app: &App, id: Uuid, body: Body, wanted: Option<&str>) -> R
         _ => Ok((size, sha256)),
     });
     match checked {
-        Ok(done) => file.finish().await.map(|_| done).map_err(broken),
+        Ok((size, sha256)) => file.finish().await.map(|_| (size, sha256, grant)).map_err(broken),
         Err(problem) => {
             if let Err(error) = file.abort().await {
                 tracing::warn!(%error, "a half upload could not be removed; the next sweep will");
@@ -116,20 +205,72 @@ pub async fn receive(app: &App, id: Uuid, body: Body, wanted: Option<&str>) -> R
     }
 }
 
-async fn take_in(file: &mut WriteMultipart, body: Body, bytes_max: u64) -> Result<(u64, String), Problem> {
+async fn take_in(
+    app: &App,
+    file: &mut WriteMultipart,
+    body: Body,
+    grant: &mut Grant,
+) -> Result<(u64, String), Problem> {
     let (mut size, mut hash) = (0u64, Sha256::new());
+    let (bytes_max, mut looked_at) = (app.options.artifact_bytes_max, 0);
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Problem::new("bad-request", "the file ended early").at("body"))?;
+        let piece = piece.map_err(unread)?;
         size += piece.len() as u64;
         if size > bytes_max {
-            return Err(Problem::new("too-large", format!("a file may have at most {bytes_max} bytes")).at("body"));
+            return Err(too_large(bytes_max));
+        }
+        if size > looked_at {
+            looked_at = size + LOOK_EVERY;
+            // Others write to the same disk, and a file that did not say how large it is grows.
+            grant.reach(app, size).await?;
+            has_room(app, 0).await?;
         }
         hash.update(&piece);
         file.wait_for_capacity(PARTS_AT_ONCE).await.map_err(broken)?;
         file.put(piece);
     }
+    grant.reach(app, size).await?;
     Ok((size, hex(&hash.finalize())))
+}
+
+fn too_large(bytes_max: u64) -> Problem {
+    Problem::new("too-large", format!("a file may have at most {bytes_max} bytes (artifact_max)")).at("body")
+}
+
+async fn has_room(app: &App, bytes: u64) -> Result<(), Problem> {
+    let Some(folder) = files_of(app)?.folder.clone() else { return Ok(()) };
+    let limits = app.options.files;
+    let looked = tokio::task::spawn_blocking(move || quota::has_room(&folder, &limits, bytes)).await;
+    looked.unwrap_or(Ok(()))
+}
+
+/// Whether there is room for another file.
+pub async fn is_roomy(app: &App) -> bool {
+    app.options.artifacts.is_none() || has_room(app, 0).await.is_ok()
+}
+
+/// Bytes and number of the files that records of a kind keep in mind.
+pub async fn total<T: DeserializeOwned>(
+    app: &App,
+    namespace: Namespace,
+    kind: &str,
+    facet: Option<Facet>,
+    size: fn(&T) -> u64,
+) -> Result<(u64, u64), Problem> {
+    let mut query = RecordQuery { namespace, kind: kind.into(), parent: None, facet, after: None, limit: COUNT_PAGE };
+    let (mut bytes, mut count) = (0u64, 0);
+    loop {
+        let found = app.engine.store().records(&query).await?;
+        for file in found.iter().filter_map(|record| serde_json::from_str(&record.value).ok()) {
+            bytes = bytes.saturating_add(size(&file));
+            count += 1;
+        }
+        match found.last() {
+            Some(last) if found.len() == COUNT_PAGE => query.after = Some(last.key.key.clone()),
+            _ => return Ok((bytes, count)),
+        }
+    }
 }
 
 /// The file as an answer. None: its content is gone.

@@ -11,20 +11,36 @@ use crate::{
     scheduler,
 };
 use std::{path::Path, time::Duration};
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use windlass_core::Namespace;
 
+/// What it takes to stop, at most.
+const ENDS: Duration = Duration::from_secs(5);
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
 /// Ends them when it goes.
 pub struct Duties {
     tasks: Vec<JoinHandle<()>>,
+    planner: JoinHandle<()>,
     _watches: Vec<Watch>,
+}
+
+impl Duties {
+    /// After the server was told to stop: until nothing is in the middle of something that it would have to take back.
+    pub async fn finish(mut self) {
+        if timeout(ENDS, &mut self.planner).await.is_err() {
+            tracing::warn!("a run is being planned still; it is planned again at the next start");
+        }
+    }
 }
 
 impl Drop for Duties {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+        self.planner.abort();
     }
 }
 
@@ -53,12 +69,8 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
     }
     let (mut tasks, of_silo) = silo::duties::start(app).await;
     watches.extend(of_silo);
-    tasks.extend([
-        tokio::spawn(scheduler::run(app.clone())),
-        tokio::spawn(flows::planner::run(app.clone())),
-        tokio::spawn(sweep(app.clone())),
-    ]);
-    Duties { tasks, _watches: watches }
+    tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
+    Duties { tasks, planner: tokio::spawn(flows::planner::run(app.clone())), _watches: watches }
 }
 
 fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {

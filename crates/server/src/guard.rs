@@ -4,13 +4,14 @@
 use crate::{
     app::App,
     auth::{Caller, not_valid},
+    content,
     dialects::silo,
-    listener::Peer,
     metrics::Meter,
     origin,
     prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
+    room::{self, Growing, Room},
     route::{Access, BODY_MAX, Form, Route, Rules, Run},
 };
 use axum::{
@@ -20,9 +21,9 @@ use axum::{
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header};
-use http_body_util::Limited;
+use hyper::body::Body as _;
 use std::{borrow::Cow, sync::Arc, time::Instant};
-use windlass_core::{Namespace, principal::Role};
+use windlass_core::Namespace;
 
 /// What the guard of one route knows about it.
 struct Post {
@@ -52,7 +53,7 @@ impl Guarded {
             namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
             body_max: body_max(app, route),
             changes: changes_state(&route.method),
-            meter: app.metrics.meter(method_name(&route.method), route.path),
+            meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
         Self { post, run: route.run.clone() }
     }
@@ -62,7 +63,8 @@ impl Guarded {
         let id = RequestId::of(request.headers());
         let origin = request.headers().get(header::ORIGIN).cloned();
         let response = match admit(post, &mut request).await {
-            Ok(()) => (self.run)(request, post.app.clone()).await,
+            // What the body takes in memory is free when the answer is made.
+            Ok(_room) => (self.run)(request, post.app.clone()).await,
             Err(problem) => problem.into_response(),
         };
         finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
@@ -111,7 +113,7 @@ pub fn method_name(method: &Method) -> &'static str {
     }
 }
 
-async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
+async fn admit(post: &Post, request: &mut Request) -> Result<Option<Room>, Problem> {
     origin::check_host(&post.app.options, request)?;
     if post.changes {
         origin::check_origin(&post.app.options, request)?;
@@ -135,34 +137,23 @@ async fn admit(post: &Post, request: &mut Request) -> Result<(), Problem> {
             post.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
             Some(caller)
         }
-        (None, _) => Some(anonymous(post, request)?),
+        (None, access) => Some(anonymous(post, access, request)?),
     };
+    let room = limit(post, caller.as_ref(), request)?;
     if let Some(caller) = caller {
         request.extensions_mut().insert::<Caller>(caller);
     }
-    limit(request, post.body_max)
+    Ok(room)
 }
 
-/// Where a surface's clients know no tokens, somebody on this very machine may do without, within the surface's namespace.
-fn anonymous(post: &Post, request: &Request) -> Result<Caller, Problem> {
+/// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
+/// as far as tokens of an editor and of a worker would get them.
+fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, Problem> {
     let needed = || Problem::new("unauthorized", "send a token");
     let namespace = post.namespace.as_ref().filter(|_| post.rules.anonymous).ok_or_else(needed)?;
-    if !post.app.options.allow_open && !is_local(request) {
-        return Err(needed());
-    }
-    Ok(Caller { name: "anonymous".into(), role: Role::Editor, namespaces: [namespace.clone()].into() })
-}
-
-/// From a loopback address, to a loopback name, and not passed on by a proxy, behind which anybody may be.
-pub fn is_local(request: &Request) -> bool {
-    let from_here =
-        request.extensions().get::<Peer>().is_some_and(|peer| peer.address.ip().to_canonical().is_loopback());
-    let headers = request.headers();
-    let passed_on = headers.keys().any(|name| {
-        let name = name.as_str();
-        name == "forwarded" || name == "via" || name.starts_with("x-forwarded-")
-    });
-    from_here && !passed_on && origin::host_of(request).is_some_and(|host| origin::is_loopback(origin::name_of(host)))
+    let caller = Caller::anonymous(namespace);
+    let admitted = caller.may(access) && post.app.options.without_token.admits(request);
+    admitted.then_some(caller).ok_or_else(needed)
 }
 
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
@@ -187,18 +178,31 @@ fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
     None
 }
 
-/// A body that says it is too large is refused before it is read; one that does not say is cut off.
-fn limit(request: &mut Request, body_max: usize) -> Result<(), Problem> {
+/// A body that says it is too large is refused before it is read; one that does not say is cut off. Either has to find room
+/// in memory unless it is small. A file that is uploaded passes through, and needs only what it passes through.
+fn limit(post: &Post, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>, Problem> {
+    let body_max = post.body_max;
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|told| told > body_max as u64) {
         return Err(too_large(body_max));
     }
-    // What told its length is held to it by the connection.
-    if told.is_none() {
-        let body = std::mem::take(request.body_mut());
-        *request.body_mut() = Body::new(Limited::new(body, body_max));
+    let passes = body_max >= content::ROUTE_MAX;
+    let held = match told {
+        told if passes => told.unwrap_or(u64::MAX).min(content::upload_buffers(&post.app)),
+        told => told.unwrap_or(0),
+    };
+    if held <= room::FREE && told.is_some() || request.body().is_end_stream() {
+        return Ok(None);
     }
-    Ok(())
+    let nobody = || Arc::from("callers without a token");
+    let name = caller.map_or_else(nobody, |caller| caller.name.clone());
+    let room = post.app.rooms.take(&name, held)?;
+    // What told its length is held to it by the connection.
+    if told.is_none() && !passes {
+        let body = std::mem::take(request.body_mut());
+        *request.body_mut() = Body::new(Growing::new(body, room.clone(), body_max, too_large));
+    }
+    Ok(Some(room))
 }
 
 pub fn too_large(body_max: usize) -> Problem {
@@ -275,29 +279,6 @@ mod tests {
         assert_eq!(token(&headers("bearer  abc"), false).as_deref(), Some("abc"));
         for junk in ["Bearer", "Basic !!!", "Digest abc", "abc"] {
             assert_eq!(token(&headers(junk), true), None, "{junk}");
-        }
-    }
-
-    #[test]
-    fn only_this_machine_itself_is_local() {
-        let peer = |address: &str| Peer {
-            address: address.parse().unwrap(),
-            local: "127.0.0.1:3000".parse().unwrap(),
-            tls: false,
-        };
-        let request = |peer_at: &str, host: &str, extra: Option<&'static str>| {
-            let mut request = http::Request::builder().uri("/").header(header::HOST, host);
-            if let Some(name) = extra {
-                request = request.header(name, "x");
-            }
-            request.extension(peer(peer_at)).body(Body::empty()).unwrap()
-        };
-        assert!(is_local(&request("127.0.0.1:9", "localhost:3000", None)));
-        assert!(is_local(&request("[::1]:9", "[::1]:3000", None)));
-        assert!(!is_local(&request("10.0.0.9:9", "localhost:3000", None)));
-        assert!(!is_local(&request("127.0.0.1:9", "windlass.example", None)));
-        for name in ["forwarded", "x-forwarded-for", "x-forwarded-proto", "via"] {
-            assert!(!is_local(&request("127.0.0.1:9", "localhost", Some(name))), "{name}");
         }
     }
 }

@@ -5,13 +5,17 @@
 //! a service. The store is chosen outside: nothing in here knows which one it is.
 #![forbid(unsafe_code)]
 
+pub mod admins;
 pub mod app;
+pub mod artifact_place;
+pub mod aside;
 pub mod ask;
 pub mod auth;
 pub mod bootstrap;
 pub mod calendar;
 pub mod config;
 pub mod content;
+mod definition_faults;
 pub mod definitions;
 pub mod dialects;
 pub mod duties;
@@ -19,14 +23,17 @@ pub mod flows;
 pub mod guard;
 mod health;
 pub mod listener;
+mod log_view;
 pub mod logs;
-mod metrics;
+pub mod metrics;
 pub mod native;
 mod origin;
 mod prefix;
 pub mod problem;
 pub mod product;
+pub mod quota;
 mod request_id;
+pub mod room;
 pub mod route;
 pub mod scheduler;
 pub mod schema;
@@ -35,6 +42,7 @@ pub mod sse;
 pub mod trace;
 mod trace_export;
 pub mod wire_time;
+pub mod without_token;
 pub mod yaml;
 
 pub use app::{App, Options};

@@ -38,6 +38,10 @@ pub fn is_loopback(name: &str) -> bool {
 }
 
 pub fn check_host(options: &Options, request: &Request) -> Result<(), Problem> {
+    // A proxy in front may have gone by the one, and this server would go by the other.
+    if request.headers().get_all(header::HOST).iter().nth(1).is_some() {
+        return Err(Problem::new("bad-request", "the request has more than one Host header").at("Host"));
+    }
     let Some(host) = host_of(request) else {
         // Before HTTP/1.1 there was none, and no browser is that old.
         return match request.version() < Version::HTTP_11 {

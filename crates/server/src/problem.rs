@@ -45,6 +45,7 @@ kinds! {
     "in-use" 409 "Something else needs it" "`detail` says what; take it out of there first.",
     "exists" 409 "It exists already" "Choose another name, or use what is there.",
     "version-mismatch" 409 "It was changed meanwhile" "Read it again and decide anew.",
+    "last-admin" 409 "Nobody could make tokens any more" "Make another admin first, or repeat the call with `force=true`. A restart of the server then makes the principal `admin` anew.",
     "worker-not-online" 409 "The worker is not online" "Send a heartbeat first.",
     "worker-draining" 409 "The worker is draining" "It claims no more until somebody lifts the drain.",
     "too-large" 413 "Something is larger than allowed" "`field` says what; large files belong into artifacts.",
@@ -189,6 +190,7 @@ mod tests {
             Refusal::WorkerNotOnline { worker: "w".into(), liveness: "offline" },
             Refusal::WorkerDraining { worker: "w".into() },
             Refusal::Cycle { path: vec![] },
+            Refusal::LastAdmin,
             Refusal::Forbidden { why: "no".into() },
             Refusal::Damaged { what: "record", name: "r".into(), why: "bits".into() },
         ];

@@ -76,6 +76,16 @@ impl Rules {
 }
 
 impl Surface {
+    pub const ALL: [Surface; 3] = [Surface::Native, Surface::WorkflowGraph, Surface::Silo];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Surface::Native => "native",
+            Surface::WorkflowGraph => "workflow_graph",
+            Surface::Silo => "silo",
+        }
+    }
+
     pub fn rules(self) -> Rules {
         match self {
             Surface::Native => Rules {

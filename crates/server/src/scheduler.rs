@@ -3,6 +3,9 @@
 //! Any number of servers may do this at once: a firing names the time it is for, and of two for the same time the second
 //! is refused. A time that passed while no server ran is made up for once, or let go, as the schedule says; either way
 //! the schedule goes on from now. Fixed intervals need none of this: the sweep fires them.
+//!
+//! Calendars go by the clock on the wall. If that is set forward, what is passed over is made up for in the same way; if it is
+//! set back, what was fired is not fired again.
 
 use crate::{
     app::App,
@@ -24,6 +27,9 @@ const PAGE: usize = 500;
 /// Where other servers may have written schedules, they are found by looking.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_secs(600);
+/// So soon is it noticed that somebody set the clock on the wall, if that moved it by more than so much.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+const JUMP_MS: i64 = 2_000;
 /// After a failure: the store is away, or a schedule cannot be fired.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -31,7 +37,6 @@ const RETRY: Duration = Duration::from_secs(10);
 pub async fn run(app: App) {
     loop {
         let next = match tick(&app).await {
-            // Not longer than this: the clock that decides may be set.
             Ok(next) => next.map(|wait| Instant::now() + wait.min(WAIT_MAX)),
             Err(problem) => {
                 tracing::warn!(problem = %problem.0, "schedules could not be looked at");
@@ -42,16 +47,23 @@ pub async fn run(app: App) {
         let until = [next, shared].into_iter().flatten().min();
         tokio::select! {
             () = app.native.scheduler.notified() => {}
-            () = sleep(until) => {}
+            () = sleep(&app, until) => {}
         }
     }
 }
 
-/// For ever, where there is nothing to wait for.
-async fn sleep(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
+/// For ever, where there is nothing to wait for. Shorter, if somebody sets the clock on the wall meanwhile.
+async fn sleep(app: &App, until: Option<Instant>) {
+    let Some(until) = until else { return std::future::pending().await };
+    let (begun, first) = (Instant::now(), app.engine.wall().await);
+    while Instant::now() < until {
+        sleep_until(until.min(Instant::now() + WATCH_EVERY)).await;
+        if let (Ok(first), Ok(wall)) = (&first, app.engine.wall().await) {
+            let passed = begun.elapsed().as_millis() as i64;
+            if ((wall - *first).0 - passed).abs() > JUMP_MS {
+                return tracing::info!("the clock was set: looking at the schedules again");
+            }
+        }
     }
 }
 
@@ -81,7 +93,7 @@ async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Dur
     if schedule.paused {
         return Ok(None);
     }
-    let now = app.engine.now().await?;
+    let now = app.engine.wall().await?;
     if schedule.next_at > now {
         return Ok(Some(between(now, schedule.next_at)));
     }
@@ -90,7 +102,8 @@ async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Dur
         tracing::warn!(%namespace, name, "the schedule's time never comes again");
         return Ok(None);
     };
-    let fire = Fire { namespace: namespace.clone(), name: name.into(), expected_at: schedule.next_at, next_at };
+    let expected_at = schedule.next_at;
+    let fire = Fire { namespace: namespace.clone(), name: name.into(), expected_at, next_at, wall: now };
     match app.engine.run(fire).await {
         Ok(_) => Ok(Some(between(now, next_at))),
         // Another server was first, or what it makes is refused now: look again in a while.

@@ -1,9 +1,15 @@
 //! JSON Schemas of definitions: compiled once per version, kept for the versions in use.
 //!
 //! Nothing is ever fetched: a reference out of the schema is refused when the definition is written. Patterns run on an
-//! engine without backtracking, so that no payload can make them slow.
+//! engine without backtracking. What a check costs is known before it is begun, and what costs more than a moment is done
+//! aside.
 
-use crate::problem::Problem;
+mod cost;
+mod fits;
+
+use crate::{app::App, problem::Problem};
+use fits::Anchors;
+use serde_json::Value;
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
@@ -14,60 +20,166 @@ use windlass_core::{
     definition::{Definition, version_key},
     job::DefinitionRef,
 };
-use windlass_engine::Engine;
 
-/// Compiled versions kept; the one unused for longest goes first.
+/// Compiled versions kept, and the memory they take, about; the one unused for longest goes first.
 const KEPT: usize = 256;
+const KEPT_BYTES: usize = 64 << 20;
 /// Jobs remembered to have no definition; twice as many at most.
 const PLAIN: usize = 50_000;
+/// Steps of one check, or of all checks of one request.
+const STEPS_MAX: u64 = 10_000_000;
+/// Steps of a check that is done on the spot: less than a millisecond. Values of more bytes are not read there.
+const STEPS_HERE: u64 = 4_000;
+const BYTES_HERE: usize = 16 << 10;
+/// Steps up to which it is told what is wrong; beyond that, only that something is.
+const STEPS_TOLD: u64 = 500_000;
+/// Bytes of a compiled pattern.
+const PATTERN_BYTES: usize = 256 << 10;
 
 /// A definition's version, ready for use.
 pub struct Compiled {
     pub body: DefinitionBody,
-    payload: Option<jsonschema::Validator>,
-    result: Option<jsonschema::Validator>,
+    payload: Option<Schema>,
+    result: Option<Schema>,
+}
+
+/// Which of a definition's schemas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Payload,
+    Result,
 }
 
 impl Compiled {
     pub fn new(body: DefinitionBody) -> Result<Self, Problem> {
-        let payload = body.payload_schema.as_ref().map(|schema| compile("payload_schema", schema)).transpose()?;
-        let result = body.result_schema.as_ref().map(|schema| compile("result_schema", schema)).transpose()?;
+        let payload = body.payload_schema.as_ref().map(|schema| Schema::new("payload_schema", schema)).transpose()?;
+        let result = body.result_schema.as_ref().map(|schema| Schema::new("result_schema", schema)).transpose()?;
         Ok(Self { body, payload, result })
     }
 
+    fn schema(&self, part: Part) -> Option<&Schema> {
+        match part {
+            Part::Payload => self.payload.as_ref(),
+            Part::Result => self.result.as_ref(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let schemas = [&self.payload, &self.result].into_iter().flatten();
+        4_096 + schemas.map(|schema| schema.bytes).sum::<usize>()
+    }
+
     pub fn check_payload(&self, payload: &Payload) -> Result<(), Problem> {
-        self.payload.as_ref().map_or(Ok(()), |schema| check(schema, payload))
-    }
-
-    pub fn check_result(&self, result: &Payload) -> Result<(), Problem> {
-        self.result.as_ref().map_or(Ok(()), |schema| check(schema, result))
+        let mut left = STEPS_MAX;
+        self.payload.as_ref().map_or(Ok(()), |schema| schema.check(payload, &mut left))
     }
 }
 
-fn compile(field: &'static str, schema: &serde_json::Value) -> Result<jsonschema::Validator, Problem> {
-    let options = jsonschema::options().offline().with_pattern_options(jsonschema::PatternOptions::regex());
-    options.build(schema).map_err(|error| {
-        let at = error.instance_path().as_str();
-        Problem::invalid(format!("{field}{at}"), format!("this is no JSON Schema that can be used: {error}"))
-    })
+/// A schema that can be checked within limits.
+struct Schema {
+    validator: jsonschema::Validator,
+    root: Value,
+    anchors: Anchors,
+    bytes: usize,
 }
 
-/// Whether a schema can be used, and whether a value meets it.
-pub fn check_value(field: &'static str, schema: &serde_json::Value, value: Option<&Payload>) -> Result<(), Problem> {
-    let compiled = compile(field, schema)?;
-    value.map_or(Ok(()), |value| check(&compiled, value))
+impl Schema {
+    fn new(field: &'static str, schema: &Value) -> Result<Self, Problem> {
+        let fit = fits::check(field, schema)?;
+        let patterns = jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(4 * PATTERN_BYTES);
+        // The library would compile the values themselves, whatever they are.
+        let is_pattern = |text: &str| windlass_plan::pattern::get(text).is_ok();
+        let options = jsonschema::options().offline().with_pattern_options(patterns).with_format("regex", is_pattern);
+        let validator = options.build(schema).map_err(|error| {
+            let at = error.instance_path().as_str();
+            let shown: String = error.to_string().chars().take(500).collect();
+            Problem::invalid(format!("{field}{at}"), format!("this is no JSON Schema that can be used: {shown}"))
+        })?;
+        Ok(Self { validator, root: schema.clone(), anchors: fit.anchors, bytes: fit.bytes })
+    }
+
+    /// The first thing wrong, with the pointer to it. The steps are taken from those that are left.
+    fn check(&self, json: &Payload, left: &mut u64) -> Result<(), Problem> {
+        let value = read(json)?;
+        let steps = cost::steps(&self.root, &self.anchors, &value, *left);
+        let steps = steps.map_err(|over| Problem::new("schema", over.why(STEPS_MAX)).at(over.pointer))?;
+        *left -= steps;
+        self.decide(&value, steps)
+    }
+
+    /// None: it would take longer than a moment.
+    fn check_here(&self, json: &Payload) -> Option<(Result<(), Problem>, u64)> {
+        if json.len() > BYTES_HERE {
+            return None;
+        }
+        let value = match read(json) {
+            Ok(value) => value,
+            Err(problem) => return Some((Err(problem), 0)),
+        };
+        let steps = cost::steps(&self.root, &self.anchors, &value, STEPS_HERE).ok()?;
+        Some((self.decide(&value, steps), steps))
+    }
+
+    fn decide(&self, value: &Value, steps: u64) -> Result<(), Problem> {
+        if steps > STEPS_TOLD {
+            let why = "this does not meet its schema; it is too large to tell where";
+            return if self.validator.is_valid(value) { Ok(()) } else { Err(Problem::new("schema", why).at("")) };
+        }
+        self.validator.validate(value).map_err(|error| {
+            let pointer = error.instance_path().as_str().to_owned();
+            let shown: String = error.to_string().chars().take(500).collect();
+            Problem::new("schema", shown).at(pointer)
+        })
+    }
 }
 
-/// The first thing wrong, with the pointer to it.
-fn check(schema: &jsonschema::Validator, json: &Payload) -> Result<(), Problem> {
+fn read(json: &Payload) -> Result<Value, Problem> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };
-    let value: serde_json::Value = serde_json::from_slice(bytes)
-        .map_err(|error| Problem::new("schema", format!("this is no JSON: {error}")).at(""))?;
-    schema.validate(&value).map_err(|error| {
-        let pointer = error.instance_path().as_str().to_owned();
-        let shown: String = error.to_string().chars().take(500).collect();
-        Problem::new("schema", shown).at(pointer)
-    })
+    serde_json::from_slice(bytes).map_err(|error| Problem::new("schema", format!("this is no JSON: {error}")).at(""))
+}
+
+/// Whether a schema can be used, and whether a value meets it. Both may take long.
+pub fn check_value(field: &'static str, schema: &Value, value: Option<&Payload>) -> Result<(), Problem> {
+    let compiled = Schema::new(field, schema)?;
+    value.map_or(Ok(()), |value| compiled.check(value, &mut { STEPS_MAX }))
+}
+
+/// Whether a value is one that a definition allows: found out on the spot if that takes no longer than a moment.
+pub async fn check(
+    app: &App,
+    namespace: &Namespace,
+    definition: &Arc<Compiled>,
+    part: Part,
+    json: &Payload,
+) -> Result<(), Problem> {
+    let Some(schema) = definition.schema(part) else { return Ok(()) };
+    if let Some((checked, steps)) = schema.check_here(json) {
+        if steps > STEPS_HERE / 4 {
+            // Of many in a row, each lets others go first.
+            tokio::task::yield_now().await;
+        }
+        return checked;
+    }
+    let (definition, json) = (definition.clone(), json.clone());
+    let check = move || definition.schema(part).map_or(Ok(()), |schema| schema.check(&json, &mut { STEPS_MAX }));
+    app.aside.run(namespace, check).await?
+}
+
+/// Whether all payloads are ones that their definitions allow; otherwise which is the first that is not.
+pub async fn check_all(
+    app: &App,
+    namespace: &Namespace,
+    all: Vec<(Arc<Compiled>, Payload)>,
+) -> Result<Result<(), (usize, Problem)>, Problem> {
+    let check = move || {
+        let mut left = STEPS_MAX;
+        for (at, (definition, payload)) in all.iter().enumerate() {
+            let schema = definition.schema(Part::Payload);
+            schema.map_or(Ok(()), |schema| schema.check(payload, &mut left)).map_err(|problem| (at, problem))?;
+        }
+        Ok(())
+    };
+    app.aside.run(namespace, check).await
 }
 
 type Key = (Namespace, Arc<str>, u32);
@@ -82,6 +194,7 @@ pub struct Schemas {
 #[derive(Default)]
 struct Kept {
     uses: u64,
+    bytes: usize,
     versions: HashMap<Key, (u64, Arc<Compiled>)>,
 }
 
@@ -100,7 +213,7 @@ impl Schemas {
     /// The version a reference points at.
     pub async fn get(
         &self,
-        engine: &Engine,
+        app: &App,
         namespace: &Namespace,
         reference: &DefinitionRef,
     ) -> Result<Arc<Compiled>, Problem> {
@@ -109,12 +222,15 @@ impl Schemas {
             return Ok(known);
         }
         let stored = version_key(&reference.name, reference.version);
-        let found = engine.read_record::<Definition>(namespace, &stored).await?;
+        let found = app.engine.read_record::<Definition>(namespace, &stored).await?;
         let shown = format!("{}@{}", reference.name, reference.version);
         let found = found.ok_or_else(|| Problem::not_found("definition", &shown).at("definition"))?;
-        let body = serde_json::from_str(&found.body)
-            .map_err(|error| Problem::new("damaged", format!("the definition {shown} cannot be read: {error}")))?;
-        let compiled = Arc::new(Compiled::new(body)?);
+        let compile = move || {
+            let body = serde_json::from_str(&found.body)
+                .map_err(|error| Problem::new("damaged", format!("the definition {shown} cannot be read: {error}")))?;
+            Compiled::new(body)
+        };
+        let compiled = Arc::new(app.aside.run(namespace, compile).await??);
         self.keep(key, compiled.clone());
         Ok(compiled)
     }
@@ -130,12 +246,16 @@ impl Schemas {
 
     fn keep(&self, key: Key, compiled: Arc<Compiled>) {
         let mut kept = lock(&self.compiled);
-        if kept.versions.len() >= KEPT {
-            let oldest = kept.versions.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
-            oldest.and_then(|oldest| kept.versions.remove(&oldest));
-        }
         let now = kept.uses;
-        kept.versions.insert(key, (now, compiled));
+        kept.bytes += compiled.bytes();
+        if let Some((_, old)) = kept.versions.insert(key, (now, compiled)) {
+            kept.bytes -= old.bytes();
+        }
+        while kept.versions.len() > KEPT || (kept.bytes > KEPT_BYTES && kept.versions.len() > 1) {
+            let oldest = kept.versions.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
+            let Some((_, gone)) = oldest.and_then(|oldest| kept.versions.remove(&oldest)) else { return };
+            kept.bytes -= gone.bytes();
+        }
     }
 
     /// Remembers that a claimed job has no definition.
@@ -153,13 +273,16 @@ impl Schemas {
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.
-    pub async fn check_result(&self, engine: &Engine, key: &JobKey, result: &Payload) -> Result<(), Problem> {
+    pub async fn check_result(&self, app: &App, key: &JobKey, result: &Payload) -> Result<(), Problem> {
         if self.is_plain(&key.id) {
             return Ok(());
         }
-        let Some(job) = engine.store().job(key).await? else { return Ok(()) };
+        let Some(job) = app.engine.store().job(key).await? else { return Ok(()) };
         match &job.spec.definition {
-            Some(definition) => self.get(engine, &key.namespace, definition).await?.check_result(result),
+            Some(definition) => {
+                let definition = self.get(app, &key.namespace, definition).await?;
+                check(app, &key.namespace, &definition, Part::Result, result).await
+            }
             None => {
                 self.note_plain(key.id);
                 Ok(())
@@ -209,6 +332,8 @@ mod tests {
             let problem = compiled(schema.clone()).err().unwrap_or_else(|| panic!("{schema}"));
             assert!(problem.0.field.unwrap().starts_with("payload_schema"), "{schema}");
         }
+        let own = json!({"properties": {"$ref": {"type": "string"}, "$id": {"const": {"$ref": "http://x"}}}});
+        assert!(compiled(own).is_ok(), "names of properties are no keywords");
         assert!(compiled(json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}})).is_ok());
     }
 
@@ -222,5 +347,82 @@ mod tests {
         }
         assert!(schemas.known(&key(0)).is_some() && schemas.known(&key(1)).is_none());
         assert_eq!(lock(&schemas.compiled).versions.len(), KEPT);
+    }
+
+    #[test]
+    fn what_would_take_too_long_to_check_is_refused_with_its_place() {
+        let twice = |of: &str| json!([{"$ref": of}, {"$ref": of}]);
+        let list =
+            json!({"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]});
+        let tree = compiled(list).unwrap();
+        let deep = |depth: usize| Payload::from(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_str());
+        assert!(tree.check_payload(&deep(6)).is_ok());
+        let problem = tree.check_payload(&deep(40)).unwrap_err();
+        assert!(problem.0.detail.contains("steps") && problem.0.field.unwrap().starts_with("/0/0"));
+        let mut defs = json!({"d0": {"type": "integer"}});
+        for at in 1..30 {
+            defs[format!("d{at}")] = json!({"anyOf": twice(&format!("#/$defs/d{}", at - 1))});
+        }
+        let chain = compiled(json!({"$ref": "#/$defs/d29", "$defs": defs})).unwrap();
+        assert!(chain.check_payload(&"\"x\"".into()).unwrap_err().0.detail.contains("steps"));
+        let own = compiled(
+            json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
+        );
+        if let Ok(own) = own {
+            let told = own.check_payload(&"1".into()).unwrap_err().0.detail;
+            assert!(told.contains("leads back to itself"), "{told}");
+        }
+    }
+
+    #[test]
+    fn every_keyword_that_costs_is_counted() {
+        let many = json!((0..2_000).collect::<Vec<_>>());
+        let fields: Value =
+            (0..500).map(|at| (format!("f{at}"), json!({"x": at}))).collect::<serde_json::Map<_, _>>().into();
+        let table = [
+            (json!({"uniqueItems": true}), many.clone(), 20_000),
+            (json!({"items": {"enum": (0..100).collect::<Vec<_>>()}}), many.clone(), 200_000),
+            (json!({"items": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}), many.clone(), 8_000),
+            (json!({"patternProperties": {"^f": {"type": "object"}, "[0-9]$": true}}), fields.clone(), 8_000),
+            (json!({"additionalProperties": {"required": ["x"]}}), fields.clone(), 1_500),
+            (json!({"allOf": [{"properties": {"f1": true}}], "unevaluatedProperties": true}), fields.clone(), 2_000),
+            (json!({"propertyNames": {"pattern": "^f[0-9]+$"}}), fields, 8_000),
+            (json!({"pattern": "^[a-z]+$"}), json!("a".repeat(10_000)), 40_000),
+            (json!({"maxLength": 9}), json!("a".repeat(10_000)), 2_500),
+        ];
+        for (schema, value, least) in table {
+            let fit = fits::check("f", &schema).unwrap();
+            let steps = cost::steps(&schema, &fit.anchors, &value, STEPS_MAX).ok().unwrap();
+            assert!((least..least * 30).contains(&steps), "{schema}: {steps}");
+            assert!(cost::steps(&schema, &fit.anchors, &value, least / 2).is_err(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_schema_that_would_take_too_much_to_compile_is_refused() {
+        let patterns = |pattern: &str, times: usize| {
+            let one = |at: usize| (format!("p{at}"), json!({"pattern": format!("{pattern}{at}")}));
+            json!({"properties": (0..times).map(one).collect::<serde_json::Map<_, _>>()})
+        };
+        let mut deep = json!({});
+        for _ in 0..80 {
+            deep = json!({"not": deep});
+        }
+        let table = [
+            (patterns(r"(\pL{30}){6}[k]", 1), "compiled"),
+            (patterns(r"(\pL{30}){6}[k]", 100), "compiled"),
+            (patterns("a", 101), "100 patterns"),
+            (patterns(r"^\pL+\p{Lu}$", 90), "KiB"),
+            (json!({"patternProperties": {r"(\pL{30}){6}": true}}), "compiled"),
+            (deep, "nested"),
+            (json!({"enum": (0..60_000).collect::<Vec<_>>()}), "parts"),
+            (json!({"properties": {"a": {"$id": "http://a/b"}}}), "root"),
+            (json!({"$ref": "other.json#/a"}), "leads out"),
+            (json!({"$ref": "#/$defs/gone"}), "nowhere"),
+        ];
+        for (schema, why) in table {
+            let problem = compiled(schema).err().unwrap_or_else(|| panic!("{why}"));
+            assert!(problem.0.detail.contains(why), "{}", problem.0.detail);
+        }
     }
 }

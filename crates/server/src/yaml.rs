@@ -57,8 +57,23 @@ pub fn read<T: serde::de::DeserializeOwned>(text: &str, bytes_max: usize) -> Res
     }
     serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
         let location = error.location().unwrap_or(Location::UNKNOWN);
-        Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned())
+        let fault = Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned());
+        tab(text, &fault).unwrap_or(fault)
     })
+}
+
+/// A tab in an indentation puts the parser off, which then complains about the line before or the one after.
+fn tab(text: &str, fault: &Fault) -> Option<Fault> {
+    let place = |line: &str| {
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        indentation.find('\t').map(|at| at as u64 + 1)
+    };
+    let named = fault.text.split(|char: char| !char.is_alphabetic()).any(|word| word == "tab" || word == "tabs");
+    let near = |line: &u64| named || line.abs_diff(fault.line) <= 1;
+    let lines = text.lines().zip(1u64..).filter(|(_, number)| near(number));
+    let found = lines.filter_map(|(line, number)| Some((number, place(line)?)));
+    let (line, column) = found.min_by_key(|(number, _)| number.abs_diff(fault.line))?;
+    Some(Fault { line, column, text: "a tab in the indentation; YAML takes spaces only".into() })
 }
 
 /// Anything a file can say, each part with its place.
@@ -219,6 +234,25 @@ mod tests {
             refused(&deep(levels));
         }
         assert!(read::<Tree>("a: 1", 3).is_err_and(|fault| fault.text.contains("larger than 3 bytes")));
+    }
+
+    #[test]
+    fn a_tab_is_reported_on_its_own_line() {
+        for (text, line, column) in [
+            ("a:\n\tb: 1\n", 2, 1),
+            ("a:\n  b:\n\tc: 1\n", 3, 1),
+            ("a:\n  b:\n  \tc: 1\n", 3, 3),
+            ("a:\n  b: 1\n\tc: 1\nd: 1\n", 3, 1),
+            ("a:\n  - b\n\t- c\n", 3, 1),
+            ("jobs:\n  build:\n    run: make\n\tneeds: [x]\n  test:\n    run: make test\n", 4, 1),
+        ] {
+            let fault = refused(text);
+            assert_eq!((fault.line, fault.column), (line, column), "{text:?}: {fault}");
+            assert!(fault.text.contains("a tab"), "{text:?}: {fault}");
+        }
+        // A tab elsewhere is text like any other.
+        assert!(read::<Tree>("a: |\n  one\n  \ttwo\nb: \"x\ty\"\n", 100).is_ok());
+        assert!(!refused("a: |\n  one\n  \ttwo\nb: 1\nc: 2\nb: 3\n").text.contains("a tab"));
     }
 
     #[test]

@@ -5,14 +5,17 @@ mod socket;
 mod support;
 
 mod artifacts;
+mod budgets;
 mod config;
 mod definitions;
 mod edge;
 mod examples;
 mod items;
 mod listing;
+mod metrics;
 mod native;
 mod openapi;
+mod rights;
 mod roles;
 mod schedules;
 mod silo;

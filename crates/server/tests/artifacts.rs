@@ -6,7 +6,11 @@ use http::{Method, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_core::principal::Role;
-use windlass_server::native::artifacts;
+use windlass_server::{
+    App, Options,
+    native::artifacts,
+    quota::{Limits, Owner},
+};
 
 fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
@@ -176,4 +180,48 @@ async fn no_name_is_ever_a_path() {
         upload(&server, Role::Editor, &format!("name={}", escaped(name)), None, Body::from("x")).await.expect(422);
     }
     assert_eq!(server.artifact_files().len(), NAMES.len());
+}
+
+#[tokio::test]
+async fn the_files_of_a_job_and_of_a_namespace_have_a_quota() {
+    let files = Limits { per_job: 200 << 10, per_namespace: 300 << 10, reserve: 0 };
+    let server = Server::with(Options { files, ..Options::default() }).await;
+    let job = async || text(&server.post("/api/v1/jobs", json!({})).await.expect(201)["id"]);
+    let (first, second) = (job().await, job().await);
+    let file = || Body::from(vec![b'x'; 150 << 10]);
+    let put = async |query: String, body: Body| upload(&server, Role::Editor, &query, None, body).await;
+    let kept = put(format!("name=a&job={first}"), file()).await.expect(201);
+    let refused = put(format!("name=b&job={first}"), file()).await.expect(413);
+    assert!(text(&refused["detail"]).contains("artifacts_per_job_max"), "{refused}");
+    let pieces = (0..15).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 10 << 10])));
+    let unannounced = Body::from_stream(futures_util::stream::iter(pieces));
+    put(format!("name=b&job={first}"), unannounced).await.expect(413);
+    let refused = put(format!("name=b&job={second}"), file()).await.expect(413);
+    assert!(text(&refused["detail"]).contains("artifacts_per_namespace_max"), "{refused}");
+    assert_eq!(server.artifact_files().len(), 1, "nothing stays of what was refused");
+    put("name=b&namespace=other".into(), file()).await.expect(201);
+    // Another server counts what is there.
+    let other = App::new(server.engine.clone(), server.app.options.clone());
+    let owner = Owner { namespace: windlass_core::Namespace::default(), job: None };
+    assert!(other.usage.enter(&other, &owner, 150 << 10).await.is_err());
+    assert!(other.usage.enter(&other, &owner, 100 << 10).await.is_ok());
+    server.delete(&format!("/api/v1/artifacts/{}", text(&kept["id"]))).await.expect(204);
+    put(format!("name=b&job={second}"), file()).await.expect(201);
+}
+
+#[test]
+fn the_folder_for_artifacts_is_the_server_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let new = folder.path().join("new");
+    artifacts::open(new.to_str().unwrap()).unwrap();
+    assert_eq!(mode(&new), 0o700);
+    for (found, left) in [(0o755, 0o750), (0o777, 0o770), (0o770, 0o770)] {
+        let open = folder.path().join(format!("{found:o}"));
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(found)).unwrap();
+        artifacts::open(open.to_str().unwrap()).unwrap();
+        assert_eq!(mode(&open), left, "{found:o}");
+    }
 }

@@ -51,11 +51,33 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
 #[test]
 fn a_toml_file_says_the_same() {
     let found =
-        effective(&with_file("w.toml", "log = \"warn\"\nallow_open = true\nconnections_max = 7\nhosts = [\"a\"]\n"))
+        effective(&with_file("w.toml", "log = \"warn\"\nsilo_watch = true\nconnections_max = 7\nhosts = [\"a\"]\n"))
             .unwrap();
     let config = Config::new(&found).unwrap();
-    assert_eq!((config.log.as_str(), config.allow_open, config.connections.connections), ("warn", true, 7));
+    assert_eq!((config.log.as_str(), config.silo.watch, config.connections.connections), ("warn", true, 7));
     assert_eq!(find(&found, "connections_max").origin, Origin::File { path: "w.toml".into(), line: 3 });
+}
+
+#[test]
+fn who_needs_no_token_can_be_said_and_the_older_name_still_counts() {
+    let here: std::net::IpAddr = "127.0.0.1".parse().unwrap();
+    let said = |text: &str| {
+        let config = Config::new(&effective(&with_file("w.yaml", text)).unwrap()).unwrap();
+        config.without_token(here).name()
+    };
+    for (text, means) in [
+        ("", "loopback"),
+        ("without_token: never\n", "never"),
+        ("without_token: anyone\n", "anyone"),
+        ("hosts: [jobs.example]\n", "never"),
+        ("allow_open: true\n", "anyone"),
+        ("allow_open: false\n", "loopback"),
+        ("allow_open: true\nwithout_token: never\n", "never"),
+    ] {
+        assert_eq!(said(text), means, "{text:?}");
+    }
+    let error = refused(&with_file("w.yaml", "without_token: all\n"));
+    assert!(error.contains("\"all\" is none of auto, never, loopback, anyone"), "{error}");
 }
 
 #[test]

@@ -228,7 +228,7 @@ async fn health_is_told_to_everybody_and_figures_to_viewers() {
         r#"windlass_http_requests_total{method="POST",route="/api/v1/jobs",status="201"} 1"#,
         r#"windlass_jobs{state="pending"} 1"#,
         "windlass_http_connections 1",
-        "windlass_engine_commands",
+        "windlass_engine_commands_total ",
         "windlass_http_request_seconds_bucket",
     ] {
         assert!(figures.contains(line), "{line}\n{figures}");
@@ -326,4 +326,144 @@ async fn a_heartbeat_needs_no_length_and_no_type_and_nothing_is_compressed() {
     assert!(answer.contains("content-type: application/json") && !answer.contains("content-encoding"), "{answer}");
     let limits = windlass_server::listener::Limits::default();
     assert!(limits.idle >= std::time::Duration::from_secs(120), "its pool keeps connections for 90 s");
+}
+
+/// Times that nothing here should run into, however slow the machine is.
+fn patient() -> Limits {
+    let long = Duration::from_secs(60);
+    Limits { head: long, body: long, idle: long, write: long, ..quick() }
+}
+
+/// A head, and later its body: what many clients send.
+fn head(line: &str, role: Role, length: usize) -> String {
+    let token = token(role);
+    format!("{line} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-length: {length}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_refusal_before_the_body_came_keeps_the_connection_or_says_that_it_closes() {
+    let server = listen(patient()).await;
+    let foreign = head("POST /api/v1/jobs", Role::Editor, 4).replace("host: localhost", "host: elsewhere.example");
+    let no_token = head("POST /api/v1/jobs", Role::Editor, 4).replace("Bearer test-", "Bearer wrong-");
+    let by_page =
+        head("POST /api/v1/jobs", Role::Editor, 4).replace("content-", "origin: http://evil.example\r\ncontent-");
+    for (request, expected) in [
+        (no_token.clone(), "401"),
+        (head("POST /api/v1/jobs", Role::Viewer, 4), "403"),
+        (by_page, "403"),
+        (foreign, "421"),
+        (head("POST /api/v1/nothing", Role::Editor, 4), "404"),
+        (head("POST /nothing/at/all", Role::Editor, 4), "404"),
+        (head("PATCH /api/v1/jobs", Role::Editor, 4), "405"),
+        (head("POST /api/v1/artifacts?name=a", Role::Viewer, 4), "403"),
+        (head("POST /api/v1/artifacts?name=", Role::Editor, 4), "422"),
+        // Nobody wants the body of these.
+        (head("GET /healthz", Role::Viewer, 4), "200"),
+        (head("GET /api/v1/jobs", Role::Viewer, 4), "200"),
+        // workflow-graph
+        (head("POST /api/workflows", Role::Viewer, 4), "403"),
+        (head("POST /api/workflows", Role::Editor, 4), "415"),
+        (head("POST /api/jobs/no-lease/complete", Role::Worker, 4), "415"),
+        // Silo
+        (head("POST /api/items", Role::Viewer, 4), "403"),
+        (head("POST /api/items", Role::Worker, 4), "401"),
+        (head("POST /api/none/such", Role::Editor, 4), "404"),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_answer(&mut stream).await;
+        assert_eq!(status(&answer), expected, "{request}{answer}");
+        assert!(!answer.contains("connection: close"), "a few bytes are read away: {answer}");
+        stream.write_all(b"1234").await.unwrap();
+        let next = health(&mut stream).await;
+        assert_eq!(status(&next), "200", "after {request}: {next}");
+        // Later requests are not mistaken for what was left of the first.
+        assert_eq!(status(&health(&mut stream).await), "200");
+    }
+    // Too much to be read away: the answer says so.
+    for (request, expected) in [
+        (head("POST /api/v1/jobs", Role::Editor, 1 << 30), "413"),
+        (head("POST /api/v1/jobs", Role::Viewer, 1 << 20), "403"),
+        (no_token.replace("content-length: 4", "transfer-encoding: chunked"), "401"),
+        (no_token.replace("content-length", "expect: 100-continue\r\ncontent-length"), "401"),
+    ] {
+        let mut stream = server.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_to_end(&mut stream).await;
+        assert_eq!(status(&answer), expected, "{request}{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert_eq!(answer.matches("HTTP/1.1").count(), 1, "and nothing is said beside it: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_waits_outlives_what_was_left_of_the_one_before() {
+    // The rest of a refused body ends after the next request began: that must not make the connection idle.
+    let server = listen(Limits { idle: Duration::from_secs(3), ..patient() }).await;
+    let mut stream = server.connect().await;
+    stream.write_all(head("POST /api/v1/jobs", Role::Viewer, 4).as_bytes()).await.unwrap();
+    assert_eq!(status(&read_answer(&mut stream).await), "403");
+    let body = json!({"worker": "w", "wait_ms": 5_000}).to_string();
+    let claim = format!("1234{}{body}", post("/api/v1/leases/claim", Role::Worker, body.len()));
+    stream.write_all(claim.as_bytes()).await.unwrap();
+    let answer = read_answer(&mut stream).await;
+    assert!(status(&answer) == "200" && answer.contains("leases"), "{answer}");
+}
+
+#[tokio::test]
+async fn bodies_on_their_way_have_a_bound_in_all_and_a_share_for_each_principal() {
+    let bodies = windlass_server::room::Limits { total: 1 << 20, share: 600 << 10 };
+    let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
+    let service = windlass_server::app::Service::new(server.app.clone());
+    let server = listen_with(server, service, patient()).await;
+    let taken = async |bytes: u64| {
+        let began = Instant::now();
+        while server.server.app.rooms.taken() != bytes {
+            assert!(began.elapsed() < Duration::from_secs(20), "{} are taken", server.server.app.rooms.taken());
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let large = |role: Role| post("/api/v1/jobs", role, 400 << 10);
+    let mut first = server.connect().await;
+    first.write_all(large(Role::Editor).as_bytes()).await.unwrap();
+    taken(400 << 10).await;
+    let answer = server.exchange(large(Role::Editor).as_bytes()).await;
+    assert_eq!(status(&answer), "429", "{answer}");
+    assert!(answer.contains("bodies_per_principal_max") && answer.contains("retry-after: "), "{answer}");
+    // One that does not say how long it is gets as far as there is room.
+    let chunk = format!("{:x}\r\n{}\r\n", 300 << 10, "x".repeat(300 << 10));
+    let head = post("/api/v1/jobs", Role::Editor, 0).replace("content-length: 0", "transfer-encoding: chunked");
+    let answer = server.exchange((head + &chunk + "0\r\n\r\n").as_bytes()).await;
+    assert_eq!(status(&answer), "429", "{answer}");
+    let mut second = server.connect().await;
+    second.write_all(large(Role::Admin).as_bytes()).await.unwrap();
+    taken(800 << 10).await;
+    let worker = post("/api/v1/leases/batch", Role::Worker, 400 << 10);
+    let answer = server.exchange(worker.as_bytes()).await;
+    assert_eq!(status(&answer), "503", "{answer}");
+    assert!(answer.contains("bodies_max") && answer.contains("retry-after: "), "{answer}");
+    // Others are served, small bodies among them.
+    let small = json!({"payload": 1}).to_string();
+    let submit = post("/api/v1/jobs", Role::Editor, small.len()) + &small;
+    let mut stream = server.connect().await;
+    stream.write_all(submit.as_bytes()).await.unwrap();
+    let answer = read_answer(&mut stream).await;
+    assert_eq!(status(&answer), "201", "{answer}");
+    // What is answered or given up makes room.
+    drop(second);
+    taken(400 << 10).await;
+    first.write_all(&vec![b' '; 400 << 10]).await.unwrap();
+    assert_eq!(status(&read_answer(&mut first).await), "400");
+    taken(0).await;
+}
+
+#[tokio::test]
+async fn a_request_with_two_names_for_the_server_is_refused() {
+    let server = listen(quick()).await;
+    for hosts in ["host: localhost\r\nhost: localhost", "host: localhost\r\nHost: elsewhere.example"] {
+        let request = format!("GET /api/workflows HTTP/1.1\r\n{hosts}\r\nconnection: close\r\n\r\n");
+        let answer = server.exchange(request.as_bytes()).await;
+        assert_eq!(status(&answer), "400", "{answer}");
+        assert!(answer.contains("more than one Host header"), "{answer}");
+    }
 }

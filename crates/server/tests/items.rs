@@ -196,7 +196,20 @@ async fn a_graph_has_states_and_cones_that_cross_items() {
     let marked = server.post("/api/v1/items/P/graph/dirty", json!({"node": "pad"})).await.expect(200);
     assert_eq!(marked["dirty"], json!(["pad"]));
     let body = json!({"partial": true, "nodes": [{"key": "pad", "state": "clean"}]});
-    let worker = server.send(Role::Worker, Method::PUT, "/api/v1/items/P/graph", Some(body)).await.expect(200);
+    let put = async |lease: Option<&str>| {
+        let mut request = Server::request(Role::Worker, Method::PUT, "/api/v1/items/P/graph")
+            .header(http::header::CONTENT_TYPE, "application/json");
+        request = lease.into_iter().fold(request, |request, lease| request.header("windlass-lease", lease));
+        server.call(request.body(body.to_string().into()).unwrap()).await
+    };
+    assert_eq!(problem(put(None).await, 422, "invalid")["field"], "Windlass-Lease");
+    server.post("/api/v1/jobs?namespace=silo", json!({})).await.expect(201);
+    let claimed = server.work("/api/v1/leases/claim?namespace=silo", json!({"worker": "w"})).await.expect(200);
+    let lease = claimed["leases"][0]["lease"].as_str().unwrap();
+    problem(put(Some(&format!("{}{}", &lease[..32], "0".repeat(32)))).await, 409, "lease-lost");
+    let worker = put(Some(lease)).await.expect(200);
+    server.work("/api/v1/leases/complete?namespace=silo", json!({"lease": lease})).await.expect(200);
+    problem(put(Some(lease)).await, 409, "lease-lost");
     assert_eq!(worker["dirty"], json!([]));
     let whole = server.get("/api/v1/items/TOP/graph").await.expect(200);
     assert_eq!(whole["edges"][0], json!({"item": "P", "source": "pad", "target": "mate", "kind": "constrains"}));

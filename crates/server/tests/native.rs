@@ -25,6 +25,49 @@ async fn a_job_is_submitted_claimed_and_completed() {
 }
 
 #[tokio::test]
+async fn a_report_that_contradicts_the_accepted_one_is_refused_with_what_the_job_is() {
+    let server = Server::start().await;
+    let claim = || async {
+        server.post("/api/v1/jobs", json!({"retry": {"attempts": 1}})).await.expect(201);
+        let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+        claimed["leases"][0]["lease"].clone()
+    };
+    let reports = |lease: &serde_json::Value| {
+        [
+            ("complete", json!({"lease": lease, "result": 1})),
+            ("complete", json!({"lease": lease, "result": 2})),
+            ("complete", json!({"lease": lease})),
+            ("fail", json!({"lease": lease, "message": "a"})),
+            ("fail", json!({"lease": lease, "message": "b"})),
+            ("fail", json!({"lease": lease, "message": "a", "permanent": true})),
+        ]
+    };
+    for (first, state) in [(0, "completed"), (2, "completed"), (3, "failed"), (5, "failed")] {
+        let lease = claim().await;
+        for at in [first, 0, 1, 2, 3, 4, 5, first] {
+            let (verb, body) = reports(&lease)[at].clone();
+            let mut operation = body.clone();
+            operation["do"] = json!(verb);
+            let answer = server.work(&format!("/api/v1/leases/{verb}"), body).await;
+            let batch = server.work("/api/v1/leases/batch", json!({"operations": [operation]})).await.expect(200);
+            let in_batch = &batch["operations"][0];
+            if at == first {
+                assert_eq!(answer.expect(200)["state"], state);
+                assert_eq!(in_batch["replayed"], true, "{first}: {batch}");
+                continue;
+            }
+            let problem = answer.expect(409);
+            assert_eq!((&problem["type"], &problem["state"]), (&json!("/docs/errors#lease-lost"), &json!(state)));
+            assert_eq!(in_batch["problem"]["state"], state, "{first}, then {at}: {batch}");
+        }
+        for verb in ["release", "renew"] {
+            let problem = server.work(&format!("/api/v1/leases/{verb}"), json!({"lease": lease})).await.expect(409);
+            assert_eq!(problem["state"], state);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_late_report_is_told_what_the_job_is_now() {
     let server = Server::start().await;
     server.post("/api/v1/jobs", json!({"cancel": "revoke"})).await.expect(201);

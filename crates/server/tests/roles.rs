@@ -7,13 +7,17 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tower::ServiceExt;
 use windlass_core::{
     Namespace, Timestamp,
-    commands::principals::{CreatePrincipal, IssueToken, RevokeToken},
+    commands::{
+        principals::CreatePrincipal,
+        tokens::{IssueToken, RevokeToken},
+    },
     principal::Role,
 };
 use windlass_engine::Engine;
 use windlass_server::{
-    app, auth,
+    Options, app, auth, listener,
     route::{Access, Route, Surface},
+    without_token::WithoutToken,
 };
 
 /// Routes that concern no namespace, so that a token's namespaces do not matter to them. Each with the reason.
@@ -59,6 +63,10 @@ async fn status(server: &Server, route: &Route, token: Option<&str>) -> StatusCo
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
     }
+    answered(server, request).await
+}
+
+async fn answered(server: &Server, request: http::request::Builder) -> StatusCode {
     let answer = app::Service::new(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
     tokio::time::timeout(Duration::from_secs(10), answer).await.expect("an answer in time").unwrap().status()
 }
@@ -67,7 +75,8 @@ async fn issue(engine: &Engine, name: &str, role: Role, namespaces: Vec<Namespac
     let name: Arc<str> = name.into();
     engine.run(CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces }).await.unwrap();
     let hash = auth::hash(&name).into();
-    let issue = IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at };
+    let issue =
+        IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at, made_by: None };
     engine.run(issue).await.unwrap();
 }
 
@@ -140,6 +149,50 @@ fn may(role: Role, access: Access) -> bool {
         Access::Worker => role == Role::Worker,
         Access::EditorOrWorker => matches!(role, Role::Editor | Role::Admin | Role::Worker),
     }
+}
+
+/// As a program on the server's machine calls, or something that passes for one.
+async fn open_status(
+    server: &Server,
+    route: &Route,
+    extra: Option<&'static str>,
+    version: http::Version,
+) -> StatusCode {
+    let here = "127.0.0.1:3000".parse().unwrap();
+    let peer = listener::Peer { address: "127.0.0.1:9".parse().unwrap(), local: here, tls: false };
+    let request = Request::builder().method(route.method.clone()).uri(fill(route.path)).version(version);
+    let request = request.header(header::HOST, "127.0.0.1:3000").extension(peer);
+    answered(server, extra.into_iter().fold(request, |request, name| request.header(name, "203.0.113.9"))).await
+}
+
+#[tokio::test]
+async fn callers_without_a_token_get_what_an_editor_and_a_worker_get_and_no_more() {
+    let with = async |without_token| Server::with(Options { without_token, ..Options::default() }).await;
+    let (never, here) = (with(WithoutToken::Never).await, with(WithoutToken::Loopback).await);
+    let wfg = vec![Namespace::new("wfg").unwrap()];
+    issue(&here.engine, "editor-there", Role::Editor, wfg.clone(), None).await;
+    issue(&here.engine, "worker-there", Role::Worker, wfg, None).await;
+    let mut open = 0;
+    for route in app::routes().into_iter().filter(|route| route.access != Access::Open) {
+        let at = format!("{} {}", route.method, route.path);
+        let got = let_in(open_status(&here, &route, None, http::Version::HTTP_11).await);
+        let mut with_token = false;
+        for token in ["editor-there", "worker-there"] {
+            with_token |= let_in(status(&here, &route, Some(token)).await);
+        }
+        assert_eq!(got, with_token && route.surface == Surface::WorkflowGraph, "{at}");
+        open += u32::from(got);
+        assert!(!let_in(open_status(&never, &route, None, http::Version::HTTP_11).await), "{at} although never");
+        for sign in ["x-real-ip", "cf-connecting-ip", "true-client-ip", "forwarded", "x-forwarded-for", "via"] {
+            let got = open_status(&here, &route, Some(sign), http::Version::HTTP_11).await;
+            assert_eq!(got, StatusCode::UNAUTHORIZED, "{at} with {sign}");
+        }
+        let old = open_status(&here, &route, None, http::Version::HTTP_10).await;
+        assert_eq!(old, StatusCode::UNAUTHORIZED, "{at} over HTTP/1.0");
+    }
+    assert!(open >= 19, "{open} is not all of it");
+    let caller = auth::Caller::anonymous(&Namespace::new("wfg").unwrap());
+    assert!(!caller.may(Access::Admin) && caller.check_namespace(&Namespace::default()).is_err());
 }
 
 #[tokio::test]

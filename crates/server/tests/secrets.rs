@@ -36,10 +36,10 @@ async fn secrets_are_in_no_log_and_in_no_error() {
 
     let server = listen(quick()).await;
     let folder = tempfile::tempdir().unwrap();
-    bootstrap::admin(&server.server.engine, None, folder.path(), true).await.unwrap();
-    let admin = std::fs::read_to_string(folder.path().join("admin.token")).unwrap().trim().to_owned();
     let configured = Secret::new("a-configured-admin-token");
     bootstrap::admin(&server.server.engine, Some(&configured), folder.path(), true).await.unwrap();
+    bootstrap::admin(&server.server.engine, None, folder.path(), true).await.unwrap();
+    let admin = std::fs::read_to_string(folder.path().join("admin.token")).unwrap().trim().to_owned();
     let mut secrets = vec![admin.clone(), configured.reveal().to_owned(), token(Role::Worker), token(Role::Editor)];
     let mut errors = String::new();
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_core::{
     Namespace,
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_server::auth;
@@ -105,8 +105,8 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
     let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role: Role::Viewer, namespaces };
     server.engine.run(create).await.unwrap();
     let hash = auth::hash("limited-token").into();
-    let issue =
-        IssueToken { namespace: auth::home(), principal: name, hash, shown: "limited".into(), expires_at: None };
+    let (namespace, shown) = (auth::home(), "limited".into());
+    let issue = IssueToken { namespace, principal: name, hash, shown, expires_at: None, made_by: None };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/jobs?namespace=other", json!({})).await.expect(201);
     server.put("/api/v1/definitions/d?namespace=other", json!({})).await.expect(200);
@@ -206,13 +206,100 @@ async fn a_log_that_was_cut_off_says_so() {
     let job = server.post("/api/v1/jobs", json!({})).await.expect(201);
     let path = format!("/api/v1/jobs/{}/logs", job["id"].as_str().unwrap());
     let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
-    let flood = json!({"lease": claimed["leases"][0]["lease"], "data": "x".repeat(250_000)});
-    for _ in 0..70 {
-        server.work("/api/v1/leases/logs", flood.clone()).await.expect(200);
+    let lease = claimed["leases"][0]["lease"].clone();
+    for number in 0..70 {
+        let piece = json!({"lease": lease, "data": format!("{number:02}{}", "x".repeat(249_998))});
+        server.work("/api/v1/leases/logs", piece).await.expect(200);
     }
     let page = server.get(&path).await.expect(200);
-    assert!(page["dropped_bytes"].as_u64().unwrap() > 0 && page["pieces"].as_array().unwrap().len() < 6);
-    let text = server.get(&format!("{path}?format=text")).await.body;
+    let dropped = page["dropped_bytes"].as_u64().unwrap();
+    assert!(dropped > 0 && page["pieces"].as_array().unwrap().len() < 6);
+    let text = String::from_utf8(server.get(&format!("{path}?format=text")).await.body).unwrap();
     assert!(text.len() <= (16 << 20) + 200, "{}", text.len());
-    assert!(String::from_utf8_lossy(&text[text.len() - 100..]).contains("bytes were dropped here"));
+    let (before, after) = text.split_once("\n[windlass: ").unwrap();
+    assert!(before.starts_with("00x") && before.len() > 7 << 20, "the beginning is there");
+    let (said, after) = after.split_once("]\n").unwrap();
+    assert!(said.starts_with(&format!("{dropped} bytes are missing here")), "{said}");
+    assert!(after[after.len() - 250_000..].starts_with("69x"), "and the newest part");
+    assert_eq!(before.len() as u64 + after.len() as u64 + dropped, 70 * 250_000, "and nothing else is missing");
+
+    // Page by page the line is told once, and places only grow.
+    let (mut next, mut lines, mut length) = (0, Vec::new(), 0);
+    loop {
+        let page = server.get(&format!("{path}?after={next}")).await.expect(200);
+        let pieces = page["pieces"].as_array().unwrap();
+        for piece in pieces {
+            if piece["stream"] == "windlass" {
+                lines.push(piece.clone());
+            } else {
+                length += piece["data"].as_str().unwrap().len() as u64;
+            }
+        }
+        if pieces.is_empty() {
+            break;
+        }
+        assert!(page["next"].as_u64().unwrap() > next);
+        next = page["next"].as_u64().unwrap();
+    }
+    assert_eq!((lines.len(), length + dropped), (1, 70 * 250_000));
+    assert_eq!(lines[0]["missing_bytes"], dropped);
+
+    // Who follows is told as well, and a reader that went on from what is gone by now is told that something is.
+    let mut reader = Reader::open(&server, &format!("{path}/stream"), None).await;
+    let mut told = 0;
+    while told == 0 {
+        let (_, _, data) = reader.next().await.unwrap();
+        told += usize::from(data["stream"] == "windlass");
+    }
+    let kept: u64 = before.len() as u64 / 250_000;
+    let page = server.get(&format!("{path}?after={}", kept + 1)).await.expect(200);
+    assert_eq!((&page["pieces"][0]["stream"], &page["pieces"][0]["missing_bytes"]), (&json!("windlass"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_piece_of_a_log_carries_its_stream_and_the_time_the_worker_told() {
+    let server = Server::start().await;
+    let job = server.post("/api/v1/jobs", json!({})).await.expect(201);
+    let path = format!("/api/v1/jobs/{}/logs", job["id"].as_str().unwrap());
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w"})).await.expect(200);
+    let lease = claimed["leases"][0]["lease"].clone();
+    let mut reader = Reader::open(&server, &format!("{path}/stream"), None).await;
+    let log = "/api/v1/leases/logs";
+    server.work(log, json!({"lease": lease, "data": "whose\n"})).await.expect(200);
+    server.work(log, json!({"lease": lease, "data": "oops\n", "stream": "stderr", "time_ms": 1_000})).await.expect(200);
+    let chunks = json!([
+        {"data": "a\n", "stream": "stdout", "time_ms": 2_000},
+        {"data": "b\n", "stream": "stderr", "time_ms": 1_999},
+    ]);
+    let sync = json!({"worker": "w", "leases": [{"lease": lease, "chunks": chunks}]});
+    server.work("/api/v1/leases/sync", sync).await.expect(200);
+    let operation = json!({"do": "log", "lease": lease, "chunks": [{"data": "c\n", "stream": "stdout"}]});
+    server.work("/api/v1/leases/batch", json!({"operations": [operation]})).await.expect(200);
+    let expected = [
+        ("whose\n", Value::Null, Value::Null),
+        ("oops\n", json!("stderr"), json!("1970-01-01T00:00:01.000Z")),
+        ("a\n", json!("stdout"), json!("1970-01-01T00:00:02.000Z")),
+        ("b\n", json!("stderr"), json!("1970-01-01T00:00:01.999Z")),
+        ("c\n", json!("stdout"), Value::Null),
+    ];
+    let page = server.get(&path).await.expect(200);
+    for (at, (data, stream, worker_at)) in expected.iter().enumerate() {
+        let piece = &page["pieces"][at];
+        assert_eq!((&piece["data"], &piece["stream"], &piece["worker_at"]), (&json!(data), stream, worker_at));
+        let (id, _, told) = reader.next().await.unwrap();
+        assert_eq!(&told, piece);
+        // Within a piece there is no place to go on from: who comes back in between gets the whole piece again.
+        assert_eq!(id.is_some(), *data != "a\n", "{data}");
+    }
+    assert_eq!((page["pieces"].as_array().unwrap().len(), &page["next"]), (5, &json!(4)));
+    let text = server.get(&format!("{path}?format=text")).await.body;
+    assert_eq!(String::from_utf8(text).unwrap(), "whose\noops\na\nb\nc\n");
+
+    let both = json!({"lease": lease, "data": "x", "chunks": [{"data": "y"}]});
+    server.work(log, both).await.expect(422);
+    let many = vec![json!({"data": "x"}); 4_097];
+    let refused = server.work(log, json!({"lease": lease, "chunks": many})).await.expect(422);
+    assert!(refused.to_string().contains("at most 4096"), "{refused}");
+    let foreign = server.work(log, json!({"lease": lease, "data": "x", "stream": "windlass"})).await;
+    assert!(foreign.status.is_client_error(), "what the server says only the server says");
 }

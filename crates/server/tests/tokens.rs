@@ -55,12 +55,13 @@ async fn guessing_tokens_costs_the_engine_nothing() {
     // A token that was guessed before it was made works from then on.
     let token = "a-token-somebody-chose-beforehand";
     as_token(&server, token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
-    let issue = windlass_core::commands::principals::IssueToken {
+    let issue = windlass_core::commands::tokens::IssueToken {
         namespace: windlass_server::auth::home(),
         principal: crate::support::token(Role::Viewer).into(),
         hash: windlass_server::auth::hash(token).into(),
         shown: "a-token".into(),
         expires_at: None,
+        made_by: None,
     };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/tokens", json!({"principal": "ci", "role": "worker"})).await.expect(201);

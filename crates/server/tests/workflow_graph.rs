@@ -64,6 +64,8 @@ async fn a_diamond_hands_outputs_down_and_releases_dependents_before_it_answers(
     assert_eq!(statuses(&server, &id).await, ["running", "queued", "queued", "queued"]);
     assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 200);
     assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "1"}})).await, 409, "a second report");
+    assert_eq!(report(&server, &top, "complete", json!({"outputs": {"a": "2"}})).await, 409, "one that says otherwise");
+    assert_eq!(report(&server, &top, "fail", json!({"error": "e"})).await, 409, "one that contradicts");
     let right = claim(&server, &[]).await;
     assert_eq!(right["job"]["job_id"], "right", "the labelled one is not for this worker");
     assert_eq!(right["job"]["upstream_outputs"], json!({"top": {"a": "1"}}));
@@ -279,6 +281,48 @@ async fn a_lease_that_runs_out_costs_a_retry_and_without_one_the_job() {
 }
 
 #[tokio::test]
+async fn log_chunks_come_back_as_they_were_sent_by_reading_and_by_stream() {
+    use http_body_util::BodyExt;
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |sequence: u64, data: &str, at: u64, stream: &str| json!({"workflow_id": id, "job_id": "a", "sequence": sequence, "data": data, "timestamp_ms": at, "stream": stream});
+    let first = vec![
+        chunk(0, "two\nlines\n", 1_763_208_000_123, "stdout"),
+        chunk(1, "", 5, "stdout"),
+        chunk(2, "no end", 1_763_208_000_100, "stderr"),
+        chunk(7, &"é".repeat(400_000), u64::MAX, "stdout"),
+        chunk(7, "\n", 0, "stderr"),
+    ];
+    let line = format!("{}\n", "x".repeat(99));
+    let streams = ["stdout", "stderr"];
+    let many: Vec<Value> = (0..10_000).map(|at| chunk(at, &line, 1_000 + at, streams[(at % 2) as usize])).collect();
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": first})).await, 200);
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": many})).await, 200);
+    let sent = [first, many].concat();
+    let kept = call(&server, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs"), None).await.expect(200);
+    assert!(*kept.as_array().unwrap() == sent, "as they were sent, in the order of their arrival");
+    let request = Server::request(Role::Viewer, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs/stream"));
+    let mut body = server.open(request.body(axum::body::Body::empty()).unwrap()).await.into_body();
+    let (mut text, mut heard) = (String::new(), Vec::new());
+    while heard.len() < sent.len() {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        text += std::str::from_utf8(&frame).unwrap();
+        while let Some(end) = text.find("\n\n") {
+            let event: String = text.drain(..end + 2).collect();
+            let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+            heard.extend(data.map(|data| serde_json::from_str::<Value>(data).unwrap()));
+        }
+    }
+    assert!(heard == sent, "the stream tells the same");
+    let engine = &server.engine;
+    let jobs =
+        engine.store().jobs(&windlass_engine::store::JobQuery { limit: 10, ..Default::default() }).await.unwrap();
+    let rows = engine.store().read_log(&jobs[0].key, 0, 1 << 30).await.unwrap().len();
+    assert!(rows < 20, "{rows} rows for {} chunks", sent.len());
+}
+
+#[tokio::test]
 async fn logs_may_be_large_and_can_be_followed_from_the_beginning() {
     use http_body_util::BodyExt;
     let server = Server::start().await;
@@ -294,14 +338,108 @@ async fn logs_may_be_large_and_can_be_followed_from_the_beginning() {
     assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
     let mut body = answer.into_body();
     let mut text = String::new();
-    while text.matches("\n\n").count() < 15_001 {
+    let mut lines = 0;
+    while lines < 15_001 {
         let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        text += std::str::from_utf8(&frame).unwrap();
+        let piece = std::str::from_utf8(&frame).unwrap();
+        lines += piece.matches("\\n\"").count();
+        text += piece;
     }
-    assert!(text.starts_with("event: log\ndata: {\"workflow_id\""), "{}", &text[..200]);
-    assert!(text.lines().all(|line| line.is_empty() || line == "event: log" || line.starts_with("data: {")));
+    assert!(text.contains("event: log\ndata: {\"workflow_id\""), "{}", &text[..200]);
+    let known =
+        |line: &str| line.is_empty() || ["event: log", "data: {", "id: "].iter().any(|start| line.starts_with(start));
+    assert!(text.lines().all(known));
     // What comes later comes as well.
     assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("last\n")]})).await, 200);
     let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
     assert!(std::str::from_utf8(&frame).unwrap().contains("last\\n"));
+}
+
+/// Follows the log of a job until so many lines came: their numbers, and the last id.
+async fn follow(server: &Server, id: &str, last: Option<&str>, lines: usize) -> (Vec<u64>, Option<String>) {
+    use http_body_util::BodyExt;
+    let path = format!("/api/workflows/{id}/jobs/a/logs/stream");
+    let mut request = Server::request(Role::Viewer, Method::GET, &path);
+    if let Some(last) = last {
+        request = request.header("last-event-id", last);
+    }
+    let mut body = server.open(request.body(axum::body::Body::empty()).unwrap()).await.into_body();
+    let (mut found, mut seen) = (Vec::new(), None);
+    while found.len() < lines {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        for line in std::str::from_utf8(&frame).unwrap().lines() {
+            if let Some(data) = line.strip_prefix("data: ") {
+                let chunk: Value = serde_json::from_str(data).unwrap();
+                found.push(chunk["sequence"].as_u64().unwrap());
+            }
+            seen = line.strip_prefix("id: ").map(str::to_owned).or(seen);
+        }
+    }
+    (found, seen)
+}
+
+#[tokio::test]
+async fn a_reader_of_a_log_stream_that_comes_back_misses_nothing_and_gets_nothing_twice() {
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |data: &str| json!({"workflow_id": id, "job_id": "a", "sequence": 0, "data": data, "timestamp_ms": 1, "stream": "stdout"});
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("1\n2\n3\n")]})).await, 200);
+    let (lines, last) = follow(&server, &id, None, 3).await;
+    assert_eq!(lines, [0, 1, 2]);
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("4\n5\n")]})).await, 200);
+    assert_eq!(follow(&server, &id, last.as_deref(), 2).await.0, [3, 4]);
+    for odd in ["", "7", "a.b.c.d", "00000000-0000-0000-0000-000000000000.1.1.1"] {
+        assert_eq!(follow(&server, &id, Some(odd), 5).await.0, [0, 1, 2, 3, 4], "{odd:?} is nobody's place");
+    }
+}
+
+#[tokio::test]
+async fn log_streams_end_with_their_token_and_a_principal_has_only_so_many() {
+    use http_body_util::BodyExt;
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let path = format!("/api/workflows/{id}/jobs/a/logs/stream");
+    let made = server.post("/api/v1/tokens", json!({"principal": "reader", "role": "viewer"})).await.expect(201);
+    let open = async || {
+        let request = Request::get(&path)
+            .header(header::HOST, "127.0.0.1:3000")
+            .header(header::AUTHORIZATION, format!("Bearer {}", made["token"].as_str().unwrap()));
+        server.open(request.body(axum::body::Body::empty()).unwrap()).await
+    };
+    let mut streams = Vec::new();
+    for _ in 0..windlass_server::sse::STREAMS_MAX {
+        let answer = open().await;
+        assert_eq!(answer.status(), 200);
+        streams.push(answer.into_body());
+    }
+    assert_eq!(open().await.status(), 429);
+    server.delete(&format!("/api/v1/tokens/{}", made["id"].as_str().unwrap())).await;
+    for stream in streams {
+        let all = tokio::time::timeout(std::time::Duration::from_secs(30), stream.collect());
+        all.await.expect("the stream ends with its token").unwrap();
+    }
+    assert_eq!(open().await.status(), 401);
+}
+
+#[tokio::test]
+async fn a_log_of_nothing_but_line_ends_is_answered_in_parts() {
+    use http_body_util::BodyExt;
+    let server = Server::start().await;
+    let id = start(&server, vec![job("a", &[])]).await;
+    let held = claim(&server, &[]).await;
+    let chunk = |at: u64| json!({"workflow_id": id, "job_id": "a", "sequence": at, "data": "\n", "timestamp_ms": 1, "stream": "stdout"});
+    let chunks: Vec<Value> = (0..15_000).map(chunk).collect();
+    assert_eq!(report(&server, &held, "logs", json!({"chunks": chunks})).await, 200);
+    let request = Server::request(Role::Viewer, Method::GET, &format!("/api/workflows/{id}/jobs/a/logs"));
+    let mut body = server.open(request.body(axum::body::Body::empty()).unwrap()).await.into_body();
+    let (mut text, mut largest) = (String::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let part = frame.unwrap().into_data().unwrap();
+        largest = largest.max(part.len());
+        text += std::str::from_utf8(&part).unwrap();
+    }
+    let lines: Vec<Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!((lines.len(), &lines[14_999]["sequence"]), (15_000, &json!(14_999)));
+    assert!(largest < 64 << 10, "a part of {largest} bytes");
 }

@@ -5,8 +5,13 @@ use http::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use windlass_core::principal::Role;
-use windlass_server::flows::planner;
+use windlass_core::{
+    Limits, Millis, Namespace,
+    commands::records::{Expect, PutRecord},
+    principal::Role,
+};
+use windlass_engine::{Settings, store::RecordQuery};
+use windlass_server::{Options, flows::planner};
 
 /// The service with its planner.
 struct Flow {
@@ -22,7 +27,10 @@ impl Drop for Flow {
 
 impl Flow {
     async fn start() -> Self {
-        let server = Server::start().await;
+        Self::on(Server::start().await)
+    }
+
+    fn on(server: Server) -> Self {
         let planner = tokio::spawn(planner::run(server.app.clone()));
         Self { server, planner }
     }
@@ -391,6 +399,47 @@ steps:
     flow.server.post(&format!("/api/v1/runs/{again}/retry"), json!({})).await.expect(422);
 }
 
+/// Only what was done in the run before comes from there: not what ran again, was worked out again or was approved anew.
+#[tokio::test]
+async fn after_a_retry_only_the_steps_that_were_kept_say_where_they_come_from() {
+    let flow = Flow::start().await;
+    let yaml = "
+steps:
+  a: {}
+  alarm: {needs: a, when: on_failure}
+  early: {wait: {approval: true}}
+  b: {needs: a, retry: {attempts: 1}}
+  ok: {needs: b, wait: {approval: true}}
+  none: {needs: b, map: {over: '${{ [] }}'}}
+  pause: {needs: b, wait: {for: 1ms}}
+  c: {needs: [ok, none, pause]}
+";
+    let run = flow.run(yaml, json!(null)).await;
+    flow.until(&run, "early", |step| step["waits_for"] == "approval").await;
+    flow.server.post(&format!("/api/v1/runs/{run}/steps/early/approve"), json!({})).await.expect(200);
+    let shown = flow.work(&run, |step, _| (step != "b").then(|| json!(step))).await;
+    assert_eq!(shown["state"], "failed");
+    let kept = |shown: &Value| -> Vec<String> {
+        let steps = shown["steps"].as_array().unwrap().iter().filter(|step| step["kept_from"].is_string());
+        let mut names: Vec<String> = steps.map(|step| step["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(kept(&shown), Vec::<String>::new());
+    let again = flow.server.post(&format!("/api/v1/runs/{run}/retry"), json!({})).await.expect(201);
+    let again = again["id"].as_str().unwrap().to_owned();
+    assert_eq!(kept(&flow.shown(&again).await), ["a", "early"]);
+    let b = flow.next().await;
+    assert_eq!(b["node"], "b", "nothing failed, so there is nothing to raise the alarm for");
+    flow.complete(&b, json!(1)).await;
+    flow.until(&again, "ok", |step| step["waits_for"] == "approval").await;
+    flow.server.post(&format!("/api/v1/runs/{again}/steps/ok/approve"), json!({})).await.expect(200);
+    let shown = flow.work(&again, |step, _| (step == "c").then(|| json!(1))).await;
+    assert_eq!((&shown["state"], kept(&shown)), (&json!("completed"), vec!["a".to_owned(), "early".into()]));
+    assert_eq!(find(&shown, "a")["kept_from"], find(&flow.shown(&run).await, "a")["job"]);
+    assert_eq!(find(&shown, "alarm")["state"], "skipped");
+}
+
 #[tokio::test]
 async fn cancelling_ends_what_waits_and_tells_what_runs() {
     let flow = Flow::start().await;
@@ -451,7 +500,10 @@ async fn runs_are_listed_filtered_repeated_and_waited_for() {
     let path = format!("/api/v1/runs/{run}/wait?wait_ms=10000");
     let waits = flow.server.get(&path);
     let works = flow.work(&run, |_, _| Some(json!(1)));
-    let (waited, _) = tokio::join!(waits, works);
+    // Whoever waits for a run follows no events: those of others would wake it.
+    let follows = async { flow.server.engine.counts().readers };
+    let (waited, _, readers) = tokio::join!(waits, works, follows);
+    assert_eq!(readers, 0);
     assert_eq!(waited.expect(200)["state"], "completed");
     let inline = flow.run("steps: {x: {}}", json!(null)).await;
     let page = flow.server.get("/api/v1/runs?limit=1").await.expect(200);
@@ -486,4 +538,48 @@ async fn the_events_of_a_run_are_those_of_its_jobs() {
     let count = |kind: &str| kinds.iter().filter(|found| *found == kind).count();
     assert_eq!((count("run_started"), count("run_grew"), count("run_finished")), (1, 1, 1), "{kinds:?}");
     assert_eq!((count("submitted"), count("completed")), (3, 3), "the step, and its two items: {kinds:?}");
+}
+
+#[tokio::test]
+async fn a_repeated_key_tells_what_became_of_its_run_also_past_the_retention() {
+    let limits = Limits { retention: Millis(1), ..Limits::default() };
+    let flow = Flow::on(Server::set(Settings { limits, ..Settings::default() }, Options::default()).await);
+    let body = json!({"source": "steps: {a: {retry: {attempts: 1}}}", "idempotency_key": "k"});
+    let first = flow.server.post("/api/v1/runs", body.clone()).await.expect(201);
+    let leased = flow.next().await;
+    flow.fail(&leased).await;
+    let job = format!("/api/v1/jobs/{}", leased["job"].as_str().unwrap());
+    for turn in 0.. {
+        flow.server.engine.tick().await.unwrap();
+        if flow.server.get(&job).await.status == 404 {
+            break;
+        }
+        assert!(turn < 2_000, "its job is never removed");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let same = flow.server.post("/api/v1/runs", body.clone()).await.expect(200);
+    assert_eq!((&same["id"], &same["state"], &same["existing"]), (&first["id"], &json!("failed"), &json!(true)));
+    // Of a run that is gone all the same (as older versions left them) nobody says how it ended.
+    let keys = RecordQuery {
+        namespace: Namespace::default(),
+        kind: "run_key".into(),
+        parent: None,
+        facet: None,
+        after: None,
+        limit: 10,
+    };
+    let record = flow.server.engine.store().records(&keys).await.unwrap().remove(0);
+    let gone = record.value.replace(first["id"].as_str().unwrap(), "01890000-0000-7000-8000-000000000000");
+    let put = PutRecord {
+        key: record.key,
+        expect: Expect::Version(record.version),
+        parent: None,
+        value: gone.into(),
+        facets: vec![],
+        expires_at: record.due,
+    };
+    flow.server.engine.run(put).await.unwrap();
+    let new = flow.server.post("/api/v1/runs", body.clone()).await.expect(201);
+    assert_ne!(new["id"], first["id"]);
+    assert_eq!(flow.server.post("/api/v1/runs", body).await.expect(200)["id"], new["id"]);
 }

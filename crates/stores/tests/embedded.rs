@@ -8,8 +8,9 @@ use std::{
     path::Path,
 };
 use windlass_core::{
-    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Reply, State, Timestamp,
+    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Refusal, Reply, State, Timestamp,
     commands::{
+        cancel::Cancel,
         records::{Expect, PutRecord},
         submit::{NewJob, Submit},
         workers::Heartbeat,
@@ -45,9 +46,10 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     assert_eq!(job.state, State::Completed);
     let body = store.body(&key(1)).await.unwrap().unwrap();
     assert_eq!((body.payload.as_bytes(), body.result.unwrap().as_bytes()), (&b"in"[..], &b"out"[..]));
-    // The queue goes on where it stopped, and a repeated report is still recognised.
-    let replies = run(&store, vec![complete(lease, "out"), submit(4, ""), claim(9)]).await;
+    // The queue goes on where it stopped, a repeated report is still recognised, and another one is refused.
+    let replies = run(&store, vec![complete(lease, "out"), complete(lease, "other"), submit(4, ""), claim(9)]).await;
     assert!(matches!(&replies[0], Ok(Reply::Ended { replayed: true, .. })));
+    assert_eq!(replies[1], Err(Refusal::LeaseLost { state: State::Completed }));
     let order: Vec<JobId> = leases(&replies).iter().map(|lease| lease.job).collect();
     assert_eq!(order, [2, 3, 4].map(JobId::from_u128));
 }
@@ -338,4 +340,49 @@ async fn a_flipped_bit_is_never_a_wrong_answer() {
     }
     // Most of a page is empty, where a flipped bit changes nothing; but not all of it.
     assert!(noticed > rounds / 20, "only {noticed} of {rounds} were noticed");
+}
+
+/// Jobs that nobody offers the tags for, each in a lane of its own, and all of them cancelled.
+async fn come_and_go(store: &Embedded, first: u128, count: u128) {
+    let ids = || (first..first + count).map(JobId::from_u128);
+    let submits = ids().map(|id| {
+        let tags = (0..8).map(|n| format!("{}-{n}-{}", id.0.as_u128(), "x".repeat(100))).collect::<Vec<_>>();
+        let mut job = NewJob::new(id);
+        job.tags = tags.iter().map(String::as_str).collect();
+        Submit { namespace: Namespace::default(), job }.into()
+    });
+    for submits in submits.collect::<Vec<Command>>().chunks(500) {
+        assert!(run(store, submits.to_vec()).await.iter().all(Result::is_ok));
+    }
+    let cancel = |job| Cancel { namespace: Namespace::default(), job, by: "them".into(), mode: None }.into();
+    let cancels = ids().map(cancel).collect::<Vec<Command>>();
+    for cancels in cancels.chunks(500) {
+        assert!(run(store, cancels.to_vec()).await.iter().all(Result::is_ok));
+    }
+}
+
+#[tokio::test]
+async fn lanes_that_are_gone_leave_nothing_behind_although_nobody_looked_into_them() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let store = open(folder.path(), &clock);
+    run(&store, vec![submit(1, "")]).await;
+    let before = store.stats().lane_entries;
+    for round in 0..3 {
+        come_and_go(&store, 1_000 + round * 10_000, 2_000).await;
+        assert!(store.stats().lanes <= 300, "some may wait to be looked into: {:?}", store.stats());
+    }
+    store.trim(Trim { events_before: Timestamp(0), limit: 10 }).await.unwrap();
+    assert_eq!((store.stats().lanes, store.stats().lane_entries), (1, before));
+    // The job that is still there is found, as is a lane that comes back.
+    come_and_go(&store, 1_000_000, 10).await;
+    assert_eq!(leases(&run(&store, vec![claim(9)]).await).len(), 1);
+    // After a start nobody has counted how many jobs a lane holds.
+    run(&store, (2..=3).map(|id| submit(id, "")).collect()).await;
+    drop(store);
+    let store = open(folder.path(), &clock);
+    for _ in 0..2 {
+        assert_eq!(leases(&run(&store, vec![claim(1)]).await).len(), 1);
+        store.trim(Trim { events_before: Timestamp(0), limit: 10 }).await.unwrap();
+    }
+    assert_eq!(store.stats().lane_entries, 0);
 }

@@ -55,7 +55,8 @@ pub struct Args {
     /// Jobs at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: u32,
-    /// Where attempts get their working folders; a folder of the user's own below the system's temporary one where absent.
+    /// Where attempts get their working folders. It must belong to the user who runs the worker, and not be a link
+    /// [default: ~/.cache/windlass/windlass-work].
     #[arg(long, env = "WINDLASS_WORK_DIR", value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
     /// Leave the working folders of failed attempts where they are.
@@ -76,6 +77,10 @@ pub struct Args {
     /// Run commands that come in a job's payload. Whoever may submit jobs may then run programs here, as this user.
     #[arg(long)]
     pub allow_commands: bool,
+    /// Give back jobs that this worker has no command for, so that another worker can run them. No attempt is charged. Without
+    /// this, such jobs fail.
+    #[arg(long)]
+    pub give_back: bool,
     /// Which program runs jobs of which definition (TOML).
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -186,11 +191,6 @@ impl Args {
 
     pub fn worker_name(&self) -> String {
         self.name.clone().unwrap_or_else(|| format!("{}-{}", host(), std::process::id()))
-    }
-
-    pub fn work_dir(&self) -> PathBuf {
-        let own = || std::env::temp_dir().join(format!("windlass-work-{}", nix::unistd::Uid::effective()));
-        self.work_dir.clone().unwrap_or_else(own)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use crate::{
     args::Dialect,
+    artifacts,
     folder::Folder,
     graph,
     guard::Guard,
     output::{Output, Piece},
-    plan::{Plan, Rules},
+    plan::{self, NoPlan, Plan, Rules},
     process::{self, Broken, Ear, Start},
 };
 use nix::sys::signal::Signal;
@@ -36,7 +37,8 @@ pub struct Setup {
 pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
     let plan = match setup.rules.plan(job.leased()) {
         Ok(plan) => plan,
-        Err(failure) => return Outcome::Fail(failure),
+        Err(NoPlan::Wrong(failure)) => return Outcome::Fail(failure),
+        Err(NoPlan::NotMine(why)) => return Outcome::PassOn { why, delay: plan::rest(job.attempt()) },
     };
     let name = format!("{}-{}", job.id(), job.attempt());
     let payload = job.payload().map_or("null", |json| json.get());
@@ -52,6 +54,7 @@ pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
         Ok((status, output)) => outcome(&setup, &job, status, &output, &folder),
         Err(failure) => Outcome::Fail(failure),
     };
+    let outcome = keep_artifacts(&setup, &job, &folder, outcome).await;
     let failed = matches!(outcome, Outcome::Fail(_));
     if failed && setup.keep_failed {
         folder.keep();
@@ -62,6 +65,23 @@ pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
     // Large folders take their time.
     drop(tokio::task::spawn_blocking(move || drop(folder)).await);
     outcome
+}
+
+/// What the command left is the job's, also where it failed: files often say why. A job is not complete without them.
+async fn keep_artifacts(setup: &Setup, job: &JobContext, folder: &Folder, outcome: Outcome) -> Outcome {
+    // A command that could not even be started has no such folder.
+    let none = setup.rules.dialect != Dialect::Native || !folder.artifacts().exists();
+    if none || job.stop_reason().is_some() {
+        return outcome;
+    }
+    match (artifacts::upload(job, folder).await, outcome) {
+        (Err(why), Outcome::Complete(_)) => fail(why),
+        (Err(why), outcome) => {
+            job.log(&format!("windlass-worker: {why}\n")).await;
+            outcome
+        }
+        (Ok(()), outcome) => outcome,
+    }
 }
 
 fn fail(message: String) -> Outcome {
@@ -99,8 +119,13 @@ fn command(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io:
         .envs(setup.env.iter().map(|(name, value)| (name, value)))
         .envs(&plan.env)
         .envs(about(job, folder));
-    if setup.rules.dialect == Dialect::WorkflowGraph {
-        command.envs(graph::about(job.payload(), folder)?);
+    match setup.rules.dialect {
+        Dialect::WorkflowGraph => drop(command.envs(graph::about(job.payload(), folder)?)),
+        Dialect::Native => {
+            std::fs::create_dir(folder.artifacts())?;
+            command.env(artifacts::VARIABLE, folder.artifacts());
+        }
+        Dialect::Silo => {}
     }
     Ok(command)
 }

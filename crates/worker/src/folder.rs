@@ -22,13 +22,14 @@ impl Folder {
     pub fn create(below: &Path, name: &str, payload: &str, cwd: &Path) -> io::Result<Self> {
         let path = below.join(name);
         // Left behind by a worker that was killed, or somebody else's: then it cannot be removed, and that is said.
-        if path.exists() {
+        if path.symlink_metadata().is_ok() {
             fs::remove_dir_all(&path)?;
         }
         let mut builder = DirBuilder::new();
-        builder.recursive(true).mode(0o700);
+        // One that is there is an error: it is not ours.
+        builder.mode(0o700).create(&path)?;
         let folder = Self { path, keep: false };
-        builder.create(folder.files().join(cwd))?;
+        builder.recursive(true).create(folder.files().join(cwd))?;
         fs::write(folder.payload(), payload)?;
         Ok(folder)
     }
@@ -44,6 +45,11 @@ impl Folder {
     }
     pub fn result(&self) -> PathBuf {
         self.path.join("result.json")
+    }
+
+    /// Where the command may put files for the job to keep.
+    pub fn artifacts(&self) -> PathBuf {
+        self.path.join("artifacts")
     }
 
     /// What the jobs before this one handed on; only where there is such a thing.

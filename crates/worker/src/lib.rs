@@ -1,20 +1,26 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
-//! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints,
-//! `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
-//! `group` ends everything it started, `guard` does so when the worker itself is killed. The worker loop is the SDK's.
+//! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints, `artifacts` takes
+//! the files it leaves,
+//! `place` is where it may run, `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
+//! `group` ends everything it started, `guard` does so when the worker itself is killed. `terminal` is how text from elsewhere is
+//! shown. The worker loop is the SDK's.
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod artifacts;
 mod child;
+mod digest;
 mod folder;
 mod graph;
 mod group;
 mod guard;
 mod output;
+mod place;
 mod plan;
 mod process;
 mod silo;
+pub mod terminal;
 mod work;
 
 pub use args::Args;
@@ -89,7 +95,7 @@ fn run(args: Args, subcommand: &[&str]) -> ExitCode {
     match runtime.block_on(work::until_signal(&args, guard)) {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) => {
-            eprintln!("windlass-worker: {error:#}");
+            eprintln!("{}", terminal::lines(&format!("windlass-worker: {error:#}")));
             ExitCode::from(Exit::of_error(&error))
         }
     }

@@ -151,7 +151,8 @@ impl Output {
             if self.tail.len() == TAIL_LINES {
                 self.tail.pop_front();
             }
-            self.tail.push_back(line[..line.floor_char_boundary(TAIL_LINE_BYTES)].to_owned());
+            let shown = &line[..line.floor_char_boundary(TAIL_LINE_BYTES)];
+            self.tail.push_back(if shown.len() < line.len() { format!("{shown}…") } else { shown.to_owned() });
         }
     }
 }

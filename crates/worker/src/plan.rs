@@ -8,11 +8,15 @@ use serde::Deserialize;
 use std::{
     collections::BTreeMap,
     path::{Component, PathBuf},
+    time::Duration,
 };
 use windlass_sdk::{
     api::{Json, lease::Leased},
     worker::Failure,
 };
+
+const REST_FIRST_MS: u64 = 250;
+const REST_MAX: Duration = Duration::from_secs(30);
 
 /// What the operator set up.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +24,23 @@ pub struct Rules {
     pub config: Config,
     pub exec: Vec<String>,
     pub allow_commands: bool,
+    pub give_back: bool,
     pub dialect: Dialect,
+}
+
+/// Why there is no command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoPlan {
+    /// The job is for this worker, and wrong.
+    Wrong(Failure),
+    /// Another worker may know what to do with it.
+    NotMine(String),
+}
+
+impl From<Failure> for NoPlan {
+    fn from(failure: Failure) -> Self {
+        NoPlan::Wrong(failure)
+    }
 }
 
 /// A command to run for one attempt.
@@ -40,7 +60,7 @@ struct CommandPayload {
     command: Option<Vec<String>>,
     shell: Option<String>,
     #[serde(default)]
-    env: BTreeMap<String, String>,
+    env: BTreeMap<String, Json>,
     stdin: Option<Json>,
     #[serde(default)]
     cwd: PathBuf,
@@ -48,7 +68,7 @@ struct CommandPayload {
 
 impl Rules {
     /// The definition's program before `--exec` before what the payload says.
-    pub fn plan(&self, leased: &Leased) -> Result<Plan, Failure> {
+    pub fn plan(&self, leased: &Leased) -> Result<Plan, NoPlan> {
         let payload = leased.payload.as_ref().map_or("null", |json| json.get());
         if let Some(entry) = leased.definition.as_deref().and_then(|name| self.entry(name)) {
             let argv = argv(entry.command.clone(), entry.shell.clone());
@@ -64,9 +84,16 @@ impl Rules {
         if !self.allow_commands {
             let what = leased.definition.as_ref().map_or("this job".into(), |name| format!("jobs of {name}"));
             let why = format!("this worker has no program for {what}, and was not started with --allow-commands");
-            return Err(Failure::new(why));
+            return Err(self.not_mine(Failure::new(why)));
         }
-        from_payload(payload)
+        if self.give_back && !is_command(payload) {
+            return Err(NoPlan::NotMine("the payload is not a command".into()));
+        }
+        Ok(from_payload(payload)?)
+    }
+
+    fn not_mine(&self, failure: Failure) -> NoPlan {
+        if self.give_back { NoPlan::NotMine(failure.message) } else { NoPlan::Wrong(failure) }
     }
 
     fn entry(&self, definition: &str) -> Option<&Entry> {
@@ -89,13 +116,27 @@ fn argv(command: Option<Vec<String>>, shell: Option<String>) -> Result<Vec<Strin
     }
 }
 
+/// Whether the payload means to be a command, right or wrong.
+fn is_command(text: &str) -> bool {
+    let payload: Option<BTreeMap<String, serde::de::IgnoredAny>> = serde_json::from_str(text).ok();
+    payload.is_some_and(|payload| payload.contains_key("command") || payload.contains_key("shell"))
+}
+
+/// How long a job that is given back is offered to nobody: short at first, so that a worker that can run it gets it soon;
+/// then longer, so that a job nobody can run costs little. It never waits much longer than it has waited already.
+pub fn rest(attempt: u32) -> Duration {
+    Duration::from_millis(REST_FIRST_MS << attempt.saturating_sub(1).min(7)).min(REST_MAX)
+}
+
 fn from_payload(text: &str) -> Result<Plan, Failure> {
     let payload: CommandPayload = serde_json::from_str(text).map_err(|error| {
         Failure::permanent(format!(
             "the payload is no command ({error}); write {{\"command\": [\"program\", \"argument\"]}}"
         ))
     })?;
-    let (argv, env) = (argv(payload.command, payload.shell)?, payload.env);
+    let value = |(name, json): (String, Json)| (name, plain(&json));
+    let env: BTreeMap<String, String> = payload.env.into_iter().map(value).collect();
+    let argv = argv(payload.command, payload.shell)?;
     let nul = argv.iter().chain(env.keys()).chain(env.values()).any(|text| text.contains('\0'));
     let name = env.keys().find(|name| name.is_empty() || name.contains('=') || name.starts_with("WINDLASS_"));
     if nul || name.is_some() {
@@ -105,13 +146,13 @@ fn from_payload(text: &str) -> Result<Plan, Failure> {
     if !payload.cwd.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(Failure::permanent("\"cwd\" must stay below the working folder: no / at its start, no .."));
     }
-    let stdin = payload.stdin.map_or_else(|| text.as_bytes().to_vec(), |json| stdin(&json));
+    let stdin = payload.stdin.map_or_else(|| text.as_bytes().to_vec(), |json| plain(&json).into_bytes());
     Ok(Plan { argv, env, stdin, cwd: payload.cwd })
 }
 
-/// A string is written as it is, anything else as JSON.
-fn stdin(json: &Json) -> Vec<u8> {
-    serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned()).into_bytes()
+/// A string is taken as it is, anything else as JSON.
+fn plain(json: &Json) -> String {
+    serde_json::from_str::<String>(json.get()).unwrap_or_else(|_| json.get().to_owned())
 }
 
 #[cfg(test)]
@@ -153,7 +194,7 @@ mod tests {
                         (argv.to_vec(), stdin.as_bytes().to_vec())
                     );
                 }
-                (Err(failure), Err(part)) => {
+                (Err(NoPlan::Wrong(failure)), Err(part)) => {
                     assert!(failure.permanent && failure.message.contains(part), "{payload}: {failure:?}");
                 }
                 (got, _) => panic!("{payload}: {got:?}"),
@@ -184,7 +225,36 @@ mod tests {
             assert_eq!(rules.plan(&leased(payload, definition)).unwrap().argv, [program], "{definition:?}");
         }
         assert_eq!(open().plan(&leased(payload, Some("d@1"))).unwrap().argv, ["payload"]);
-        let refused = Rules::default().plan(&leased(payload, Some("d@1"))).unwrap_err();
+        let NoPlan::Wrong(refused) = Rules::default().plan(&leased(payload, Some("d@1"))).unwrap_err() else {
+            panic!()
+        };
         assert!(!refused.permanent && refused.message.contains("jobs of d@1"), "another worker may: {refused:?}");
+    }
+
+    /// What it is asked to run, and whether it gives that back.
+    #[test]
+    fn what_is_meant_for_other_workers_is_given_back_and_what_is_meant_for_this_one_is_not() {
+        let rules = Rules { give_back: true, ..open() };
+        let table = [
+            (r#"{"numbers":[1,2]}"#, true),
+            ("null", true),
+            ("[1]", true),
+            (r#""ls""#, true),
+            (r#"{"command":"ls"}"#, false),
+            (r#"{"shell":"ls"}"#, false),
+            (r#"{"command":["ls"],"shell":"ls"}"#, false),
+        ];
+        for (payload, back) in table {
+            let plan = rules.plan(&leased(payload, None));
+            assert_eq!(matches!(plan, Err(NoPlan::NotMine(_))), back, "{payload}: {plan:?}");
+        }
+        let closed = Rules { give_back: true, ..Rules::default() };
+        assert!(matches!(closed.plan(&leased(r#"{"shell":"ls"}"#, Some("d@1"))), Err(NoPlan::NotMine(_))));
+    }
+
+    #[test]
+    fn a_job_that_is_given_back_again_and_again_rests_longer_each_time_up_to_a_cap() {
+        let rests: Vec<u128> = [1, 2, 3, 8, 9, 1_000, u32::MAX].map(|attempt| rest(attempt).as_millis()).into();
+        assert_eq!(rests, [250, 500, 1_000, 30_000, 30_000, 30_000, 30_000]);
     }
 }

@@ -4,12 +4,12 @@ use crate::{
     args::{Args, Dialect, host},
     child::{self, Setup},
     guard::Guard,
+    place,
     plan::Rules,
 };
 use anyhow::{Context, Result};
 use std::{
     ffi::{OsStr, OsString},
-    os::unix::fs::DirBuilderExt,
     process::Command,
     sync::Arc,
 };
@@ -87,14 +87,11 @@ pub async fn work(
     hard_stop: CancellationToken,
 ) -> Result<Summary> {
     let (exec, allow_commands, dialect) = (args.program()?, args.allow_commands, args.dialect);
-    let rules = Rules { config: args.config()?, exec, allow_commands, dialect };
+    let rules = Rules { config: args.config()?, exec, allow_commands, give_back: args.give_back, dialect };
     let (client, token) = args.client()?;
     // The address as it was given may hold a secret.
     let server = client.base().to_owned();
-    let work_dir = args.work_dir();
-    let mut builder = std::fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(&work_dir).and_then(|()| std::path::absolute(&work_dir));
-    let work_dir = made.with_context(|| format!("the working folder {} cannot be made", work_dir.display()))?;
+    let work_dir = place::prepare(args.work_dir.as_deref(), "windlass-work")?;
     let env = environment(args, token.as_deref(), std::env::vars_os());
     let setup = Arc::new(Setup { rules, work_dir, keep_failed: args.keep_failed, grace: args.grace, env, guard });
     let info = serde_json::json!({"host": host(), "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});

@@ -4,5 +4,6 @@ mod support;
 
 mod commands;
 mod examples;
+mod folders;
 mod promises;
 mod workflow_graph;

@@ -43,10 +43,13 @@ pub enum ArtifactCommand {
 }
 
 /// Upload a file.
+///
+/// A command that runs as a job needs neither a token nor --job: it hands the file to its worker, which uploads it when the command
+/// has ended.
 #[derive(Args)]
 pub struct Put {
     file: PathBuf,
-    /// The job it belongs to.
+    /// The job it belongs to [default: within a job, that one].
     #[arg(long, value_name = "ID")]
     job: Option<String>,
     /// A name for people [default: the file's].
@@ -71,6 +74,11 @@ impl ArtifactCommand {
         let client = context.client()?;
         match self {
             ArtifactCommand::Put(put) => {
+                if let Some(folder) = put.hand_over(context)? {
+                    let what = format!("the worker uploads it from {} when the command has ended", folder.display());
+                    context.format.done("handed over", || what)?;
+                    return Ok(code::OK);
+                }
                 let artifact = put.run(&client).await?;
                 context.format.one(&artifact, || text(&artifact))?;
             }
@@ -106,14 +114,53 @@ impl ArtifactCommand {
     }
 }
 
+/// What a worker tells the commands it runs.
+const LEASE: &str = "WINDLASS_LEASE";
+const JOB: &str = "WINDLASS_JOB_ID";
+const FOLDER: &str = "WINDLASS_ARTIFACTS";
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 impl Put {
+    fn name(&self) -> Option<String> {
+        self.name.clone().or_else(|| self.file.file_name().map(|name| name.to_string_lossy().into_owned()))
+    }
+
+    /// Whether it is for the job this command runs as.
+    fn is_for_own_job(&self) -> bool {
+        variable(JOB).is_some_and(|own| self.job.as_ref().is_none_or(|job| own.starts_with(&**job)))
+    }
+
+    /// Within a job and without a token: the file is left for the worker, which has one. None: it is uploaded from here.
+    fn hand_over(&self, context: &Context) -> anyhow::Result<Option<PathBuf>> {
+        let Some(folder) = variable(FOLDER).filter(|_| self.is_for_own_job()) else { return Ok(None) };
+        if context.remote.find()?.token.is_some() {
+            return Ok(None);
+        }
+        ensure!(
+            self.content_type.is_none(),
+            "--content-type needs a token; a worker started with --pass-token gives one"
+        );
+        let name = self.name().unwrap_or_default();
+        let plain = Path::new(&name).file_name().is_some_and(|plain| plain.to_str() == Some(&name));
+        ensure!(plain, "{name:?} cannot be the name of a file; name it with --name");
+        let to = Path::new(&folder).join(&name);
+        ensure!(!to.exists(), "this job already has an artifact {name:?}; name another with --name");
+        std::fs::copy(&self.file, &to).with_context(|| format!("{} cannot be read", self.file.display()))?;
+        Ok(Some(folder.into()))
+    }
+
     async fn run(&self, client: &Client) -> anyhow::Result<Artifact> {
         let unreadable = || format!("{} cannot be read", self.file.display());
-        let name = self.name.clone().or_else(|| self.file.file_name().map(|name| name.to_string_lossy().into_owned()));
+        let name = self.name();
         let job = match &self.job {
             Some(text) => Some(ids::job(client, text).await?),
-            None => None,
+            None => variable(JOB).and_then(|own| own.parse().ok()),
         };
+        // A worker's token is good for a job it holds, and the lease shows that it does.
+        let lease = variable(LEASE).filter(|_| self.is_for_own_job());
         let sha256 = digest(&self.file).await.with_context(unreadable)?;
         let about = UploadArtifact { namespace: None, name: name.unwrap_or_default(), job, sha256: Some(sha256) };
         let file = File::open(&self.file).await.with_context(unreadable)?;
@@ -124,7 +171,8 @@ impl Put {
         let stream = futures_util::StreamExt::inspect(stream, move |piece| {
             told.inc(piece.as_ref().map_or(0, |bytes| bytes.len() as u64));
         });
-        let artifact = client.upload(&about, self.content_type.as_deref(), Some(size), stream).await;
+        let (lease, kind) = (lease.as_deref(), self.content_type.as_deref());
+        let artifact = client.upload_under(lease, &about, kind, Some(size), stream).await;
         bar.finish_and_clear();
         Ok(artifact?)
     }
@@ -183,7 +231,7 @@ fn text(artifact: &Artifact) -> String {
 fn table(artifacts: &[Artifact]) -> Rows {
     let now = times::now();
     let mut rows =
-        Rows::new(&["ID", "NAME", "SIZE", "CREATED", "JOB"], "No artifacts. Upload one: windlass artifact put FILE");
+        Rows::new(&["ID", "NAME…", "SIZE", "CREATED", "JOB"], "No artifacts. Upload one: windlass artifact put FILE");
     for artifact in artifacts {
         rows.add(vec![
             cell(artifact.id.to_string()),

@@ -3,7 +3,7 @@
 use super::{Context, Done, PAGE};
 use crate::{
     fail::code,
-    output::{Facts, Rows, cell, cut, say},
+    output::{Facts, Rows, cell, clean_lines, cut, note, say},
     times,
 };
 use anyhow::{Context as _, bail, ensure};
@@ -16,6 +16,8 @@ use windlass_api::{
     definition::{Definition, DefinitionBody},
     page::{Page, Paging},
 };
+use windlass_core::Limits;
+use windlass_server::definitions::{self, Fault};
 
 #[derive(Subcommand)]
 #[command(
@@ -98,7 +100,7 @@ async fn list(context: &Context) -> Done {
 fn table(definitions: &[Definition]) -> Rows {
     let now = times::now();
     let mut rows = Rows::new(
-        &["NAME", "VERSION", "CREATED", "TAGS", "DESCRIPTION"],
+        &["NAME", "VERSION", "CREATED", "TAGS…", "DESCRIPTION…"],
         "No definitions. Make some: windlass definitions apply FILE",
     );
     for definition in definitions {
@@ -116,9 +118,9 @@ fn table(definitions: &[Definition]) -> Rows {
 fn text(definition: &Definition) -> String {
     let mut facts = Facts::default();
     facts.add("Definition", format!("{}@{}", definition.name, definition.version));
-    facts.add("Created", times::relative(&definition.created_at, times::now()));
+    facts.add("Created", times::both(&definition.created_at, times::now()));
     let body = serde_json::to_string_pretty(&definition.body).unwrap_or_default();
-    format!("{}\n{body}", facts.text())
+    format!("{}\n{}", facts.text(), clean_lines(&body))
 }
 
 async fn apply(context: &Context, paths: &[PathBuf]) -> Done {
@@ -153,9 +155,9 @@ fn check(paths: &[PathBuf]) -> Done {
                 good += 1;
                 say(format!("{}: {name} is fine", file.display()))?;
             }
-            Err(error) => {
+            Err(faults) => {
                 bad += 1;
-                eprintln!("{error:#}");
+                note(listed(&faults));
             }
         }
     }
@@ -166,13 +168,21 @@ fn check(paths: &[PathBuf]) -> Done {
 /// All or none: half a folder is not what anybody meant.
 fn read_all(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, String, DefinitionBody)>> {
     let mut read: Vec<(PathBuf, String, DefinitionBody)> = Vec::new();
+    let mut faults = Vec::new();
     for file in files(paths)? {
-        let (name, body) = read_one(&file)?;
+        let (name, body) = match read_one(&file) {
+            Ok(found) => found,
+            Err(more) => {
+                faults.extend(more);
+                continue;
+            }
+        };
         if let Some((other, ..)) = read.iter().find(|(_, known, _)| *known == name) {
             bail!("{} and {} both define {name}", other.display(), file.display());
         }
         read.push((file, name, body));
     }
+    ensure!(faults.is_empty(), "nothing was applied:\n{}", listed(&faults));
     Ok(read)
 }
 
@@ -199,6 +209,14 @@ fn is_definition(file: &Path) -> bool {
 }
 
 /// As the server reads them in its own folder.
-fn read_one(file: &Path) -> anyhow::Result<(String, DefinitionBody)> {
-    windlass_server::definitions::read(file).map_err(|fault| anyhow::anyhow!("{fault}"))
+fn read_one(file: &Path) -> Result<(String, DefinitionBody), Vec<Fault>> {
+    definitions::read(file, &Limits::default())
+}
+
+/// One a line, and not without end.
+fn listed(faults: &[Fault]) -> String {
+    let mut lines: Vec<String> = faults.iter().take(definitions::FAULTS_MAX).map(ToString::to_string).collect();
+    let more = faults.len().saturating_sub(lines.len());
+    lines.extend((more > 0).then(|| format!("… and {more} more")));
+    lines.join("\n")
 }

@@ -5,6 +5,7 @@ use crate::{
     fail::code,
     ids,
     output::{Format, clean, say},
+    times,
 };
 use clap::Args;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const TRIES: u32 = 10;
   windlass events -f --type failed,cancelled      only what went wrong
   windlass events --job last --after 0 -o jsonl   the story of one job
 
-Events are numbered without gaps. A follower that loses its connection goes on where it was.")]
+Events have growing numbers, shared by all namespaces. A follower that loses its connection goes on where it was.")]
 pub struct Events {
     /// Go on until Ctrl-C.
     #[arg(short, long)]
@@ -95,7 +96,7 @@ fn print(event: &Event, format: Format) -> anyhow::Result<()> {
     let line = format!(
         "{:>8}  {}  {:18} {}  {} {}",
         event.id,
-        event.at,
+        event.at.parse().map_or_else(|_| event.at.clone(), times::local),
         event.kind,
         about.unwrap_or_default(),
         worker,

@@ -198,7 +198,7 @@ fn elsewhere(graph: &Graph, out: &mut String) {
 }
 
 fn table(nodes: &[Node]) -> Rows {
-    let mut rows = Rows::new(&["NODE", "KIND", "STATE", "MESSAGE"], "Everything is clean.");
+    let mut rows = Rows::new(&["NODE", "KIND", "STATE", "MESSAGE…"], "Everything is clean.");
     for node in nodes {
         let message = cut(node.message.as_deref().unwrap_or_default(), 80);
         rows.add(vec![cell(&node.key), cell(kind(node)), cell(node.state.name()), cell(message)]);

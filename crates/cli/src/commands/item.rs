@@ -225,7 +225,7 @@ impl List {
 
 fn table(items: &[Item]) -> Rows {
     let empty = "No items. Make one: windlass item create ASM-001 --type assembly";
-    let mut rows = Rows::new(&["PART NUMBER", "TYPE", "REV", "PROJECTS", "UPDATED", "DESCRIPTION"], empty);
+    let mut rows = Rows::new(&["PART NUMBER", "TYPE", "REV", "PROJECTS…", "UPDATED", "DESCRIPTION…"], empty);
     let now = times::now();
     for item in items {
         rows.add(vec![
@@ -257,7 +257,7 @@ fn facts(item: &Item, newest: &[Revision]) -> String {
     facts.add("Description", &item.description).add("Projects", item.projects.join(", "));
     let properties: Vec<String> = item.properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
     facts.add("Properties", properties.join(", "));
-    let when = |time: &str, who: &str| format!("{time} ({}) by {who}", times::relative(time, now));
+    let when = |time: &str, who: &str| format!("{} by {who}", times::both(time, now));
     facts.add("Created", when(&item.created_at, &item.created_by));
     facts.add("Updated", when(&item.updated_at, &item.updated_by));
     for revision in newest {
@@ -304,7 +304,7 @@ fn relation(relation: Relation) -> &'static str {
 
 fn rows(found: &[BomRow]) -> Rows {
     let mut rows = Rows::new(
-        &["PART NUMBER", "QUANTITY", "UNIT", "RELATION", "TYPE", "REV", "DESCRIPTION"],
+        &["PART NUMBER", "QUANTITY", "UNIT", "RELATION", "TYPE", "REV", "DESCRIPTION…"],
         "It contains nothing.",
     );
     for row in found {

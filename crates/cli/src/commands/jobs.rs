@@ -49,7 +49,7 @@ impl Jobs {
     pub async fn run(self, context: &Context) -> Done {
         let client = context.client()?;
         loop {
-            let jobs = self.fetch(&client).await?;
+            let jobs = self.fetch(&client, context.format.is_table()).await?;
             if self.watch && context.format.is_table() && on_terminal() {
                 // Home, and clear from there: less flicker than clearing first.
                 crate::output::say_raw(b"\x1b[H\x1b[J")?;
@@ -65,12 +65,13 @@ impl Jobs {
         }
     }
 
-    async fn fetch(&self, client: &Client) -> anyhow::Result<Vec<Job>> {
+    async fn fetch(&self, client: &Client, commands: bool) -> anyhow::Result<Vec<Job>> {
         let mut query = ListJobs {
             state: self.state.clone(),
             facet: self.facet.as_ref().map(|(name, value)| format!("{name}:{value}")),
             run: self.run,
             worker: self.worker.clone(),
+            commands,
             ..ListJobs::default()
         };
         let mut jobs = Vec::new();
@@ -90,7 +91,7 @@ impl Jobs {
 
 pub fn table(jobs: &[Job]) -> Rows {
     let now = times::now();
-    let heads = ["ID", "STATE", "AGE", "TOOK", "TRY", "WORKER", "WHAT", "ABOUT"];
+    let heads = ["ID", "STATE", "AGE", "TOOK", "TRY", "WORKER…", "WHAT…", "ABOUT…"];
     let mut rows = Rows::new(&heads, "No jobs. Submit one: windlass submit --shell 'echo hello'");
     for job in jobs {
         rows.add(vec![
@@ -114,9 +115,10 @@ fn took(job: &Job, now: jiff::Timestamp) -> String {
 }
 
 fn what(job: &Job) -> String {
-    let node = job.node.clone();
+    let named = job.definition.clone().or(job.node.clone());
+    let command = || job.command.as_ref().map(|command| cut(command, 60));
     let facets = || job.facets.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
-    job.definition.clone().or(node).unwrap_or_else(|| if job.facets.is_empty() { job.tags.join(",") } else { facets() })
+    named.or_else(command).unwrap_or_else(|| if job.facets.is_empty() { job.tags.join(",") } else { facets() })
 }
 
 /// Progress while it runs, the error where there is one.

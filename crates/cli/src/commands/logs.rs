@@ -4,8 +4,7 @@ use super::{Context, Done, wait};
 use crate::{
     fail::code,
     ids,
-    output::{Format, say, say_raw},
-    times,
+    output::{Format, Shown, say},
 };
 use clap::Args;
 use std::time::{Duration, Instant};
@@ -41,12 +40,12 @@ impl Logs {
             let (job, _) = wait::until_done(&client, id, Some(Duration::ZERO)).await?;
             return Ok(if job.state.is_final() { wait::exit_code(job.state) } else { code::OK });
         }
-        let mut after = 0;
+        let (mut after, mut shown) = (0, Shown::default());
         loop {
             let page = client.log(id, after, Duration::ZERO).await?;
-            print(&page, context.format)?;
+            print(&page, context.format, &mut shown)?;
             if page.pieces.is_empty() || page.ended {
-                note_dropped(&page);
+                shown.finish()?;
                 return Ok(code::OK);
             }
             after = page.next;
@@ -58,7 +57,7 @@ impl Logs {
 pub async fn follow(client: &Client, id: Uuid, format: Format, timeout: Option<Duration>) -> anyhow::Result<()> {
     let begun = Instant::now();
     // The first answer comes at once: where there is none, there is nothing to wait for.
-    let (mut after, mut failures, mut reached) = (0, 0, false);
+    let (mut after, mut failures, mut reached, mut shown) = (0, 0, false, Shown::default());
     loop {
         let left = timeout.map_or(PIECE, |timeout| timeout.saturating_sub(begun.elapsed()).min(PIECE));
         let left = if reached { left } else { Duration::ZERO };
@@ -72,27 +71,21 @@ pub async fn follow(client: &Client, id: Uuid, format: Format, timeout: Option<D
             Err(error) => return Err(error.into()),
         };
         (failures, reached) = (0, true);
-        print(&page, format)?;
+        print(&page, format, &mut shown)?;
         after = page.next;
         if page.ended || timeout.is_some_and(|timeout| begun.elapsed() >= timeout) {
-            note_dropped(&page);
+            shown.finish()?;
             return Ok(());
         }
     }
 }
 
-fn print(page: &LogPage, format: Format) -> anyhow::Result<()> {
+fn print(page: &LogPage, format: Format, shown: &mut Shown) -> anyhow::Result<()> {
     for piece in &page.pieces {
         match format {
-            Format::Table => say_raw(piece.data.as_bytes())?,
+            Format::Table => shown.write(&piece.data)?,
             Format::Json | Format::Jsonl => say(serde_json::to_string(piece)?)?,
         }
     }
     Ok(())
-}
-
-fn note_dropped(page: &LogPage) {
-    if page.dropped_bytes > 0 {
-        eprintln!("({} more were not kept: the log had reached its limit)", times::bytes(page.dropped_bytes));
-    }
 }

@@ -9,6 +9,7 @@ pub mod item;
 pub mod jobs;
 pub mod logs;
 pub mod options;
+pub mod principals;
 pub mod schedules;
 pub mod shell;
 pub mod show;

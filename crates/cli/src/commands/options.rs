@@ -84,6 +84,12 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 impl JobOptions {
+    /// Whether there is more to the job than that there is one: something to do, or somebody it is meant for.
+    pub fn says_what(&self) -> bool {
+        let something = self.payload.is_some() || self.command || self.shell.is_some() || self.definition.is_some();
+        something || !self.tags.is_empty()
+    }
+
     /// The job these options describe. `after` was looked up before, since ids may be abbreviated.
     pub fn job(&self, after: Vec<Uuid>) -> anyhow::Result<SubmitJob> {
         Ok(SubmitJob {

@@ -157,7 +157,7 @@ fn show(context: &Context, schedule: &Schedule) -> anyhow::Result<()> {
         facts.add("Jobs made", schedule.fired.to_string());
         facts.add("State", if schedule.schedule.paused { "paused" } else { "active" });
         for time in &schedule.next {
-            facts.add("Next", format!("{time} ({})", times::relative(time, now)));
+            facts.add("Next", times::both(time, now));
         }
         facts.add("Job", serde_json::to_string(&schedule.schedule.job).unwrap_or_default());
         facts.text()

@@ -4,12 +4,12 @@ use super::{Context, Done, logs::Logs, wait::Wait};
 use crate::{
     fail::code,
     ids,
-    output::{Facts, Format, clean, say},
+    output::{Facts, Format, clean, clean_lines, note, say},
     times,
 };
 use clap::{Args, Subcommand};
 use windlass_api::{
-    job::{Job, State, Submitted},
+    job::{CancelMode, Job, State, Submitted},
     why::Why,
 };
 
@@ -25,7 +25,7 @@ pub enum JobCommand {
     Show(One),
     Wait(Wait),
     /// Cancel jobs. A running one is told, and ends when its worker says so.
-    Cancel(Several),
+    Cancel(Cancel),
     /// Run finished jobs once more, each as a new job.
     Retry(Several),
     /// Why is it not running?
@@ -51,12 +51,22 @@ pub struct Several {
     pub ids: Vec<String>,
 }
 
+#[derive(Args)]
+pub struct Cancel {
+    #[command(flatten)]
+    several: Several,
+    /// What to do with a job that runs: `drain` asks its worker to stop and waits for that, `revoke` ends the job at once.
+    /// Default: as the job says, else `drain`.
+    #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
+    mode: Option<String>,
+}
+
 impl JobCommand {
     pub async fn run(self, context: &Context) -> Done {
         match self {
             JobCommand::Show(one) => show(context, &one).await,
             JobCommand::Wait(wait) => wait.run(context).await,
-            JobCommand::Cancel(several) => cancel(context, &several).await,
+            JobCommand::Cancel(wanted) => cancel(context, &wanted).await,
             JobCommand::Retry(several) => retry(context, &several).await,
             JobCommand::Why(one) => why(context, &one).await,
             JobCommand::Result(one) => {
@@ -77,18 +87,19 @@ async fn show(context: &Context, one: &One) -> Done {
     Ok(code::OK)
 }
 
-pub async fn cancel(context: &Context, several: &Several) -> Done {
-    let client = context.client()?;
+pub async fn cancel(context: &Context, wanted: &Cancel) -> Done {
+    let (client, several) = (context.client()?, &wanted.several);
+    let mode = wanted.mode.as_deref().map(|how| if how == "drain" { CancelMode::Drain } else { CancelMode::Revoke });
     let mut failed = false;
     for id in ids::jobs(&client, &several.ids).await? {
-        match client.cancel(id).await {
+        match client.cancel_as(id, mode).await {
             Ok(job) => context.format.one(&job, || {
                 let more = if job.state.is_final() { "" } else { "; its worker was asked to stop" };
                 format!("{id}  {}{more}", job.state.name())
             })?,
             Err(error) if several.ids.len() > 1 && error.status().is_some() => {
                 failed = true;
-                eprintln!("{id}: {error}");
+                note(format!("{id}: {error}"));
             }
             Err(error) => return Err(error.into()),
         }
@@ -113,12 +124,14 @@ pub async fn why(context: &Context, one: &One) -> Done {
     Ok(code::OK)
 }
 
-fn why_text(why: &Why) -> String {
-    let mut lines = vec![format!("{} is {}: {}", why.job, why.state.name(), clean(&why.summary))];
+pub fn why_text(why: &Why) -> String {
+    let told = |text: &str| clean(&times::localised(text));
+    let mut lines = vec![format!("{} is {}: {}", why.job, why.state.name(), told(&why.summary))];
     for reason in &why.reasons {
         if reason.text != why.summary {
-            lines.push(format!("  - {}", clean(&reason.text)));
+            lines.push(format!("  - {}", told(&reason.text)));
         }
+        lines.extend(reason.help.iter().map(|help| format!("    {}", told(help))));
         lines.extend(reason.jobs.iter().map(|job| format!("      job {job}")));
         lines.extend(reason.workers.iter().map(|worker| format!("      worker {}", clean(worker))));
     }
@@ -146,19 +159,17 @@ pub fn ending(job: &Job) -> String {
     };
     let mut text = format!("{}  {}{took}", job.id, job.state.name());
     if let (Some(error), true) = (&job.error, job.state != State::Completed) {
-        text += &format!("\n{}: {}", error.reason, error.message.trim_end());
+        text += &format!("\n{}: {}", clean(&error.reason), clean_lines(error.message.trim_end()));
     }
     if let (Some(result), State::Completed) = (&job.result, job.state) {
-        text += &format!("\n{}", result.get());
+        text += &format!("\n{}", clean_lines(result.get()));
     }
     text
 }
 
 fn text(job: &Job) -> String {
     let now = times::now();
-    let when = |time: &Option<String>| {
-        time.as_ref().map(|time| format!("{time} ({})", times::relative(time, now))).unwrap_or_default()
-    };
+    let when = |time: &Option<String>| times::maybe_both(time.as_deref(), now);
     let list = |ids: &[windlass_api::Uuid]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let facets: Vec<String> = job.facets.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut facts = Facts::default();
@@ -200,13 +211,13 @@ fn text(job: &Job) -> String {
     facts.add("Result", job.result.as_ref().map(|json| json.get()).unwrap_or_default());
     let mut text = facts.text();
     for attempt in &job.attempts {
-        let message = clean(&attempt.error.message);
-        let ended = times::relative(&attempt.ended_at, now);
+        let message = clean(attempt.error.message.trim_end());
+        let ended = times::both(&attempt.ended_at, now);
         text += &format!(
             "\nAttempt {} by {} ended {ended}: {} {message}",
             attempt.number,
             clean(&attempt.worker),
-            attempt.error.reason
+            clean(&attempt.error.reason)
         );
     }
     text

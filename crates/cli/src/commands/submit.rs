@@ -4,7 +4,7 @@ use super::{Context, Done, logs, options::JobOptions, show, wait};
 use crate::{
     fail::code,
     ids,
-    output::{self, Format, say},
+    output::{self, Format, note, say},
     times,
 };
 use anyhow::{Context as _, ensure};
@@ -26,6 +26,13 @@ const BATCH_BYTES: usize = 8 << 20;
 /// A line longer than this is no job.
 const LINE_MAX: usize = 8 << 20;
 const TRIES: u32 = 6;
+
+const NOTHING: &str =
+    "windlass submit: there is nothing to submit. Say what the job is: --shell TEXT, --command -- PROGRAM, \
+    --payload JSON or --definition NAME; for many jobs: --from FILE.
+For example:
+  windlass submit --shell 'echo hello' --follow
+A job without a payload, for a worker that needs none: windlass submit --payload null";
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -65,6 +72,10 @@ pub struct Submit {
 
 impl Submit {
     pub async fn run(self, context: &Context) -> Done {
+        if self.from.is_none() && !self.job.says_what() {
+            note(NOTHING);
+            return Ok(code::USAGE);
+        }
         let client = context.client()?;
         let after = ids::jobs(&client, &self.job.after).await?;
         let mut job = self.job.job(after)?;
@@ -86,13 +97,14 @@ impl Submit {
         let timeout = self.wait_timeout.map(Duration::from_millis);
         if self.follow {
             if context.format.is_table() {
-                eprintln!("{}", told(submitted));
+                note(told(submitted));
             }
-            logs::follow(client, submitted.id, context.format, timeout).await?;
+            wait::telling(client, submitted.id, logs::follow(client, submitted.id, context.format, timeout)).await?;
         }
-        let (job, code) = wait::until_done(client, submitted.id, timeout).await?;
+        let done = wait::until_done(client, submitted.id, timeout);
+        let (job, code) = wait::telling(client, submitted.id, done).await?;
         match context.format {
-            Format::Table if self.follow => eprintln!("{}", show::ending(&job)),
+            Format::Table if self.follow => note(show::ending(&job)),
             Format::Table => say(show::ending(&job))?,
             format => format.one(&job, String::new)?,
         }
@@ -237,7 +249,7 @@ impl Many {
             }
             Err(problem) => {
                 tally.refused += 1;
-                eprintln!("line {number}: {problem}");
+                note(format!("line {number}: {problem}"));
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use super::{Context, Done, PAGE};
 use crate::{
     fail::code,
-    output::{Facts, Rows, cell, say},
+    output::{Facts, Rows, cell, note, say},
     profile::write_private,
     times,
 };
@@ -24,10 +24,13 @@ pub enum TokenCommand {
     Create(Create),
     /// List tokens. The tokens themselves are shown only once, when they are made.
     List,
-    /// Make tokens worthless, by the ids that `token list` shows.
+    /// Revoke tokens, by the ids that `token list` shows. What was made with them ends too.
     Revoke {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
+        /// Do it also if no admin of all namespaces is left with a valid token.
+        #[arg(long)]
+        force: bool,
     },
     /// Who am I?
     Me,
@@ -36,7 +39,7 @@ pub enum TokenCommand {
 /// Make a token. It is shown once and kept nowhere.
 #[derive(Args)]
 pub struct Create {
-    /// Who it stands for. A name that exists already keeps its role and namespaces.
+    /// Who it stands for. A name that exists already keeps its role and namespaces; `principal change` gives it others.
     principal: String,
     /// viewer reads; editor submits, cancels and defines; admin does everything; worker works and does nothing else.
     #[arg(long, value_name = "ROLE", value_parser = ["viewer", "editor", "admin", "worker"])]
@@ -44,7 +47,7 @@ pub struct Create {
     /// Its rights end at this namespace. Repeat for more; everywhere where absent.
     #[arg(long = "only", value_name = "NAMESPACE")]
     namespaces: Vec<String>,
-    /// Valid for so long: 12h, 30d; for ever where absent.
+    /// Valid for so long: 12h, 30d. Default: until it is revoked. In any case no longer than the token it is made with.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     expires: Option<u64>,
     /// Write the token to this file, readable for its owner alone, and do not show it.
@@ -69,10 +72,10 @@ impl TokenCommand {
                 }
                 context.format.many(&found, || table(&found))?;
             }
-            TokenCommand::Revoke { ids } => {
+            TokenCommand::Revoke { ids, force } => {
                 for id in ids {
-                    client.revoke_token(&id).await?;
-                    context.format.done("revoked", || format!("{id} is worthless now"))?;
+                    client.revoke_token(&id, force).await?;
+                    context.format.done("revoked", || format!("Token {id} revoked"))?;
                 }
             }
             TokenCommand::Me => {
@@ -91,15 +94,9 @@ impl TokenCommand {
 
 impl Create {
     async fn run(&self, context: &Context) -> anyhow::Result<()> {
-        let role = match &*self.role {
-            "viewer" => Role::Viewer,
-            "editor" => Role::Editor,
-            "admin" => Role::Admin,
-            _ => Role::Worker,
-        };
         let request = CreateToken {
             principal: self.principal.clone(),
-            role,
+            role: role(&self.role),
             namespaces: self.namespaces.clone(),
             expires_ms: self.expires,
         };
@@ -110,16 +107,26 @@ impl Create {
         }
         if context.format.is_table() {
             // On its own line and alone on standard output, so that it can be piped on.
-            eprintln!("The token of {}, shown only now:", created.about.principal);
+            note(format!("The token of {}, shown only now:", created.about.principal));
             return say(&created.token);
         }
         context.format.one(&created, String::new)
     }
 }
 
+/// The names were checked before.
+pub fn role(name: &str) -> Role {
+    match name {
+        "viewer" => Role::Viewer,
+        "editor" => Role::Editor,
+        "admin" => Role::Admin,
+        _ => Role::Worker,
+    }
+}
+
 fn table(tokens: &[Token]) -> Rows {
     let now = times::now();
-    let heads = ["ID", "PRINCIPAL", "ROLE", "NAMESPACES", "BEGINS", "CREATED", "EXPIRES", "USED"];
+    let heads = ["ID", "PRINCIPAL", "ROLE", "NAMESPACES…", "BEGINS", "CREATED", "EXPIRES", "USED"];
     let mut rows = Rows::new(&heads, "No tokens.");
     for token in tokens {
         rows.add(vec![

@@ -1,9 +1,12 @@
 //! `windlass job wait`: until jobs have ended.
 
 use super::{Context, Done, show};
-use crate::{fail::code, ids, times};
+use crate::{fail::code, ids, output::note, times};
 use clap::Args;
-use std::time::{Duration, Instant};
+use std::{
+    convert::Infallible,
+    time::{Duration, Instant},
+};
 use windlass_api::{
     Uuid,
     job::{Job, State},
@@ -13,6 +16,9 @@ use windlass_sdk::Client;
 /// What one call waits at most.
 const PIECE: Duration = Duration::from_secs(50);
 const TRIES: u32 = 10;
+/// So long nothing need be said, and then so often it is looked whether something else holds the job up.
+const SILENCE: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Wait until jobs have ended.
 #[derive(Args)]
@@ -35,7 +41,7 @@ impl Wait {
         let mut codes = Vec::new();
         for id in ids::jobs(&client, &self.ids).await? {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let (job, code) = until_done(&client, id, left).await?;
+            let (job, code) = telling(&client, id, until_done(&client, id, left)).await?;
             context.format.one(&job, || show::ending(&job))?;
             codes.push(code);
         }
@@ -54,6 +60,32 @@ pub fn exit_code(state: State) -> u8 {
         State::Failed | State::Skipped => code::FAILED,
         State::Cancelled => code::CANCELLED,
         State::Blocked | State::Scheduled | State::Pending | State::Claimed | State::Running => code::TIMEOUT,
+    }
+}
+
+/// Does `work`, and meanwhile says on standard error why nothing happens with the job, as often as that changes.
+pub async fn telling<T>(client: &Client, id: Uuid, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        biased;
+        done = work => done,
+        never = tell(client, id) => match never {},
+    }
+}
+
+async fn tell(client: &Client, id: Uuid) -> Infallible {
+    let mut told = None;
+    tokio::time::sleep(SILENCE).await;
+    loop {
+        // Only a remark: where it cannot be had, the wait itself says what is wrong.
+        if let Ok(why) = client.why(id).await {
+            let waits = matches!(why.state, State::Blocked | State::Scheduled | State::Pending);
+            let news = waits.then(|| why.reasons.first().map(|cause| cause.code.clone())).flatten();
+            if news.is_some() && news != told {
+                note(show::why_text(&why));
+            }
+            told = news;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -3,11 +3,10 @@
 use super::{Context, Done, PAGE};
 use crate::{
     fail::code,
-    output::{Facts, Rows, cell},
+    output::{Colour, Facts, Rows, cell},
     times,
 };
 use clap::Subcommand;
-use comfy_table::Color;
 use windlass_api::{
     page::Paging,
     worker::{Liveness, Worker},
@@ -73,23 +72,23 @@ pub async fn all(client: &Client) -> anyhow::Result<Vec<Worker>> {
     }
 }
 
-pub fn liveness(worker: &Worker) -> (&'static str, Color) {
+pub fn liveness(worker: &Worker) -> (&'static str, Colour) {
     match worker.state {
-        Liveness::Online if worker.draining => ("draining", Color::Yellow),
-        Liveness::Online => ("online", Color::Green),
-        Liveness::Unreachable => ("unreachable", Color::Yellow),
-        Liveness::Offline => ("offline", Color::DarkGrey),
+        Liveness::Online if worker.draining => ("draining", Colour::Yellow),
+        Liveness::Online => ("online", Colour::Green),
+        Liveness::Unreachable => ("unreachable", Colour::Yellow),
+        Liveness::Offline => ("offline", Colour::Grey),
     }
 }
 
 fn table(workers: &[Worker]) -> Rows {
     let now = times::now();
-    let mut rows = Rows::new(&["NAME", "STATE", "SEEN", "SLOTS", "TAGS"], "No workers. Start one: windlass worker");
+    let mut rows = Rows::new(&["NAME", "STATE", "SEEN", "SLOTS", "TAGS…"], "No workers. Start one: windlass worker");
     for worker in workers {
         let (state, colour) = liveness(worker);
         rows.add(vec![
             cell(&worker.worker),
-            cell(state).fg(colour),
+            cell(state).colour(colour),
             cell(times::relative(&worker.last_seen, now)),
             cell(worker.slots.to_string()),
             cell(worker.tags.join(", ")),
@@ -104,8 +103,8 @@ fn text(worker: &Worker) -> String {
     facts.add("Worker", &worker.worker).add("Namespace", &worker.namespace).add("State", liveness(worker).0);
     facts.add("Tags", worker.tags.join(", ")).add("Slots", worker.slots.to_string());
     facts.add("Owner", worker.owner.as_deref().unwrap_or_default());
-    facts.add("Registered", times::relative(&worker.registered_at, now));
-    facts.add("Seen", times::relative(&worker.last_seen, now));
+    facts.add("Registered", times::both(&worker.registered_at, now));
+    facts.add("Seen", times::both(&worker.last_seen, now));
     facts.add("Info", worker.info.as_ref().map(ToString::to_string).unwrap_or_default());
     facts.text()
 }

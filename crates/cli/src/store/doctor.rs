@@ -2,22 +2,17 @@
 //!
 //! Each finding is a sentence, and where it is bad another one that says what to do.
 
-use super::{Place, migrate::read_only};
+use super::{Place, migrate::read_only, sound};
 use crate::{
     commands::{Context, Done},
     fail::code,
-    output::{Rows, cell, say},
+    output::{Colour, Rows, cell, clean_lines, say},
     remote::{Remote, TokenFrom},
     times,
 };
 use clap::Args;
-use comfy_table::Color;
 use serde::Serialize;
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
-};
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 use windlass_engine::Store;
 use windlass_stores::{
     embedded::{Embedded, OpenError, Options, SCHEMA_VERSION},
@@ -90,7 +85,7 @@ impl Doctor {
         if context.format.is_table() {
             for finding in &findings.0 {
                 if let Some(advice) = &finding.advice {
-                    say(format!("\n{}: {}\n  {advice}", finding.what, finding.text))?;
+                    say(format!("\n{}: {}\n  {advice}", finding.what, clean_lines(&finding.text)))?;
                 }
             }
         }
@@ -170,11 +165,9 @@ fn checked(problems: Result<Vec<String>, windlass_engine::StoreError>, findings:
         Ok(problems) if problems.is_empty() => findings.fine("integrity", "every row was read and makes sense"),
         Ok(problems) => {
             let text = format!("{} problems, the first: {}", problems.len(), problems[0]);
-            findings.bad("integrity", text, "Restore a backup, and keep the damaged data for inspection.");
+            findings.bad("integrity", text, sound::ADVICE);
         }
-        Err(error) => {
-            findings.bad("integrity", error.to_string(), "Restore a backup, and keep the damaged data for inspection.")
-        }
+        Err(error) => findings.bad("integrity", error.to_string(), sound::ADVICE),
     }
 }
 
@@ -196,16 +189,13 @@ fn quick_check(folder: &Path, findings: &mut Findings) {
 }
 
 fn permissions(folder: &Path, findings: &mut Findings) {
-    for name in ["windlass.db", "admin.token"] {
-        let file = folder.join(name);
-        let Ok(about) = fs::metadata(&file) else { continue };
-        let mode = about.permissions().mode() & 0o777;
-        if mode & 0o077 == 0 {
-            findings.fine("permissions", format!("{} is for its owner alone", file.display()));
-        } else {
-            let text = format!("{} can be read or written by others (mode {mode:o})", file.display());
-            findings.bad("permissions", text, format!("It holds secrets: chmod 600 {}", file.display()));
-        }
+    let open = sound::open_to_others(folder);
+    for (file, mode) in &open {
+        let text = format!("{} can be read or written by others (mode {mode:o})", file.display());
+        findings.bad("permissions", text, format!("It holds secrets: chmod 600 {}", file.display()));
+    }
+    if open.is_empty() {
+        findings.fine("permissions", format!("{} is for its owner alone", folder.join("windlass.db").display()));
     }
     let owner = |path: &Path| fs::metadata(path).map(|about| about.uid()).ok();
     let me = owner(Path::new("/proc/self"));
@@ -337,8 +327,14 @@ async fn server(remote: &Remote, findings: &mut Findings) {
     };
     let (client, found) = found;
     match client.me().await {
-        Ok(me) => findings
-            .fine("server", format!("{} knows this token as {} ({})", found.server, me.principal, me.role.name())),
+        Ok(me) => {
+            findings
+                .fine("server", format!("{} knows this token as {} ({})", found.server, me.principal, me.role.name()));
+            // A worker's token may not ask.
+            if let Ok(stats) = client.stats().await {
+                without_token(&stats.without_token, findings);
+            }
+        }
         Err(error) if error.status() == Some(401) && found.from == TokenFrom::Nowhere => {
             let text = format!("{} answers, but no token was found to call it with", found.server);
             findings.warn(
@@ -366,15 +362,32 @@ async fn server(remote: &Remote, findings: &mut Findings) {
     }
 }
 
+fn without_token(who: &str, findings: &mut Findings) {
+    match who {
+        "never" => findings.fine("without a token", "nobody may call"),
+        "loopback" => findings.fine(
+            "without a token",
+            "programs on the server's machine may use workflow-graph's paths; behind a proxy there, set without_token = never",
+        ),
+        "anyone" => findings.warn(
+            "without a token",
+            "whoever reaches the server may run jobs on workflow-graph's paths (without_token = anyone)",
+            "Set without_token = never and give each client a token, or make sure that only its clients reach the port.",
+        ),
+        // An older server does not say.
+        _ => {}
+    }
+}
+
 fn table(findings: &[Finding]) -> Rows {
     let mut rows = Rows::new(&["", "WHAT", "FOUND"], "Nothing was looked at.");
     for finding in findings {
         let (sign, colour) = match finding.verdict {
-            Verdict::Fine => ("ok", Color::Green),
-            Verdict::Warning => ("warning", Color::Yellow),
-            Verdict::Bad => ("BAD", Color::Red),
+            Verdict::Fine => ("ok", Colour::Green),
+            Verdict::Warning => ("warning", Colour::Yellow),
+            Verdict::Bad => ("BAD", Colour::Red),
         };
-        rows.add(vec![cell(sign).fg(colour), cell(finding.what), cell(&finding.text)]);
+        rows.add(vec![cell(sign).colour(colour), cell(finding.what), cell(&finding.text)]);
     }
     rows
 }

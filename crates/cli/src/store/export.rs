@@ -21,7 +21,11 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
-use windlass_core::{Job, LogAppend};
+use windlass_core::{
+    Job, LogAppend, Record,
+    principal::{Kept, Token},
+    record::Kind,
+};
 use windlass_engine::{
     Bulk,
     store::{JobBody, JobQuery},
@@ -145,10 +149,24 @@ async fn records<W: Write>(store: &dyn Bulk, writer: &mut Writer<W>, end: &mut E
         after = Some(last.key.clone());
         // An import reads back before it takes its mark away.
         for record in page.into_iter().filter(|record| record.key != unfinished::key()) {
-            writer.write(&Line::Record(record.into()))?;
+            writer.write(&Line::Record(unseen(record).into()))?;
             end.records += 1;
         }
     }
+}
+
+/// An admin token is valid while a server finds it in its place, and no server has found it where it is imported.
+fn unseen(mut record: Record) -> Record {
+    if &*record.key.kind == Token::KIND
+        && let Ok(mut token) = serde_json::from_str::<Token>(&record.value)
+        && let Some(Kept { until: until @ Some(_), .. }) = &mut token.kept
+    {
+        *until = None;
+        if let Ok(value) = serde_json::to_string(&token) {
+            record.value = value.into();
+        }
+    }
+    record
 }
 
 async fn jobs<W: Write>(store: &dyn Bulk, writer: &mut Writer<W>, end: &mut End) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize, de::Error as _};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, Facet, Job, JobId, JobKey, Lane, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Spec,
+    Attempt, Event, Facet, Job, JobId, JobKey, Lane, LogAppend, LogForm, Namespace, Payload, Record, RecordKey, Spec,
     State, Timestamp, job::Live,
 };
 use windlass_engine::store::JobBody;
@@ -214,7 +214,7 @@ impl From<LogAppend> for LogLine {
             piece: log.piece,
             attempt: log.attempt,
             at: log.at,
-            stream: log.stream.code(),
+            stream: log.form.code(),
             data: Data(log.data),
         }
     }
@@ -223,8 +223,8 @@ impl From<LogAppend> for LogLine {
 impl From<LogLine> for LogAppend {
     fn from(line: LogLine) -> Self {
         let job = JobKey { namespace: line.namespace, id: line.job };
-        let stream = LogStream::from_code(line.stream);
-        Self { job, piece: line.piece, attempt: line.attempt, at: line.at, stream, data: line.data.0 }
+        let form = LogForm::from_code(line.stream);
+        Self { job, piece: line.piece, attempt: line.attempt, at: line.at, form, data: line.data.0 }
     }
 }
 

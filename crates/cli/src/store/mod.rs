@@ -6,6 +6,7 @@ mod export;
 mod import;
 mod line;
 mod migrate;
+pub mod sound;
 pub mod unfinished;
 
 use crate::{

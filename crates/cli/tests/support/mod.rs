@@ -9,7 +9,7 @@ use std::{
 };
 use tempfile::TempDir;
 use windlass_core::{
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_engine::{Engine, Settings, clock, memory::Memory};
@@ -68,8 +68,8 @@ async fn serve() -> String {
         let create = CreatePrincipal { namespace: auth::home(), name: name.into(), role, namespaces: vec![] };
         engine.run(create).await.unwrap();
         let hash = auth::hash(token).into();
-        let issue =
-            IssueToken { namespace: auth::home(), principal: name.into(), hash, shown: name.into(), expires_at: None };
+        let (namespace, principal, shown) = (auth::home(), name.into(), name.into());
+        let issue = IssueToken { namespace, principal, hash, shown, expires_at: None, made_by: None };
         engine.run(issue).await.unwrap();
     }
     let service = app::Service::new(App::new(engine, Options::default()));

@@ -60,6 +60,15 @@ pub enum Move {
 }
 
 impl Advance {
+    /// Jobs it makes.
+    pub(crate) fn jobs(&self) -> usize {
+        let made = self.moves.iter().map(|(_, _, wanted)| match wanted {
+            Move::Expand { nodes, .. } => nodes.len(),
+            Move::Go { .. } | Move::Skip { .. } | Move::Complete { .. } | Move::Fail { .. } => 0,
+        });
+        made.sum::<usize>() + self.undo.as_ref().map_or(0, Vec::len)
+    }
+
     pub(crate) fn weight(&self) -> usize {
         let nodes = |nodes: &[RunNode]| nodes.iter().map(|node| 256 + node.weight()).sum();
         let moves = self.moves.iter().map(|(_, _, wanted)| match wanted {

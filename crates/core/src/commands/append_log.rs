@@ -2,9 +2,10 @@
 
 use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
-    change::{LogAppend, LogStream},
+    change::{LogAppend, LogDrop},
     desk::Desk,
     keys::Keys,
+    log::{self, LogForm},
     payload::Payload,
     reply::Reply,
 };
@@ -12,14 +13,14 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct AppendLog {
     pub holder: Holder,
-    pub stream: LogStream,
+    pub form: LogForm,
     pub data: Payload,
 }
 
 impl AppendLog {
-    /// To the ordinary stream.
+    /// Text of the ordinary stream.
     pub fn new(holder: Holder, data: impl Into<Payload>) -> Self {
-        Self { holder, stream: LogStream::Out, data: data.into() }
+        Self { holder, form: LogForm::default(), data: data.into() }
     }
 }
 
@@ -28,7 +29,7 @@ impl AppendLog {
         self.holder.keys(keys);
     }
 
-    /// What exceeds the cap is counted and dropped; the job goes on.
+    /// What exceeds the cap goes from the middle of the log, and is counted; the job goes on.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         let limits = desk.limits();
         check_size("log", self.data.len(), limits.log_piece_bytes_max)?;
@@ -37,35 +38,25 @@ impl AppendLog {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let cancelled = job.live.cancel.is_some();
-        let room = limits.log_bytes_max.saturating_sub(job.live.log.bytes);
-        let kept = fitting(self.data.as_bytes(), room as usize);
-        job.live.log.dropped_bytes += (self.data.len() - kept) as u64;
-        if kept > 0 {
-            job.live.log.pieces += 1;
-            job.live.log.bytes += kept as u64;
-            let data =
-                if kept == self.data.len() { self.data.clone() } else { Payload::from(&self.data.as_bytes()[..kept]) };
-            desk.put_log(LogAppend {
-                job: job.key.clone(),
-                piece: job.live.log.pieces,
-                attempt: job.live.attempt,
-                at: desk.now(),
-                stream: self.stream,
-                data,
-            });
+        let cap = limits.log_bytes_max;
+        let data =
+            log::newest(self.form, &self.data, usize::try_from(job.live.log.piece_max(cap)).unwrap_or(usize::MAX));
+        let text = log::text_len(self.form, data.as_bytes());
+        if data.len() < self.data.len() {
+            job.live.log.dropped_bytes += (log::text_len(self.form, self.data.as_bytes()) - text) as u64;
+        }
+        if !data.is_empty() {
+            let gone = job.live.log.append(text as u64, data.len() as u64, cap);
+            let (piece, attempt) = (job.live.log.pieces, job.live.attempt);
+            desk.put_log(LogAppend { job: job.key.clone(), piece, attempt, at: desk.now(), form: self.form, data });
+            if let Some((first, last)) = gone {
+                desk.drop_log(LogDrop { job: job.key.clone(), first, last });
+            }
         }
         let (piece, dropped_bytes) = (job.live.log.pieces, job.live.log.dropped_bytes);
         desk.put_job(job);
         Ok(Ok(Reply::Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
     }
-}
-
-/// How many bytes fit into `room` without cutting a UTF-8 character in two.
-fn fitting(data: &[u8], room: usize) -> usize {
-    if data.len() <= room {
-        return data.len();
-    }
-    (0..=room).rev().find(|&at| at == 0 || data[at] & 0xc0 != 0x80).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -74,29 +65,30 @@ mod tests {
     use crate::commands::testing::{Story, code, ns, once};
 
     #[test]
-    fn what_exceeds_the_cap_is_counted_and_dropped() {
+    fn beyond_the_cap_the_beginning_and_the_newest_part_are_kept() {
         let mut story = Story::new();
         (story.tables.limits.log_bytes_max, story.tables.limits.log_piece_bytes_max) = (10, 8);
         let lease = story.submit_and_claim(once(1));
         let append = |text: &str| AppendLog::new(Holder::lease(&ns(), lease), text);
-        for (text, dropped_bytes) in [("123456", 0), ("123é", 2), ("x", 2), ("", 2), ("yy", 4)] {
+        for (text, dropped_bytes) in [("1234", 0), ("567é", 0), ("x", 0), ("", 0), ("yy", 5), ("z34567é", 10)] {
             let Ok(Reply::Logged { dropped_bytes: told, cancelled: false, .. }) = story.run(append(text)) else {
                 panic!("{text}");
             };
             assert_eq!(told, dropped_bytes, "{text}");
         }
         assert_eq!(code(&story.run(append("123456789"))), "too-large");
-        let kept: Vec<(u64, usize)> =
-            story.tables.logs.iter().map(|append| (append.piece, append.data.len())).collect();
-        assert_eq!(kept, [(1, 6), (2, 3), (3, 1)]);
+        let kept: Vec<(u64, &[u8])> =
+            story.tables.logs.iter().map(|append| (append.piece, append.data.as_bytes())).collect();
+        assert_eq!(kept, [(1, &b"1234"[..]), (5, "4567é".as_bytes())]);
     }
 
     #[test]
-    fn characters_are_kept_whole() {
-        assert_eq!(fitting("abc".as_bytes(), 5), 3);
-        assert_eq!(fitting("abc".as_bytes(), 2), 2);
-        assert_eq!(fitting("aé".as_bytes(), 2), 1);
-        assert_eq!(fitting("é".as_bytes(), 1), 0);
-        assert_eq!(fitting("".as_bytes(), 0), 0);
+    fn a_cap_of_nothing_keeps_nothing_and_counts() {
+        let mut story = Story::new();
+        story.tables.limits.log_bytes_max = 0;
+        let lease = story.submit_and_claim(once(1));
+        let reply = story.run(AppendLog::new(Holder::lease(&ns(), lease), "abc"));
+        assert!(matches!(reply, Ok(Reply::Logged { dropped_bytes: 3, .. })), "{reply:?}");
+        assert!(story.tables.logs.is_empty());
     }
 }

@@ -59,6 +59,8 @@ fn acts(command: &Command) -> Vec<Act> {
         Command::PutSchedule(put) => act(&put.namespace, "schedule_put", &put.schedule.name),
         Command::DeleteSchedule(delete) => act(&delete.namespace, "schedule_deleted", &delete.name),
         Command::CreatePrincipal(create) => act(&create.namespace, "principal_created", &create.name),
+        Command::ChangePrincipal(change) => act(&change.namespace, "principal_changed", &change.name),
+        Command::DeletePrincipal(delete) => act(&delete.namespace, "principal_deleted", &delete.name),
         Command::DisablePrincipal(disable) => act(&disable.namespace, "principal_disabled", &disable.name),
         Command::EnablePrincipal(enable) => act(&enable.namespace, "principal_enabled", &enable.name),
         Command::IssueToken(issue) => {
@@ -88,9 +90,10 @@ mod tests {
         commands::{
             all::All,
             definitions::{DeleteDefinition, PutDefinition},
-            principals::{CreatePrincipal, IssueToken},
+            principals::CreatePrincipal,
             submit::Submit,
             testing::{Story, code, ns, once},
+            tokens::IssueToken,
         },
         principal::Role,
     };
@@ -112,7 +115,8 @@ mod tests {
         let create =
             CreatePrincipal { namespace: ns(), name: "bob".into(), role: Role::Worker, namespaces: Vec::new() };
         let (principal, shown) = (Arc::from("bob"), Arc::from("wl_work_1"));
-        let issue = IssueToken { namespace: ns(), principal, hash: "a".repeat(64).into(), shown, expires_at: None };
+        let hash = "a".repeat(64).into();
+        let issue = IssueToken { namespace: ns(), principal, hash, shown, expires_at: None, made_by: None };
         let both = All { commands: vec![create.into(), issue.into()] };
         let submit = Submit { namespace: ns(), job: once(1) };
         let commands: Vec<Command> = vec![put.into(), delete.into(), both.into(), submit.into()];

@@ -2,6 +2,7 @@
 
 use super::Decided;
 use crate::{
+    concurrency,
     desk::Desk,
     event::What,
     id::JobId,
@@ -20,6 +21,8 @@ pub struct Cancel {
     pub namespace: Namespace,
     pub job: JobId,
     pub by: Arc<str>,
+    /// None: as the job's policy says.
+    pub mode: Option<CancelPolicy>,
 }
 
 impl Cancel {
@@ -27,8 +30,8 @@ impl Cancel {
         keys.jobs.insert(JobKey::new(&self.namespace, self.job));
     }
 
-    /// A waiting job ends at once. A held one ends at once too, or is asked to stop and ends with its report, as its
-    /// policy says.
+    /// A waiting job ends at once. A held one ends at once too, or is asked to stop and ends with its report, as is asked for
+    /// here or as its policy says. One that was asked to stop can still be ended at once.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         let key = JobKey::new(&self.namespace, self.job);
         let mut job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
@@ -38,14 +41,16 @@ impl Cancel {
         if job.state.is_final() {
             return Ok(Err(Refusal::Final { state: job.state }));
         }
-        if job.live.cancel.is_some() {
+        let drains = job.state.is_held() && self.mode.unwrap_or(job.spec.policy.cancel) == CancelPolicy::Drain;
+        if job.live.cancel.is_some() && (drains || self.mode.is_none()) {
             return Ok(Ok(Reply::Job(Box::new(job))));
         }
         job.live.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
-        if job.state.is_held() && job.spec.policy.cancel == CancelPolicy::Drain {
+        if drains {
             desk.tell(&self.namespace, What::CancelRequested { job: self.job, by: self.by.clone() });
             desk.put_job(job.clone());
         } else {
+            concurrency::keep_place(desk, &mut job);
             job = life::end_cancelled(desk, job)?;
             debug_assert_eq!(job.state, State::Cancelled);
         }
@@ -57,7 +62,7 @@ impl Cancel {
 mod tests {
     use super::*;
     use crate::{
-        commands::testing::{Story, code, keyed, tries},
+        commands::testing::{Story, code, id, keyed, ns, tries},
         job::Reason,
     };
 
@@ -86,6 +91,99 @@ mod tests {
             assert_eq!(story.reason(1), Some(Reason::Cancelled));
             assert!(story.tables.results.is_empty(), "{how}");
         }
+    }
+
+    fn cancel(mode: CancelPolicy) -> Cancel {
+        Cancel { namespace: ns(), job: id(1), by: "ann".into(), mode: Some(mode) }
+    }
+
+    /// What the holder does after its job was taken from it.
+    #[test]
+    fn a_job_that_is_taken_away_keeps_its_place_until_its_holder_confirms_or_its_time_is_over() {
+        for how in ["complete", "fail", "release", "lapse", "renew"] {
+            let mut story = Story::new();
+            let mut job = keyed(1, 1);
+            job.policy.cancel = CancelPolicy::Revoke;
+            let lease = story.submit_and_claim(job);
+            story.submit(keyed(2, 1));
+            story.wait(10_000);
+            story.cancel(1).unwrap();
+            assert_eq!(story.states(2), ["cancelled", "blocked"], "its process may still run");
+            let freed = match how {
+                "complete" => code(&story.complete(lease)) == "lease-lost",
+                "fail" => code(&story.fail(lease)) == "lease-lost",
+                "release" => code(&story.release(lease)) == "lease-lost",
+                "renew" => code(&story.renew(lease)) != "lease-lost",
+                _ => {
+                    story.wait(19_999);
+                    story.sweep();
+                    assert_eq!(story.states(2), ["cancelled", "blocked"]);
+                    story.wait(1);
+                    story.sweep();
+                    true
+                }
+            };
+            assert_eq!(story.states(2)[1], if freed { "pending" } else { "blocked" }, "{how}");
+            assert_eq!((story.state(1), story.reason(1)), (State::Cancelled, Some(Reason::Cancelled)));
+            if freed {
+                assert_eq!(code(&story.release(lease)), "lease-lost", "twice frees once");
+                let next = story.claim("w");
+                story.submit(keyed(3, 1));
+                assert_eq!(story.states(3)[2], "blocked", "{how}");
+                story.complete(next).unwrap();
+                assert_eq!(story.states(3)[2], "pending");
+            }
+        }
+    }
+
+    #[test]
+    fn how_a_held_job_is_cancelled_can_be_chosen_each_time() {
+        for policy in [CancelPolicy::Drain, CancelPolicy::Revoke] {
+            let mut story = Story::new();
+            let mut job = keyed(1, 1);
+            job.policy.cancel = policy;
+            let lease = story.submit_and_claim(job);
+            story.run(cancel(CancelPolicy::Drain)).unwrap();
+            assert_eq!(story.state(1), State::Claimed, "{policy:?}");
+            story.run(cancel(CancelPolicy::Drain)).unwrap();
+            story.cancel(1).unwrap();
+            assert!(
+                matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })),
+                "asked again, nothing changes"
+            );
+            story.run(cancel(CancelPolicy::Revoke)).unwrap();
+            assert_eq!((story.state(1), code(&story.renew(lease))), (State::Cancelled, "lease-lost"), "{policy:?}");
+        }
+    }
+
+    /// Workers that hold what is cancelled, taken away or drained, and nobody else, are told.
+    #[test]
+    fn whom_a_change_concerns_is_told() {
+        let mut story = Story::new();
+        story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
+        story.tables.notices.clear();
+        let told = |story: &mut Story| std::mem::take(&mut story.tables.notices).len();
+        let lease = story.submit_and_claim(keyed(1, 2));
+        story.renew(lease).unwrap();
+        story.complete(lease).unwrap();
+        assert_eq!(told(&mut story), 0, "who reports knows");
+        for (number, mode) in [(2, CancelPolicy::Drain), (3, CancelPolicy::Revoke)] {
+            story.submit_and_claim(keyed(number, 9));
+            story.run(Cancel { job: id(number), ..cancel(mode) }).unwrap();
+            assert_eq!(told(&mut story), 1, "{mode:?}");
+        }
+        story.submit(keyed(4, 9));
+        story.cancel(4).unwrap();
+        assert_eq!(told(&mut story), 0, "nobody holds it");
+        for draining in [true, true, false] {
+            let worker = crate::name::WorkerId::new("w").unwrap();
+            let drain = crate::commands::workers::DrainWorker { namespace: ns(), worker, draining, principal: None };
+            story.run(drain).unwrap();
+        }
+        assert_eq!(told(&mut story), 2, "drained and undrained");
+        story.wait(30_000);
+        story.sweep();
+        assert_eq!(told(&mut story), 1, "a lease that ran out");
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl Claim {
         job.live.lease = Some(lease);
         job.live.claimed_at = Some(desk.now());
         job.live.started_at = None;
-        job.live.report = None;
+        (job.live.report, job.live.said) = (None, None);
         let told = What::Claimed { job: job.key.id, worker: self.worker.clone(), attempt: job.live.attempt };
         desk.tell(&self.namespace, told);
         let payload = desk.payload(&job.key)?;
@@ -245,7 +245,8 @@ impl Claim {
         let mut live = Vec::new();
         for (key, (id, secret)) in keys.iter().zip(&asked.leases) {
             let Some(job) = desk.job(key)? else { continue };
-            let mine = job.held_by(*secret).is_ok_and(|lease| lease.principal == self.principal);
+            let lease = job.live.lease.as_ref().filter(|lease| job.state.is_held() && lease.secret == *secret);
+            let mine = lease.is_some_and(|lease| lease.principal == self.principal);
             if mine && job.overdue(desk.now()).is_none() {
                 let payload = desk.payload(key)?;
                 live.push(Leased { lease: LeaseId::new(*id, *secret), job: Box::new(job), payload });

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     desk::Desk,
+    digest::digest,
     job::{Report, State},
     keys::Keys,
     life,
@@ -31,7 +32,8 @@ impl Complete {
     /// Finishes the job for its holder. Of two racing reports one wins; the same report again is recognised.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         check_size("result", self.result.len(), desk.limits().payload_bytes_max)?;
-        let mut job = match self.holder.find(desk, Some(Report::Completed))? {
+        let said = (Report::Completed, digest(&[self.result.as_bytes()]));
+        let mut job = match self.holder.find(desk, Some(said))? {
             Found::Held(job) => job,
             Found::Replayed(job) => return Ok(Ok(Reply::Ended { job: Box::new(job), replayed: true })),
             Found::Late(refusal) => return Ok(Err(refusal)),
@@ -40,7 +42,7 @@ impl Complete {
         if unstarted && job.live.cancel.is_none() {
             return Err(Refusal::NotStarted.into());
         }
-        job.live.report = Some(Report::Completed);
+        job.live.note(said);
         job.live.started_at.get_or_insert(desk.now());
         if job.live.cancel.is_some() {
             // It was draining: the work may have been done, but the job was cancelled first.
@@ -60,7 +62,11 @@ impl Complete {
 mod tests {
     use super::*;
     use crate::{
-        commands::testing::{Story, code, ns, once},
+        commands::{
+            Command,
+            fail::Fail,
+            testing::{Story, code, ns, once, tries},
+        },
         policy::CancelPolicy,
     };
 
@@ -76,6 +82,57 @@ mod tests {
         assert!(matches!(&answers[2], Ok(Reply::Ended { replayed: true, .. })));
         assert_eq!(story.events(Some(1)), ["submitted", "claimed", "completed"]);
         assert_eq!(story.tables.results.len(), 1);
+    }
+
+    #[test]
+    fn a_report_that_says_something_else_is_refused_whatever_the_first_one_came_to() {
+        let holder = |lease| Holder::lease(&ns(), lease);
+        let complete = |lease, result: &str| Command::from(Complete { holder: holder(lease), result: result.into() });
+        let fail = |lease, message: &str, retryable| {
+            Command::from(Fail { holder: holder(lease), message: message.into(), retryable })
+        };
+        let all = |lease| {
+            [
+                complete(lease, "1"),
+                complete(lease, "2"),
+                complete(lease, ""),
+                fail(lease, "1", true),
+                fail(lease, "1", false),
+                fail(lease, "2", true),
+            ]
+        };
+        for first in 0..6 {
+            for drains in [false, true] {
+                let mut story = Story::new();
+                let mut job = tries(1, 2);
+                job.policy.cancel = CancelPolicy::Drain;
+                let lease = story.submit_and_claim(job);
+                if drains {
+                    story.cancel(1).unwrap();
+                }
+                story.run(all(lease)[first].clone()).unwrap();
+                let (state, events) = (story.state(1), story.tables.events.len());
+                for (at, report) in all(lease).into_iter().enumerate() {
+                    let answer = story.run(report);
+                    match at == first {
+                        true => assert!(matches!(answer, Ok(Reply::Ended { replayed: true, .. })), "{first}, {drains}"),
+                        false => assert_eq!(answer, Err(Refusal::LeaseLost { state }), "{first}, then {at}, {drains}"),
+                    }
+                }
+                assert_eq!(story.tables.events.len(), events, "none of them changed anything");
+            }
+        }
+    }
+
+    #[test]
+    fn on_a_row_of_a_version_that_kept_no_digest_the_same_kind_of_report_is_a_repetition() {
+        let mut story = Story::new();
+        let lease = story.submit_and_claim(once(1));
+        story.complete(lease).unwrap();
+        story.tables.jobs.values_mut().for_each(|job| job.live.said = None);
+        let another = Complete { holder: Holder::lease(&ns(), lease), result: "2".into() };
+        assert!(matches!(story.run(another), Ok(Reply::Ended { replayed: true, .. })));
+        assert_eq!(code(&story.fail(lease)), "lease-lost");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use super::{Decided, fire};
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     job::{Job, State},
     keys::{JobKey, Keys, RecordKey},
@@ -97,7 +98,9 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         }
         State::Blocked if stage::due(&job).is_some_and(|due| due <= now) => stage::wait_over(desk, job)?,
         state if state.is_final() => {
-            if job.live.unsettled {
+            if job.live.slot_until.is_some_and(|until| until <= now) {
+                concurrency::free_place(desk, job)?;
+            } else if job.live.unsettled {
                 life::settle(desk, vec![job])?;
             } else if job.due_exactly(desk.limits().retention).is_some_and(|due| due <= now) {
                 keep_or_remove(desk, job)?;

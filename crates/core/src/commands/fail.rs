@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     desk::Desk,
+    digest::digest,
     job::{Outcome, Reason, Report},
     keys::Keys,
     life,
@@ -29,12 +30,13 @@ impl Fail {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         check_size("message", self.message.len(), desk.limits().message_bytes_max)?;
-        let mut job = match self.holder.find(desk, Some(Report::Failed))? {
+        let said = (Report::Failed, digest(&[self.message.as_bytes(), &[u8::from(self.retryable)]]));
+        let mut job = match self.holder.find(desk, Some(said))? {
             Found::Held(job) => job,
             Found::Replayed(job) => return Ok(Ok(Reply::Ended { job: Box::new(job), replayed: true })),
             Found::Late(refusal) => return Ok(Err(refusal)),
         };
-        job.live.report = Some(Report::Failed);
+        job.live.note(said);
         job.live.started_at.get_or_insert(desk.now());
         let outcome = Outcome::new(Reason::Reported, self.message.clone());
         let job = life::attempt_failed(desk, job, outcome, self.retryable)?;

@@ -39,6 +39,8 @@ pub struct Fire {
     /// The time it was due; if it has moved, somebody else fired it.
     pub expected_at: Timestamp,
     pub next_at: Timestamp,
+    /// What the clock on the wall says, which calendars go by: the firing is too late by that, or not.
+    pub wall: Timestamp,
 }
 
 impl PutSchedule {
@@ -91,7 +93,7 @@ impl Fire {
         if schedule.paused {
             return Err(Refusal::invalid("name", format!("the schedule {} is paused", self.name)).into());
         }
-        let let_go = schedule.is_let_go(desk.now());
+        let let_go = schedule.is_let_go(self.wall);
         schedule.next_at = self.next_at;
         move_on(desk, &self.namespace, schedule, let_go)?;
         Ok(Ok(Reply::Done))
@@ -189,7 +191,8 @@ mod tests {
             assert_eq!(story.tables.jobs.len(), jobs, "{missed:?} {late} ms late, every ten seconds");
             assert!(story.typed::<Schedule>("s").unwrap().next_at > story.now);
             let next_at = story.now + Millis(1);
-            let fire = Fire { namespace: ns(), name: "c".into(), expected_at: Timestamp(1_000_000), next_at };
+            let (expected_at, wall) = (Timestamp(1_000_000), story.now);
+            let fire = Fire { namespace: ns(), name: "c".into(), expected_at, next_at, wall };
             story.run(fire).unwrap();
             assert_eq!(story.tables.jobs.len(), 2 * jobs, "{missed:?} {late} ms late, by the calendar");
             assert_eq!(story.typed::<Schedule>("c").unwrap().next_at, next_at);
@@ -208,7 +211,10 @@ mod tests {
         let calendar = Rule::Calendar("0 3 * * *".into());
         story.run(put(Schedule { paused: true, rule: calendar, ..every(10, 1_005_000) })).unwrap();
         let (expected_at, next_at) = (Timestamp(1_005_000), Timestamp(2_000_000));
-        assert_eq!(code(&story.run(Fire { namespace: ns(), name: "s".into(), expected_at, next_at })), "invalid");
+        assert_eq!(
+            code(&story.run(Fire { namespace: ns(), name: "s".into(), expected_at, next_at, wall: next_at })),
+            "invalid"
+        );
     }
 
     #[test]
@@ -267,6 +273,7 @@ mod tests {
             name: "s".into(),
             expected_at: Timestamp(expected),
             next_at: Timestamp(next),
+            wall: Timestamp(expected),
         };
         let answers = story.batch(vec![
             fire(1_005_000, 1_099_000).into(),

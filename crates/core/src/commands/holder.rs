@@ -1,9 +1,10 @@
 //! Who is writing: the different ways a report can name the attempt it is about, and the one check they all pass.
 
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     id::{JobId, LeaseId},
-    job::{Job, Report, State},
+    job::{Job, Said, State},
     keys::{JobKey, Keys},
     life,
     name::{Namespace, WorkerId},
@@ -31,7 +32,7 @@ pub struct Holder {
 
 pub(crate) enum Found {
     Held(Job),
-    /// The same final report was accepted before.
+    /// This very report was accepted before.
     Replayed(Job),
     /// Refused, and what ran out is now written on the job.
     Late(Refusal),
@@ -55,21 +56,46 @@ impl Holder {
     }
 
     /// The job this holder may write to now. A lease that has run out is refused even if no sweep ran yet: otherwise the
-    /// outcome would depend on how often the sweep runs.
-    pub(crate) fn find(&self, desk: &mut Desk, report: Option<Report>) -> Result<Found, Stop> {
+    /// outcome would depend on how often the sweep runs. Once an attempt has ended, only the very report that ended it is
+    /// heard again.
+    pub(crate) fn find(&self, desk: &mut Desk, said: Option<Said>) -> Result<Found, Stop> {
         let key = self.job_key();
         let job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", key.id))?;
         self.check_identity(&job)?;
-        if report.is_some() && job.live.report == report && !job.state.is_held() {
-            return Ok(Found::Replayed(job));
-        }
         if !job.state.is_held() {
-            return Err(Refusal::LeaseLost { state: job.state }.into());
+            if said.is_some_and(|said| job.live.was_told(said)) {
+                return Ok(Found::Replayed(job));
+            }
+            let refusal = Refusal::LeaseLost { state: job.state };
+            return match said {
+                Some(_) if job.live.slot_until.is_some() => Ok(self.stopped(desk, job)?),
+                _ => Err(refusal.into()),
+            };
         }
         match life::expire(desk, &job)? {
             Some(after) => Ok(Found::Late(Refusal::LeaseLost { state: after.state })),
             None => Ok(Found::Held(job)),
         }
+    }
+
+    /// The job was taken from this holder, who says now that its work has stopped: too late for anything but its place.
+    fn stopped(&self, desk: &mut Desk, job: Job) -> Result<Found, Stop> {
+        let refusal = Refusal::LeaseLost { state: job.state };
+        concurrency::free_place(desk, job)?;
+        Ok(Found::Late(refusal))
+    }
+
+    /// The job this holder hands back.
+    pub(crate) fn handed_back(&self, desk: &mut Desk) -> Result<Result<Job, Refusal>, Stop> {
+        let key = self.job_key();
+        let kept = desk.job(&key)?.filter(|job| job.state.is_final() && job.live.slot_until.is_some());
+        if let Some(job) = kept.filter(|job| self.check_identity(job).is_ok()) {
+            return match self.stopped(desk, job)? {
+                Found::Late(refusal) => Ok(Err(refusal)),
+                Found::Held(job) | Found::Replayed(job) => Ok(Ok(job)),
+            };
+        }
+        self.held(desk)
     }
 
     /// The job this holder may go on with, for all that is not a final report. Also a sign of life of its worker, where
@@ -124,6 +150,7 @@ mod tests {
             append_log::AppendLog,
             cancel::Cancel,
             complete::Complete,
+            holds::Holds,
             progress::ReportProgress,
             release::Release,
             renew::Renew,
@@ -196,7 +223,8 @@ mod tests {
             "complete" => Complete { holder, result: "1".into() }.into(),
             "fail" => failure(lease).into(),
             "release" => Release { holder }.into(),
-            "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into() }.into(),
+            "holds" => Holds { holder }.into(),
+            "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into(), mode: None }.into(),
             other => panic!("{other}"),
         }
     }
@@ -228,6 +256,7 @@ mod tests {
                     ("complete", "ok", "cancelled"),
                     ("fail", "ok", "cancelled"),
                     ("release", "ok", "cancelled"),
+                    ("holds", "ok", "claimed"),
                     ("cancel", "ok", "claimed"),
                 ],
             ),
@@ -245,10 +274,10 @@ mod tests {
         }
     }
 
-    type Events = [(&'static str, &'static str, &'static str); 8];
+    type Events = [(&'static str, &'static str, &'static str); 9];
 
     fn waiting(state: &'static str, refusal: &'static str) -> Events {
-        ["start", "renew", "progress", "log", "complete", "fail", "release", "cancel"].map(|name| match name {
+        ["start", "renew", "progress", "log", "complete", "fail", "release", "holds", "cancel"].map(|name| match name {
             "cancel" => (name, "ok", "cancelled"),
             _ => (name, refusal, state),
         })
@@ -263,12 +292,13 @@ mod tests {
             ("complete", "ok", "completed"),
             ("fail", "ok", "failed"),
             ("release", "ok", "pending"),
+            ("holds", "ok", state),
             ("cancel", "ok", "cancelled"),
         ]
     }
 
     fn ended(state: &'static str, other: &'static str, complete: &'static str, fail: &'static str) -> Events {
-        ["start", "renew", "progress", "log", "complete", "fail", "release", "cancel"].map(|name| match name {
+        ["start", "renew", "progress", "log", "complete", "fail", "release", "holds", "cancel"].map(|name| match name {
             "complete" => (name, complete, state),
             "fail" => (name, fail, state),
             "cancel" => (name, "final", state),
@@ -333,7 +363,7 @@ mod tests {
         story.wait(30_000);
         story.sweep();
         let new = story.claim("x");
-        for name in ["start", "renew", "progress", "log", "complete", "fail", "release"] {
+        for name in ["start", "renew", "progress", "log", "complete", "fail", "release", "holds"] {
             assert_eq!(told(&story.run(event(name, old))), "lease-lost", "{name}");
         }
         assert_eq!(story.job(1).live.attempt, 2);
@@ -343,7 +373,7 @@ mod tests {
 
     #[test]
     fn any_report_keeps_a_worker_alive_where_any_call_counts() {
-        for name in ["start", "renew", "progress", "log"] {
+        for name in ["start", "renew", "progress", "log", "holds"] {
             let mut story = Story::new();
             let lease = story.submit_and_claim(crate::commands::testing::bound(1));
             story.wait(80_000);

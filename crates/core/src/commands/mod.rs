@@ -3,9 +3,39 @@
 //! `decide` answers `Ok(Ok(reply))`, or `Ok(Err(refusal))` where the refusal brings a change with it (the lease had run
 //! out, and now the job says so), or `Err(stop)`: refused without a trace, or rows missing.
 
+use self::{
+    advance::Advance,
+    all::All,
+    append_log::AppendLog,
+    audited::Audited,
+    cancel::Cancel,
+    cancel_run::CancelRun,
+    claim::Claim,
+    complete::Complete,
+    definitions::{DeleteDefinition, PutDefinition},
+    due::Due,
+    fail::Fail,
+    fire::{DeleteSchedule, Fire, PutSchedule},
+    grace::Grace,
+    holds::Holds,
+    principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
+    progress::ReportProgress,
+    records::{DeleteRecord, PutRecord},
+    release::{PassOn, Release},
+    renew::Renew,
+    retry::Retry,
+    signal::{Judge, Signal},
+    start::Start,
+    submit::Submit,
+    submit_run::SubmitRun,
+    tell::Tell,
+    tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
+    workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
+};
 use crate::{
     desk::{Desk, Stop},
     keys::Keys,
+    name::Namespace,
     refusal::Refusal,
     reply::Reply,
 };
@@ -24,6 +54,7 @@ pub mod fail;
 pub mod fire;
 pub mod grace;
 pub mod holder;
+pub mod holds;
 pub mod principals;
 pub mod progress;
 pub mod records;
@@ -37,6 +68,7 @@ pub mod submit_run;
 pub mod tell;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod tokens;
 pub mod workers;
 
 pub type Decided = Result<Result<Reply, Refusal>, Stop>;
@@ -79,6 +111,8 @@ commands! {
     Complete(complete::Complete),
     Fail(fail::Fail),
     Release(release::Release),
+    Holds(holds::Holds),
+    PassOn(release::PassOn),
     Cancel(cancel::Cancel),
     CancelRun(cancel_run::CancelRun),
     Advance(advance::Advance),
@@ -97,11 +131,16 @@ commands! {
     DeleteSchedule(fire::DeleteSchedule),
     Fire(fire::Fire),
     CreatePrincipal(principals::CreatePrincipal),
+    ChangePrincipal(principals::ChangePrincipal),
+    DeletePrincipal(principals::DeletePrincipal),
     DisablePrincipal(principals::DisablePrincipal),
     EnablePrincipal(principals::EnablePrincipal),
-    IssueToken(principals::IssueToken),
-    RevokeToken(principals::RevokeToken),
-    UseToken(principals::UseToken),
+    IssueToken(tokens::IssueToken),
+    RevokeToken(tokens::RevokeToken),
+    UseToken(tokens::UseToken),
+    KeepToken(tokens::KeepToken),
+    ReplaceToken(tokens::ReplaceToken),
+    NeedAdmin(tokens::NeedAdmin),
     PutRecord(records::PutRecord),
     DeleteRecord(records::DeleteRecord),
     Tell(tell::Tell),
@@ -119,8 +158,72 @@ impl Command {
                 | Command::Renew(_)
                 | Command::Progress(_)
                 | Command::AppendLog(_)
+                | Command::Holds(_)
                 | Command::Heartbeat(_)
         )
+    }
+
+    /// Whose it is. None: it has no parts that would say.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        Some(match self {
+            Command::Submit(Submit { namespace, .. })
+            | Command::SubmitRun(SubmitRun { namespace, .. })
+            | Command::Claim(Claim { namespace, .. })
+            | Command::Cancel(Cancel { namespace, .. })
+            | Command::CancelRun(CancelRun { namespace, .. })
+            | Command::Advance(Advance { namespace, .. })
+            | Command::Signal(Signal { namespace, .. })
+            | Command::Judge(Judge { namespace, .. })
+            | Command::Retry(Retry { namespace, .. })
+            | Command::RegisterWorker(RegisterWorker { namespace, .. })
+            | Command::Heartbeat(Heartbeat { namespace, .. })
+            | Command::DrainWorker(DrainWorker { namespace, .. })
+            | Command::UnregisterWorker(UnregisterWorker { namespace, .. })
+            | Command::PutDefinition(PutDefinition { namespace, .. })
+            | Command::DeleteDefinition(DeleteDefinition { namespace, .. })
+            | Command::PutSchedule(PutSchedule { namespace, .. })
+            | Command::DeleteSchedule(DeleteSchedule { namespace, .. })
+            | Command::Fire(Fire { namespace, .. })
+            | Command::CreatePrincipal(CreatePrincipal { namespace, .. })
+            | Command::DisablePrincipal(DisablePrincipal { namespace, .. })
+            | Command::EnablePrincipal(EnablePrincipal { namespace, .. })
+            | Command::IssueToken(IssueToken { namespace, .. })
+            | Command::RevokeToken(RevokeToken { namespace, .. })
+            | Command::UseToken(UseToken { namespace, .. })
+            | Command::ChangePrincipal(ChangePrincipal { namespace, .. })
+            | Command::DeletePrincipal(DeletePrincipal { namespace, .. })
+            | Command::KeepToken(KeepToken { namespace, .. })
+            | Command::ReplaceToken(ReplaceToken { namespace, .. })
+            | Command::NeedAdmin(NeedAdmin { namespace, .. })
+            | Command::Tell(Tell { namespace, .. }) => namespace,
+            Command::Start(Start { holder })
+            | Command::Renew(Renew { holder, .. })
+            | Command::Progress(ReportProgress { holder, .. })
+            | Command::AppendLog(AppendLog { holder, .. })
+            | Command::Complete(Complete { holder, .. })
+            | Command::Fail(Fail { holder, .. })
+            | Command::Release(Release { holder })
+            | Command::PassOn(PassOn { holder, .. })
+            | Command::Holds(Holds { holder }) => &holder.namespace,
+            Command::Due(Due::Job(key)) | Command::Grace(Grace { job: key }) => &key.namespace,
+            Command::Due(Due::Record(key))
+            | Command::PutRecord(PutRecord { key, .. })
+            | Command::DeleteRecord(DeleteRecord { key, .. }) => &key.namespace,
+            Command::All(All { commands }) => return commands.first().and_then(Command::namespace),
+            Command::Audited(Audited { command, .. }) => return command.namespace(),
+        })
+    }
+
+    /// Jobs it makes.
+    pub fn jobs(&self) -> usize {
+        match self {
+            Command::Submit(_) => 1,
+            Command::SubmitRun(run) => run.nodes.len(),
+            Command::Advance(advance) => advance.jobs(),
+            Command::All(all) => all.commands.iter().map(Command::jobs).sum(),
+            Command::Audited(audited) => audited.command.jobs(),
+            _ => 0,
+        }
     }
 
     /// How much of a batch this takes up: bytes it carries plus a little for being there.
@@ -138,6 +241,7 @@ impl Command {
             Command::Complete(complete) => complete.result.len(),
             Command::AppendLog(append) => append.data.len(),
             Command::Fail(fail) => fail.message.len(),
+            Command::PassOn(pass) => pass.why.len(),
             Command::PutRecord(put) => put.value.len(),
             Command::Tell(tell) => tell.data.len(),
             Command::PutDefinition(put) => put.body.len(),

@@ -1,20 +1,16 @@
-//! Principals and tokens: create, disable, issue, revoke, note use.
+//! Principals: create, change, disable, enable, delete. Their tokens follow.
 
-use super::Decided;
+use super::{Decided, tokens};
 use crate::{
     desk::{Desk, Stop},
     keys::Keys,
     name::{Namespace, check_name},
-    principal::{Principal, Role, Token},
+    principal::{ANONYMOUS, Principal, Role, Token},
     record::{self, Kind},
     refusal::Refusal,
     reply::Reply,
-    time::{Millis, Timestamp},
 };
 use std::sync::Arc;
-
-/// How stale the last use may be before it is written again.
-const LAST_USED_EVERY: Millis = Millis::from_secs(60);
 
 #[derive(Clone, Debug)]
 pub struct CreatePrincipal {
@@ -24,7 +20,16 @@ pub struct CreatePrincipal {
     pub namespaces: Vec<Namespace>,
 }
 
-/// Ends all its tokens as well.
+/// Gives it other rights, which its tokens have at once. What is absent stays.
+#[derive(Clone, Debug)]
+pub struct ChangePrincipal {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+    pub role: Option<Role>,
+    pub namespaces: Option<Vec<Namespace>>,
+}
+
+/// Ends all its tokens as well, and what was made with them.
 #[derive(Clone, Debug)]
 pub struct DisablePrincipal {
     pub namespace: Namespace,
@@ -38,29 +43,14 @@ pub struct EnablePrincipal {
     pub name: Arc<str>,
 }
 
+/// Ends all its tokens, and what was made with them. The name is free for somebody else, who gets nothing of the old one's.
 #[derive(Clone, Debug)]
-pub struct IssueToken {
+pub struct DeletePrincipal {
     pub namespace: Namespace,
-    pub principal: Arc<str>,
-    /// Lower-case hex SHA-256 of the token.
-    pub hash: Arc<str>,
-    pub shown: Arc<str>,
-    pub expires_at: Option<Timestamp>,
+    pub name: Arc<str>,
 }
 
-#[derive(Clone, Debug)]
-pub struct RevokeToken {
-    pub namespace: Namespace,
-    pub hash: Arc<str>,
-}
-
-#[derive(Clone, Debug)]
-pub struct UseToken {
-    pub namespace: Namespace,
-    pub hash: Arc<str>,
-}
-
-fn principal(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<Principal, Stop> {
+pub(super) fn principal(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<Principal, Stop> {
     desk.get::<Principal>(namespace, name)?.ok_or_else(|| Refusal::not_found("principal", name).into())
 }
 
@@ -71,6 +61,10 @@ impl CreatePrincipal {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
         check_name("name", &self.name, &desk.limits())?;
+        if &*self.name == ANONYMOUS {
+            let why = format!("{ANONYMOUS} is what callers without a token are called; choose another name");
+            return Err(Refusal::invalid("name", why).into());
+        }
         if desk.get::<Principal>(&self.namespace, &self.name)?.is_some() {
             return Err(Refusal::Exists { what: "principal", name: self.name.to_string() }.into());
         }
@@ -96,9 +90,38 @@ impl DisablePrincipal {
         let mut principal = principal(desk, &self.namespace, &self.name)?;
         principal.disabled = true;
         desk.put(&self.namespace, &self.name, &principal)?;
-        let tokens = desk.siblings(&self.namespace, Token::KIND, &self.name)?;
-        desk.for_all(tokens, |desk, token| desk.delete_record(&token))?;
+        tokens::end_all(desk, &self.namespace, &self.name)?;
         Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl ChangePrincipal {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let mut principal = principal(desk, &self.namespace, &self.name)?;
+        principal.role = self.role.unwrap_or(principal.role);
+        if let Some(namespaces) = &self.namespaces {
+            principal.namespaces = namespaces.clone();
+        }
+        desk.put(&self.namespace, &self.name, &principal)?;
+        Ok(Ok(Reply::Principal(Box::new(principal))))
+    }
+}
+
+impl DeletePrincipal {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
+        keys.siblings.insert((self.namespace.clone(), Token::KIND.into(), self.name.clone()));
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        principal(desk, &self.namespace, &self.name)?;
+        tokens::end_all(desk, &self.namespace, &self.name)?;
+        desk.remove::<Principal>(&self.namespace, &self.name)?;
+        Ok(Ok(Reply::Done))
     }
 }
 
@@ -117,77 +140,17 @@ impl EnablePrincipal {
     }
 }
 
-impl IssueToken {
-    pub(crate) fn keys(&self, keys: &mut Keys) {
-        keys.want_record(record::key_of::<Principal>(&self.namespace, &self.principal), true);
-        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
-    }
-
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        if self.hash.len() != 64 || !self.hash.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
-            return Err(Refusal::invalid("hash", "must be 64 lower-case hexadecimal digits".into()).into());
-        }
-        check_name("shown", &self.shown, &desk.limits())?;
-        let principal = principal(desk, &self.namespace, &self.principal)?;
-        if principal.disabled {
-            return Err(Refusal::Forbidden { why: format!("the principal {} is disabled", self.principal) }.into());
-        }
-        if desk.get::<Token>(&self.namespace, &self.hash)?.is_some() {
-            return Err(Refusal::Exists { what: "token", name: self.shown.to_string() }.into());
-        }
-        let token = Token {
-            principal: self.principal.clone(),
-            shown: self.shown.clone(),
-            created_at: desk.now(),
-            expires_at: self.expires_at,
-            last_used: None,
-        };
-        desk.put(&self.namespace, &self.hash, &token)?;
-        Ok(Ok(Reply::Principal(Box::new(principal))))
-    }
-}
-
-impl RevokeToken {
-    pub(crate) fn keys(&self, keys: &mut Keys) {
-        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
-    }
-
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        if desk.get::<Token>(&self.namespace, &self.hash)?.is_none() {
-            return Err(Refusal::not_found("token", "with this hash").into());
-        }
-        desk.remove::<Token>(&self.namespace, &self.hash)?;
-        Ok(Ok(Reply::Done))
-    }
-}
-
-impl UseToken {
-    pub(crate) fn keys(&self, keys: &mut Keys) {
-        keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), false);
-    }
-
-    /// Who a token stands for. Unknown, expired and revoked look the same.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let unknown = || Refusal::not_found("token", "with this hash");
-        let token = desk.peek::<Token>(&self.namespace, &self.hash)?.filter(|token| token.is_live(desk.now()));
-        let token = token.ok_or_else(unknown)?;
-        let principal =
-            desk.peek::<Principal>(&self.namespace, &token.principal)?.filter(|principal| !principal.disabled);
-        let principal = principal.ok_or_else(unknown)?;
-        if token.last_used.is_none_or(|at| desk.now() - at >= LAST_USED_EVERY)
-            && let Some(mut token) = desk.get::<Token>(&self.namespace, &self.hash)?
-        {
-            token.last_used = Some(desk.now());
-            desk.put(&self.namespace, &self.hash, &token)?;
-        }
-        Ok(Ok(Reply::Principal(Box::new(principal))))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::testing::{Story, code, ns};
+    use crate::{
+        commands::{
+            testing::{Story, code, ns},
+            tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
+        },
+        principal::LINE_MAX,
+        time::{Millis, Timestamp},
+    };
 
     fn create() -> CreatePrincipal {
         CreatePrincipal { namespace: ns(), name: "ann".into(), role: Role::Editor, namespaces: vec![] }
@@ -204,6 +167,7 @@ mod tests {
             hash: hash(digit),
             shown: "wl_1".into(),
             expires_at: None,
+            made_by: None,
         }
     }
 
@@ -248,5 +212,140 @@ mod tests {
             story.run(used("a")).unwrap();
             assert_eq!(story.typed::<Token>(&hash("a")).unwrap().last_used, Some(Timestamp(noted)));
         }
+    }
+
+    fn made(digit: &str, by: &str) -> IssueToken {
+        IssueToken { made_by: Some(hash(by)), ..issue(digit) }
+    }
+
+    fn revoke(digit: &str) -> RevokeToken {
+        RevokeToken { namespace: ns(), hash: hash(digit) }
+    }
+
+    #[test]
+    fn what_a_token_makes_never_outlives_it_or_its_principal() {
+        let mut story = Story::new();
+        story.run(create()).unwrap();
+        story.run(CreatePrincipal { name: "bob".into(), ..create() }).unwrap();
+        let ends = Some(story.now + Millis(100));
+        story.run(IssueToken { expires_at: ends, ..issue("a") }).unwrap();
+        story.run(made("b", "a")).unwrap();
+        let later = Some(story.now + Millis(10_000));
+        story.run(IssueToken { expires_at: later, ..made("c", "b") }).unwrap();
+        let sooner = Some(story.now + Millis(50));
+        story.run(IssueToken { expires_at: sooner, ..made("d", "b") }).unwrap();
+        let ends_at = |story: &Story, digit: &str| story.typed::<Token>(&hash(digit)).unwrap().expires_at;
+        assert_eq!(["b", "c", "d"].map(|digit| ends_at(&story, digit)), [ends, ends, sooner]);
+        assert_eq!(code(&story.run(used("c"))), "ok");
+        story.wait(100);
+        assert!(["a", "b", "c"].iter().all(|digit| code(&story.run(used(digit))) == "not-found"));
+        assert_eq!(code(&story.run(made("e", "b"))), "forbidden", "an expired token makes nothing");
+        // By revocation.
+        for (digit, by) in [("1", None), ("2", Some("1")), ("3", Some("2")), ("4", Some("3"))] {
+            story.run(IssueToken { made_by: by.map(hash), ..issue(digit) }).unwrap();
+        }
+        story.run(revoke("2")).unwrap();
+        let answers = ["1", "2", "3", "4"].map(|digit| code(&story.run(used(digit))));
+        assert_eq!(answers, ["ok", "not-found", "not-found", "not-found"]);
+        // With its principal, also once that is back.
+        story.run(IssueToken { principal: "bob".into(), ..made("5", "1") }).unwrap();
+        story.run(DisablePrincipal { namespace: ns(), name: "ann".into() }).unwrap();
+        story.run(EnablePrincipal { namespace: ns(), name: "ann".into() }).unwrap();
+        assert_eq!(code(&story.run(used("5"))), "not-found");
+    }
+
+    #[test]
+    fn a_line_of_tokens_has_an_end_and_counts_for_whoever_began_it() {
+        let mut story = Story::new();
+        story.run(create()).unwrap();
+        let admin = CreatePrincipal { name: "root".into(), role: Role::Admin, ..create() };
+        story.run(admin).unwrap();
+        let digits = "0123456789abcdef".chars().map(|digit| digit.to_string()).collect::<Vec<_>>();
+        story.run(IssueToken { principal: "root".into(), ..issue(&digits[0]) }).unwrap();
+        for pair in digits.windows(2) {
+            story.run(made(&pair[1], &pair[0])).unwrap();
+        }
+        let roots = [1, 2, 15].map(|at: usize| story.typed::<Token>(&hash(&digits[at])).unwrap().root);
+        assert_eq!(roots, [None, None, None], "all are ann's, whom an admin of everything made");
+        story.run(CreatePrincipal { name: "bob".into(), ..create() }).unwrap();
+        let long = |end: &str| -> Arc<str> { format!("{}{end}", "9".repeat(63)).into() };
+        let bobs = IssueToken { principal: "bob".into(), hash: long("a"), ..made("0", "f") };
+        story.run(bobs).unwrap();
+        assert_eq!(story.typed::<Token>(&long("a")).unwrap().root.as_deref(), Some("ann"));
+        assert_eq!(story.typed::<Token>(&long("a")).unwrap().made_by.len(), LINE_MAX);
+        let further = IssueToken { hash: long("b"), made_by: Some(long("a")), ..issue("0") };
+        let refused = story.run(further).unwrap_err();
+        assert!(refused.to_string().contains("16 times at most"), "{refused}");
+    }
+
+    #[test]
+    fn a_principals_rights_change_and_a_deleted_name_starts_anew() {
+        let mut story = Story::new();
+        story.run(create()).unwrap();
+        story.run(issue("a")).unwrap();
+        story.run(made("b", "a")).unwrap();
+        let change =
+            ChangePrincipal { namespace: ns(), name: "ann".into(), role: Some(Role::Viewer), namespaces: None };
+        story.run(change).unwrap();
+        let Ok(Reply::Token { principal, .. }) = story.run(used("a")) else { panic!("it is valid") };
+        assert_eq!(principal.role, Role::Viewer);
+        story.run(DeletePrincipal { namespace: ns(), name: "ann".into() }).unwrap();
+        story.run(CreatePrincipal { role: Role::Admin, ..create() }).unwrap();
+        let answers = ["a", "b"].map(|digit| code(&story.run(used(digit))));
+        assert_eq!(answers, ["not-found", "not-found"], "nothing of the old one's comes back");
+        assert_eq!(code(&story.run(CreatePrincipal { name: ANONYMOUS.into(), ..create() })), "invalid");
+    }
+
+    #[test]
+    fn a_kept_token_is_valid_while_it_is_in_its_place_and_a_revoked_one_stays_so() {
+        let mut story = Story::new();
+        story.run(create()).unwrap();
+        let keep = |digit: &str, until: Option<Timestamp>| KeepToken {
+            namespace: ns(),
+            principal: "ann".into(),
+            hash: hash(digit),
+            shown: "file".into(),
+            until,
+        };
+        let replace = |digit: &str| ReplaceToken { namespace: ns(), hash: hash(digit) };
+        story.run(keep("a", None)).unwrap();
+        story.run(made("b", "a")).unwrap();
+        story.run(replace("a")).unwrap();
+        story.run(keep("c", Some(story.now + Millis(100)))).unwrap();
+        let answers = ["a", "b", "c"].map(|digit| code(&story.run(used(digit))));
+        assert_eq!(answers, ["not-found", "ok", "ok"], "what a replaced one made lives on");
+        story.wait(100);
+        assert_eq!(code(&story.run(used("c"))), "not-found", "nobody saw it in its place");
+        story.run(keep("c", None)).unwrap();
+        assert_eq!(code(&story.run(used("c"))), "ok");
+        story.run(revoke("c")).unwrap();
+        assert_eq!((code(&story.run(used("c"))), code(&story.run(keep("c", None)))), ("not-found", "forbidden"));
+        story.run(revoke("a")).unwrap();
+        assert_eq!(code(&story.run(used("b"))), "not-found", "and what a revoked one made does not");
+    }
+
+    #[test]
+    fn the_last_admin_does_not_go_unnoticed() {
+        let mut story = Story::new();
+        for name in ["ann", "bob"] {
+            story.run(CreatePrincipal { name: name.into(), role: Role::Admin, ..create() }).unwrap();
+        }
+        story.run(issue("a")).unwrap();
+        story.run(IssueToken { principal: "bob".into(), ..issue("b") }).unwrap();
+        let need = |digit: &str| NeedAdmin { namespace: ns(), hash: hash(digit) };
+        let all = |commands: Vec<super::super::Command>| super::super::all::All { commands };
+        let disable = |name: &str| DisablePrincipal { namespace: ns(), name: name.into() };
+        // Each shows the other one, and both are decided together.
+        let answers = story.batch(vec![
+            all(vec![disable("ann").into(), need("b").into()]).into(),
+            all(vec![disable("bob").into(), need("a").into()]).into(),
+        ]);
+        assert_eq!((code(&answers[0]), code(&answers[1])), ("ok", "last-admin"));
+        assert_eq!(code(&story.run(used("b"))), "ok", "the refused half left nothing behind");
+        assert_eq!(code(&story.run(all(vec![revoke("b").into(), need("b").into()]))), "last-admin");
+        let demote =
+            ChangePrincipal { namespace: ns(), name: "bob".into(), role: Some(Role::Editor), namespaces: None };
+        assert_eq!(code(&story.run(all(vec![demote.into(), need("b").into()]))), "last-admin");
+        assert_eq!(code(&story.run(revoke("b"))), "ok");
     }
 }

@@ -1,14 +1,21 @@
 //! Hand a job back unworked: same place in the queue, nothing charged.
 
-use super::{Decided, holder::Holder};
+use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     event::What,
     job::{Job, Outcome, Reason},
     keys::Keys,
     life,
+    policy::check_length,
     reply::Reply,
+    time::Millis,
 };
+use std::sync::Arc;
+
+/// A job may be passed on for ever; only the first times are written into its history.
+const PASSES_KEPT: u32 = 10;
 
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -21,13 +28,58 @@ impl Release {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let job = match self.holder.held(desk)? {
+        let job = match self.holder.handed_back(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let job = release(desk, job)?;
         Ok(Ok(Reply::Job(Box::new(job))))
     }
+}
+
+/// Hands a job back because this worker cannot run it: nothing is charged, and nobody is offered it for a while, so that
+/// the same worker does not get it again at once and for ever.
+#[derive(Clone, Debug)]
+pub struct PassOn {
+    pub holder: Holder,
+    pub delay: Millis,
+    pub why: Arc<str>,
+}
+
+impl PassOn {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        self.holder.keys(keys);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+        let limits = desk.limits();
+        check_length("delay_ms", self.delay, 1, &limits)?;
+        check_size("message", self.why.len(), limits.message_bytes_max)?;
+        let job = match self.holder.handed_back(desk)? {
+            Ok(job) => job,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let job = pass_on(desk, job, self.delay, &self.why)?;
+        Ok(Ok(Reply::Job(Box::new(job))))
+    }
+}
+
+fn pass_on(desk: &mut Desk, mut job: Job, delay: Millis, why: &Arc<str>) -> Result<Job, Stop> {
+    if job.live.cancel.is_some() {
+        return life::end_cancelled(desk, job);
+    }
+    if job.live.attempt <= PASSES_KEPT {
+        life::close_attempt(desk, &mut job, Outcome::new(Reason::Released, why.clone()));
+    } else {
+        job.live.progress = None;
+    }
+    job.live.run_at = Some(desk.now() + delay);
+    // Others with the same key may be able to run meanwhile.
+    concurrency::release(desk, &mut job)?;
+    life::queue(desk, &mut job)?;
+    desk.tell(&job.key.namespace, What::Released { job: job.key.id });
+    desk.put_job(job.clone());
+    Ok(job)
 }
 
 pub(crate) fn release(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
@@ -43,10 +95,53 @@ pub(crate) fn release(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::{
-        commands::testing::{Story, id, once, tries},
-        job::Reason,
+        commands::testing::{Story, code, id, keyed, ns, once, tries},
+        id::LeaseId,
+        job::State,
     };
+
+    fn pass(lease: LeaseId, delay: i64) -> PassOn {
+        PassOn { holder: Holder::lease(&ns(), lease), delay: Millis(delay), why: "not mine".into() }
+    }
+
+    #[test]
+    fn a_job_passed_on_rests_uncharged_and_lets_others_go_first() {
+        let mut story = Story::new();
+        story.submit(keyed(1, 1));
+        story.submit(keyed(2, 1));
+        let lease = story.claim("w");
+        story.run(pass(lease, 500)).unwrap();
+        assert_eq!((story.states(2), story.job(1).live.spent), (vec!["scheduled", "pending"], 0));
+        assert_eq!(code(&story.run(pass(lease, 500))), "lease-lost", "once is enough");
+        let next = story.claim("w");
+        assert_eq!(next.job, id(2));
+        story.complete(next).unwrap();
+        story.wait(500);
+        story.sweep();
+        assert_eq!(story.claim("w").job, id(1));
+    }
+
+    #[test]
+    fn a_job_that_nobody_can_run_does_not_grow() {
+        let mut story = Story::new();
+        story.submit(tries(1, 1));
+        for _ in 0..50 {
+            let lease = story.claim("w");
+            story.run(pass(lease, 1_000)).unwrap();
+            assert_eq!(story.state(1), State::Scheduled);
+            story.wait(1_000);
+            story.sweep();
+        }
+        let kept = story.tables.attempts.values().next().unwrap();
+        assert_eq!(kept.len(), PASSES_KEPT as usize);
+        assert_eq!(&*kept[0].outcome.message, "not mine");
+        let lease = story.claim("w");
+        for delay in [0, -1, i64::MAX] {
+            assert_eq!(code(&story.run(pass(lease, delay))), "invalid", "{delay}");
+        }
+    }
 
     #[test]
     fn a_released_job_keeps_its_place_and_its_budget() {

@@ -6,13 +6,14 @@ use crate::{
     desk::{Desk, Stop},
     event::What,
     id::JobId,
-    job::{ConcurrencyKey, DefinitionRef, Job, Node, Spec, State, UniqueKey, UniqueUntil},
+    job::{ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
     keys::{JobKey, Keys},
     life,
     limits::Limits,
     name::{Facet, Namespace, Tags, check_facets, check_name},
+    parents::{self, End, Heard, Verdict},
     payload::Payload,
-    policy::{JobPolicy, ParentPolicy, check_length},
+    policy::{JobPolicy, check_length},
     record,
     refusal::Refusal,
     reply::Reply,
@@ -204,8 +205,8 @@ impl Submit {
         let mut job = new.make(desk, namespace, None);
         desk.tell(namespace, What::Submitted { job: job.key.id });
         desk.put_payload(&job.key, new.payload.clone());
-        let fate = join_parents(desk, &mut job)?;
-        let job = admit(desk, job, fate)?;
+        let failed = join_parents(desk, &mut job)?;
+        let job = admit(desk, job, failed.as_ref())?;
         Ok(Ok(Reply::Submitted { job: job.key.id, state: job.state, existing: false }))
     }
 }
@@ -230,15 +231,8 @@ pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) ->
     Ok(())
 }
 
-/// What the parents a job is submitted with already mean for it.
-pub(crate) enum Fate {
-    Wait,
-    /// A parent has ended badly before.
-    End(State, Box<Job>),
-}
-
-/// Ties the job to its parents and counts those it has to wait for.
-pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop> {
+/// Ties the job to its parents and counts those it has to wait for. Gives back one that has failed, if any has.
+fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Option<Job>, Stop> {
     let namespace = job.key.namespace.clone();
     let keys: Vec<JobKey> = job.spec.parents.iter().map(|&id| JobKey::new(&namespace, id)).collect();
     desk.want_jobs(&keys)?;
@@ -248,28 +242,22 @@ pub(crate) fn join_parents(desk: &mut Desk, job: &mut Job) -> Result<Fate, Stop>
         let parent = latest(desk, key)?;
         parents.insert(parent.key.id, parent);
     }
-    let mut fate = Fate::Wait;
+    let mut failed = None;
     for mut parent in parents.into_values() {
-        if !parent.state.is_final() {
-            job.live.waiting += 1;
-            desk.put_edge(&parent.key, &job.key);
-            if !parent.live.dependents {
-                parent.live.dependents = true;
-                desk.put_job(parent);
-            }
-        } else if parent.state != State::Completed {
-            fate = match job.spec.policy.parents {
-                ParentPolicy::RunAnyway => continue,
-                ParentPolicy::OnFailure => {
-                    job.live.parent_failed |= life::is_failure(&parent);
-                    continue;
-                }
-                ParentPolicy::Skip => Fate::End(State::Skipped, Box::new(parent)),
-                ParentPolicy::CancelRun => Fate::End(State::Cancelled, Box::new(parent)),
-            };
+        if parent.state.is_final() {
+            let end = End::of(&parent);
+            parents::hear(&mut job.live, end);
+            failed = failed.or_else(|| (end == End::Failed).then_some(parent));
+            continue;
+        }
+        job.live.waiting += 1;
+        desk.put_edge(&parent.key, &job.key);
+        if !parent.live.dependents {
+            parent.live.dependents = true;
+            desk.put_job(parent);
         }
     }
-    Ok(fate)
+    Ok(failed)
 }
 
 /// The job, or the last of those it was retried as: whoever waits for it waits for that one.
@@ -284,23 +272,21 @@ fn latest(desk: &mut Desk, key: &JobKey) -> Result<Job, Stop> {
     Ok(job)
 }
 
-/// Lets a new job in: to wait, or to its end if a parent decided that already.
-fn admit(desk: &mut Desk, mut job: Job, fate: Fate) -> Result<Job, Stop> {
-    match fate {
-        Fate::Wait => {
-            if life::is_needless(&job) {
-                let outcome = life::needless(&job);
-                return life::end(desk, job, State::Skipped, Some(outcome));
-            }
+/// Lets a new job in: to wait, or to its end if its parents decided that already.
+fn admit(desk: &mut Desk, mut job: Job, failed: Option<&Job>) -> Result<Job, Stop> {
+    let verdict = parents::verdict(job.spec.policy.parents, Heard::of(&job.live));
+    let (state, outcome) = match (verdict, failed) {
+        (Verdict::Wait | Verdict::Go, _) => {
             life::queue(desk, &mut job)?;
             desk.put_job(job.clone());
-            Ok(job)
+            return Ok(job);
         }
-        Fate::End(state, parent) => {
-            job.live.waiting = 0;
-            life::end(desk, job, state, Some(life::parent_outcome(&parent)))
-        }
-    }
+        (Verdict::Cancel, Some(parent)) => (State::Cancelled, life::parent_outcome(parent)),
+        (Verdict::Skip(Reason::ParentNotCompleted), Some(parent)) => (State::Skipped, life::parent_outcome(parent)),
+        _ => (State::Skipped, life::needless(&job.live)),
+    };
+    job.live.waiting = 0;
+    life::end(desk, job, state, Some(outcome))
 }
 
 #[cfg(test)]
@@ -311,6 +297,7 @@ mod tests {
             definitions::{DeleteDefinition, PutDefinition},
             testing::{Story, after, code, id, ns, once, tags, tries},
         },
+        policy::ParentPolicy,
         time::Millis,
     };
 

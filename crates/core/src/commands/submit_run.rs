@@ -14,12 +14,14 @@ use crate::{
     life,
     limits::Limits,
     name::{Namespace, check_name},
+    parents::{self, Heard, Verdict},
     policy::RetryForm,
     record,
     refusal::Refusal,
     reply::Reply,
     run::Run,
     stage::{self, Hold, PlanPart, RunIndex, Stage},
+    time::Timestamp,
 };
 use std::{collections::HashMap, sync::Arc};
 
@@ -42,6 +44,9 @@ pub struct RunPlan {
     /// Some of its steps can be undone.
     pub compensates: bool,
     pub retry_of: Option<RunId>,
+    /// Kept at least until then, whatever the retention: the idempotency key it was started under lives so long, and
+    /// whoever repeats the start is told what became of the run.
+    pub keep_until: Option<Timestamp>,
 }
 
 /// One job of the graph. Its `parents` are filled in from `needs`.
@@ -91,6 +96,7 @@ impl SubmitRun {
             skipped: 0,
             cancel: None,
             purge_at: None,
+            keep_until: self.plan.keep_until,
             compensates: self.plan.compensates,
             undone: false,
             retry_of: self.plan.retry_of,
@@ -250,7 +256,7 @@ impl<'a> Graph<'a> {
         }
         if let Some(result) = &new.kept {
             (job.live.hold, job.live.waiting, job.live.run_at) = (None, 0, None);
-            (job.state, job.live.finished_at) = (State::Completed, Some(desk.now()));
+            (job.state, job.live.finished_at, job.live.kept) = (State::Completed, Some(desk.now()), true);
             if !result.is_empty() {
                 desk.put_result(&job.key, result.clone());
                 job.live.has_result = true;
@@ -259,12 +265,24 @@ impl<'a> Graph<'a> {
             desk.put_job(job);
             return Ok(None);
         }
+        if self.is_needless(at, &job) {
+            let outcome = life::needless(&job.live);
+            return life::close(desk, job, State::Skipped, Some(outcome)).map(Some);
+        }
         if job.live.hold.is_some() && job.live.waiting == 1 {
             return stage::turn(desk, job);
         }
         life::queue(desk, &mut job)?;
         desk.put_job(job);
         Ok(None)
+    }
+}
+
+impl Graph<'_> {
+    /// All that it needs was done in the run that is retried, and it is there for failures only.
+    fn is_needless(&self, at: usize, job: &Job) -> bool {
+        let verdict = parents::verdict(job.spec.policy.parents, Heard::of(&job.live));
+        !self.parents[at].is_empty() && self.members[at].is_empty() && matches!(verdict, Verdict::Skip(_))
     }
 }
 
@@ -291,6 +309,7 @@ mod tests {
         job::{State, UniqueKey, UniqueUntil},
         policy::ParentPolicy,
         run::RunState,
+        time::Millis,
     };
     use std::time::{Duration, Instant};
 
@@ -469,5 +488,35 @@ mod tests {
         let lease = story.claim("w");
         story.fail(lease).unwrap();
         assert_eq!(story.state(10), State::Skipped);
+    }
+
+    #[test]
+    fn a_run_outlives_the_key_it_was_started_under() {
+        let mut story = Story::new();
+        story.tables.limits.retention = Millis(1_000);
+        let keep_until = Some(story.now + Millis(5_000));
+        let plan = RunPlan { keep_until, ..RunPlan::default() };
+        story.run(SubmitRun { plan, ..graph(1, &["a"], |_, _| {}) }).unwrap();
+        let lease = story.claim("w");
+        story.fail(lease).unwrap();
+        story.wait(4_999);
+        story.sweep();
+        assert_eq!(run(&story).state(), RunState::Failed);
+        story.wait(1);
+        story.sweep();
+        assert!(story.typed::<Run>(&RunId::from_u128(1).to_string()).is_none());
+    }
+
+    #[test]
+    fn what_is_there_for_failures_does_not_run_behind_steps_that_were_kept() {
+        let mut story = Story::new();
+        let shape = |name: &str, job: &mut NewJob| match name {
+            "a" => job.kept = Some("1".into()),
+            "alarm" => job.policy.parents = ParentPolicy::OnFailure,
+            _ => {}
+        };
+        story.run(graph(1, &["a", "alarm: a", "b", "calm: alarm"], shape)).unwrap();
+        assert_eq!(story.states(4), ["completed", "skipped", "pending", "skipped"]);
+        assert!(story.job(1).live.kept && !story.job(2).live.kept);
     }
 }

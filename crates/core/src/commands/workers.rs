@@ -134,9 +134,10 @@ impl DrainWorker {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         if worker.draining != self.draining {
             worker.draining = self.draining;
-            if self.draining {
-                desk.tell(&self.namespace, What::WorkerDraining { worker: self.worker.clone() });
-            }
+            let id = self.worker.clone();
+            let told =
+                if self.draining { What::WorkerDraining { worker: id } } else { What::WorkerUndrained { worker: id } };
+            desk.tell(&self.namespace, told);
             desk.put(&self.namespace, self.worker.as_str(), &worker)?;
         }
         Ok(Ok(Reply::Worker(Box::new(worker))))

@@ -4,7 +4,7 @@ use super::{Desk, JobSlot, Queue, RecordSlot};
 use crate::{
     change::{Decision, JobChange, RecordChange, Wake},
     job::{Job, State},
-    keys::{Keys, RecordKey, Rows},
+    keys::{Keys, RecordKey, Rows, WorkerKey},
     name::{Lane, Tags},
     record::{Kind, Record},
     stage::{self, Turn},
@@ -113,6 +113,9 @@ impl Desk {
                     });
                 }
             }
+            if let (Some(old), Some(new)) = (&old, &slot.current) {
+                out.notices.extend(concerned(old, new));
+            }
             out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|job| job.due));
             if old.is_some() || slot.current.is_some() {
                 out.jobs.push(JobChange { old, new: slot.current });
@@ -127,12 +130,24 @@ impl Desk {
                 out.records.push(RecordChange { key, old_version, new: slot.current });
             }
         }
+        out.notices.extend(out.events.iter().filter_map(|event| {
+            let worker = event.what.concerns()?.clone();
+            Some(WorkerKey { namespace: event.namespace.clone(), worker })
+        }));
         if planners {
             let (namespace, tags) = (stage::home(), Tags::default());
             out.wakes.push(Wake { lane: Lane::of(&namespace, &tags), namespace, tags });
         }
         out
     }
+}
+
+/// The holder of a job that somebody else wants to end, or has taken away. Who reports knows already.
+fn concerned(old: &Job, new: &Job) -> Option<WorkerKey> {
+    let asked = new.live.cancel.is_some() && old.live.cancel.is_none();
+    let taken = !new.state.is_held() && new.live.report.is_none();
+    let worker = old.holder().filter(|_| old.state.is_held() && (asked || taken))?;
+    Some(WorkerKey { namespace: old.key.namespace.clone(), worker: worker.clone() })
 }
 
 fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {

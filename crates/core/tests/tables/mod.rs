@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use windlass_core::{
     Attempt, Command, Context, Decision, Event, Head, Job, JobKey, Keys, Limits, LogAppend, Namespace, Payload, Record,
-    RecordKey, Refusal, Reply, Rows, RunId, State, Timestamp, Wake,
+    RecordKey, Refusal, Reply, Rows, RunId, State, Timestamp, Wake, WorkerKey,
     commands::due::Due,
     decider::{Item, drive},
     select,
@@ -22,6 +22,7 @@ pub struct Tables {
     pub logs: Vec<LogAppend>,
     pub events: Vec<Event>,
     pub wakes: Vec<Wake>,
+    pub notices: Vec<WorkerKey>,
     pub limits: Limits,
     /// How often a decision asked for more rows, summed over all batches.
     pub loads: usize,
@@ -141,8 +142,12 @@ impl Tables {
             }
         }
         self.logs.extend(decision.logs);
+        for gone in decision.log_drops {
+            self.logs.retain(|append| append.job != gone.job || append.piece < gone.first || append.piece > gone.last);
+        }
         self.events.extend(decision.events);
         self.wakes.extend(decision.wakes);
+        self.notices.extend(decision.notices);
         decision.replies
     }
 
@@ -218,10 +223,14 @@ fn check_change(old: &Job, new: &Job) {
     assert_eq!(old.spec, new.spec, "what was submitted never changes");
     assert!(old.live.attempt <= new.live.attempt, "attempts only grow: {old:?} {new:?}");
     assert!(old.live.spent <= new.live.spent && old.live.losses <= new.live.losses, "{old:?} {new:?}");
-    assert!(old.live.log.bytes <= new.live.log.bytes, "{old:?} {new:?}");
+    let written = |job: &Job| (job.live.log.pieces, job.live.log.bytes + job.live.log.dropped_bytes);
+    assert!(written(old).0 <= written(new).0 && written(old).1 <= written(new).1, "{old:?} {new:?}");
     if old.state.is_final() {
         let mut settled = new.clone();
         settled.live.unsettled = old.live.unsettled;
+        if !new.live.slot {
+            (settled.live.slot, settled.live.slot_until) = (old.live.slot, old.live.slot_until);
+        }
         settled.due = old.due;
         assert_eq!(*old, settled, "a final job never changes");
     }
@@ -251,5 +260,6 @@ fn check_row(job: &Job, limits: Limits) {
         State::Failed | State::Cancelled | State::Skipped => assert!(live.outcome.is_some(), "no reason: {job:?}"),
     }
     let needs_place = matches!(job.state, State::Pending | State::Claimed | State::Running);
-    assert_eq!(live.slot, needs_place && job.spec.concurrency.is_some(), "{job:?}");
+    let keeps_place = job.state == State::Cancelled && live.slot_until.is_some();
+    assert_eq!(live.slot, keeps_place || needs_place && job.spec.concurrency.is_some(), "{job:?}");
 }

@@ -89,6 +89,12 @@ impl Store for Faulty {
     async fn ahead(&self, job: &windlass_core::Job, max: usize) -> Result<usize, StoreError> {
         self.through(self.inner.ahead(job, max)).await
     }
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.through(self.inner.oldest_pending()).await
+    }
+    async fn namespaces(&self, limit: usize) -> Result<Vec<windlass_core::Namespace>, StoreError> {
+        self.through(self.inner.namespaces(limit)).await
+    }
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
         self.through(self.inner.body(key)).await
     }
@@ -209,7 +215,7 @@ impl Work<'_> {
         self.one(Complete { holder: first, result: "1".into() }).await?;
         self.one(Fail { holder: second, message: "again".into(), retryable: true }).await?;
         self.one(Release { holder: third }).await?;
-        self.one(Cancel { namespace: ns(), job: fourth.job_key().id, by: "alice".into() }).await?;
+        self.one(Cancel { namespace: ns(), job: fourth.job_key().id, by: "alice".into(), mode: None }).await?;
         self.run(vec![record("a"), record("b")]).await?;
         clock.set(START + Millis(5_000));
         self.tick().await?;

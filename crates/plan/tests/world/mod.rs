@@ -10,7 +10,10 @@ use windlass_core::{
     run::Run,
     stage::{self, Hold, Turn},
 };
-use windlass_plan::plan::{self, Asked, Bundle, Done, Fact, Facts, Plan};
+use windlass_plan::{
+    Meter,
+    plan::{self, Asked, Bundle, Done, Fact, Facts, Plan},
+};
 
 pub struct Dice(u64);
 
@@ -66,7 +69,7 @@ impl World {
         let plan = Plan::new(&bundle, id(), Default::default()).unwrap_or_else(|why| panic!("{why}: {source}"));
         let mut world = Self { tables: Tables::default(), plan, now: Timestamp(1_000), drawn: 0, turns: 0, facts: 0 };
         let mut drawn = 0;
-        let nodes = world.plan.nodes(&mut ids(&mut drawn)).unwrap();
+        let nodes = world.plan.nodes(&mut ids(&mut drawn), &Meter::default()).unwrap();
         world.drawn = drawn;
         let plan = world.plan.keeps(&bundle);
         let submit =
@@ -152,7 +155,11 @@ impl World {
                 let hold = row.live.hold.expect("a turn is of a step that is held");
                 let asked = Asked { name: &node.name, job, gathers: hold == Hold::Members };
                 let facts = self.facts(&row, asked);
-                advance.moves.push((job, hold, self.plan.decide(asked, &facts, &mut ids(&mut drawn))));
+                advance.moves.push((
+                    job,
+                    hold,
+                    self.plan.decide(asked, &facts, &mut ids(&mut drawn), &Meter::default()),
+                ));
             }
             None => {
                 let done = self.tables.jobs.values().filter(|job| job.state == State::Completed);
@@ -161,7 +168,8 @@ impl World {
                     job: job.key.id,
                     at: job.live.finished_at.unwrap(),
                 });
-                advance.undo = Some(self.plan.undo(&done.collect::<Vec<_>>(), &mut ids(&mut drawn)));
+                advance.undo =
+                    Some(self.plan.undo(&done.collect::<Vec<_>>(), &mut ids(&mut drawn), &Meter::default()).unwrap());
             }
         }
         self.drawn = drawn;

@@ -114,8 +114,8 @@ where
             Some("worker-draining") => {
                 tracing::info!(worker = claim.worker, "the server wants this worker to claim no more for now");
                 self.shared.draining.send_replace(true);
-                // The next sync hears when that is over.
-                self.shared.wake.notify_one();
+                // It may be over already.
+                self.shared.ask.notify_one();
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 Ok(false)
             }

@@ -3,13 +3,14 @@
 use super::{
     held::{Held, StopReason},
     shared::Shared,
+    wall,
 };
 use crate::Client;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Json, Uuid, job::Progress, lease::Leased};
+use windlass_api::{Json, Uuid, job::Progress, lease::Leased, log::OutputStream};
 
 /// Words on progress are for a glance.
 const PROGRESS_BYTES_MAX: usize = 4 << 10;
@@ -47,8 +48,17 @@ impl JobContext {
 
     /// Appends to the job's log, as it is: line ends are yours to write. Waits when the server does not keep up.
     pub async fn log(&self, text: &str) {
+        self.print(None, text).await;
+    }
+
+    /// The same, and says which of a program's streams it came from.
+    pub async fn log_from(&self, stream: OutputStream, text: &str) {
+        self.print(Some(stream), text).await;
+    }
+
+    async fn print(&self, stream: Option<OutputStream>, text: &str) {
         let urgent = || self.shared.printed(&self.held);
-        self.held.log.push(text, urgent).await;
+        self.held.log.push(stream, wall::now_ms(), text, urgent).await;
     }
 
     /// Says how far the job is, 0 to 100. Only the latest counts, so say it as often as you like.

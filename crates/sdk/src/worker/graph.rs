@@ -26,6 +26,7 @@ use windlass_api::{
     lease::{
         Batch, BatchDone, Claim, Claimed, Do, Leased, Operation, OperationDone, Sync, SyncLease, Synced, SyncedLease,
     },
+    log::{LogChunk, OutputStream},
     worker::RegisterWorker,
 };
 
@@ -235,7 +236,8 @@ impl Graph {
             cancelled = self.was_cancelled(&lease.lease, &known).await?;
         }
         // Where the log finds the lease dead, so does a renewal.
-        if !lease.log.is_empty() && !self.log(&lease.lease, &lease.log).await? && !self.beat(&lease.lease).await? {
+        if !lease.chunks.is_empty() && !self.log(&lease.lease, &lease.chunks).await? && !self.beat(&lease.lease).await?
+        {
             return Ok(gone(cancelled));
         }
         Ok(SyncedLease { held: true, cancelled, until: None, log_bytes_dropped: 0 })
@@ -259,13 +261,13 @@ impl Graph {
     }
 
     /// False: the server does not take it under this lease.
-    async fn log(&self, lease: &str, text: &str) -> Result<bool, Error> {
+    async fn log(&self, lease: &str, said: &[LogChunk]) -> Result<bool, Error> {
         let Some(known) = self.known(lease) else { return Ok(false) };
         if known.ahead {
             self.note(lease, |known| known.ahead = false);
             return Ok(true);
         }
-        let chunks = known.chunks(text);
+        let chunks = known.chunks(said);
         let next = known.sequence + chunks.len() as u64;
         let (status, _) =
             self.send(self.post(&on(lease, "logs")).json(&wire::Logs { chunks }), &[StatusCode::CONFLICT]).await?;
@@ -291,7 +293,7 @@ impl Graph {
     /// What a dead lease printed is nobody's business; the report says that it is dead.
     async fn last_log(&self, operation: &Operation, number: usize) -> Result<(), Error> {
         if self.known(&operation.lease).is_some_and(|known| known.reported < number) {
-            self.log(&operation.lease, &operation.data).await?;
+            self.log(&operation.lease, &operation.chunks).await?;
             self.note(&operation.lease, |known| known.reported = number);
         }
         Ok(())
@@ -377,17 +379,18 @@ fn problem(status: StatusCode, detail: &str) -> Error {
 
 impl Known {
     /// One line each, as the original's worker sends them; the time is the server's, by our own watch since the claim.
-    fn chunks<'a>(&'a self, text: &'a str) -> Vec<wire::Chunk<'a>> {
+    fn chunks<'a>(&'a self, said: &'a [LogChunk]) -> Vec<wire::Chunk<'a>> {
         let since = u64::try_from(self.granted.elapsed().as_millis()).unwrap_or_default();
-        let chunk = |(at, data)| wire::Chunk {
+        let lines = said.iter().flat_map(|said| said.data.split_inclusive('\n').map(move |line| (said, line)));
+        let chunk = |(at, (said, data)): (usize, (&LogChunk, &'a str))| wire::Chunk {
             workflow_id: &self.workflow,
             job_id: &self.job,
             sequence: self.sequence + at as u64,
             data,
-            timestamp_ms: self.granted_at_ms.saturating_add(since),
-            stream: "stdout",
+            timestamp_ms: said.time_ms.unwrap_or_else(|| self.granted_at_ms.saturating_add(since)),
+            stream: if said.stream == Some(OutputStream::Stderr) { "stderr" } else { "stdout" },
         };
-        text.split_inclusive('\n').enumerate().map(chunk).collect()
+        lines.enumerate().map(chunk).collect()
     }
 }
 
@@ -441,9 +444,12 @@ mod tests {
             ahead: false,
             reported: 0,
         };
-        let chunks = known.chunks("one\ntwo\nthr");
-        let lines: Vec<(u64, &str)> = chunks.iter().map(|chunk| (chunk.sequence, chunk.data)).collect();
-        assert_eq!(lines, [(7, "one\n"), (8, "two\n"), (9, "thr")]);
-        assert!(chunks.iter().all(|chunk| chunk.timestamp_ms >= 1_000_000));
+        let said = |data: &str, stream, time_ms| LogChunk { data: data.into(), stream, time_ms };
+        let said = [said("one\ntwo\n", None, None), said("thr", Some(OutputStream::Stderr), Some(5))];
+        let chunks = known.chunks(&said);
+        let lines: Vec<_> = chunks.iter().map(|chunk| (chunk.sequence, chunk.data, chunk.stream)).collect();
+        assert_eq!(lines, [(7, "one\n", "stdout"), (8, "two\n", "stdout"), (9, "thr", "stderr")]);
+        assert!(chunks[0].timestamp_ms >= 1_000_000);
+        assert_eq!(chunks[2].timestamp_ms, 5, "as the worker said");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     backoff::worth_repeating,
+    buffer::weight,
     held::{Held, StopReason},
     shared::Shared,
 };
@@ -23,12 +24,15 @@ const LEASES_MAX: usize = 1_000;
 
 /// Runs until told that the last lease is gone.
 pub(crate) async fn keep(shared: Arc<Shared>, done: CancellationToken) {
-    let mut keeper = Keeper { retry_at: None, last: Instant::now(), backoff: shared.backoff(), failing: None, shared };
+    let last = Instant::now();
+    let mut keeper = Keeper { retry_at: None, last, backoff: shared.backoff(), failing: None, asks: false, shared };
     loop {
-        tokio::select! {
+        let asks = tokio::select! {
             () = done.cancelled() => return,
-            () = keeper.due() => {}
-        }
+            () = keeper.due() => false,
+            () = keeper.shared.ask.notified() => true,
+        };
+        keeper.asks |= asks;
         // A call that is under way is finished: its pieces of log must not be sent twice.
         keeper.sync().await;
     }
@@ -42,6 +46,8 @@ struct Keeper {
     backoff: super::backoff::Backoff,
     /// Since when the server has not answered.
     failing: Option<Instant>,
+    /// There are news, so that all leases are asked for.
+    asks: bool,
 }
 
 /// One lease's part in a call.
@@ -80,7 +86,7 @@ impl Keeper {
     async fn sync(&mut self) {
         let started = Instant::now();
         let (body, said) = self.compose(started);
-        if said.is_empty() && started < self.next_renewal() && self.retry_at.is_none() {
+        if said.is_empty() && started < self.next_renewal() && self.retry_at.is_none() && !self.asks {
             // What there was to say went out with a report.
             return;
         }
@@ -103,15 +109,17 @@ impl Keeper {
     /// All leases when one of them has to be renewed, otherwise only those that have news.
     fn compose(&self, now: Instant) -> (Sync, Vec<Said>) {
         let all = self.shared.all_held();
-        let renewal = self.shared.protocol.asks_every().is_some() || all.iter().any(|held| held.renew_at() <= now);
+        let every = self.asks || self.shared.protocol.asks_every().is_some();
+        let renewal = every || all.iter().any(|held| held.renew_at() <= now);
         let (mut room, mut leases, mut said) = (LOG_BYTES_MAX, Vec::new(), Vec::new());
         for held in all.into_iter().filter(|held| !held.is_lost() && (renewal || held.has_news())).take(LEASES_MAX) {
             let log = if held.is_reporting() { None } else { held.log.take(room) };
             let progress = if held.is_reporting() { None } else { held.take_progress() };
             let logged = log.is_some();
-            let log = log.unwrap_or_default();
-            room = room.saturating_sub(log.len());
-            leases.push(SyncLease { lease: held.leased.lease.clone(), progress: progress.clone(), log });
+            let chunks = log.unwrap_or_default();
+            room = room.saturating_sub(weight(&chunks));
+            let (lease, log) = (held.leased.lease.clone(), String::new());
+            leases.push(SyncLease { lease, progress: progress.clone(), log, chunks });
             said.push(Said { held, progress, logged });
         }
         (Sync { worker: self.shared.settings.name.clone(), leases }, said)
@@ -133,6 +141,7 @@ impl Keeper {
             }
         }
         self.retry_at = None;
+        self.asks = false;
         self.backoff.reset();
         self.shared.draining.send_replace(synced.draining);
         let long_away = self.failing.take().is_some_and(|since| since.elapsed() > self.shared.settings.offline_after);

@@ -29,10 +29,12 @@ mod graph;
 mod graph_wire;
 mod held;
 mod keep;
+mod listen;
 mod outcome;
 mod protocol;
 mod report;
 mod shared;
+mod wall;
 
 pub use context::JobContext;
 pub use held::StopReason;
@@ -185,11 +187,13 @@ impl Worker {
         introduce(&shared).await?;
         let kept = CancellationToken::new();
         let keeper = tokio::spawn(keep::keep(shared.clone(), kept.clone()));
+        let listener = tokio::spawn(listen::listen(shared.clone()));
         let jobs = TaskTracker::new();
         let claimer = Claimer { shared: shared.clone(), handler: Arc::new(handler), jobs: jobs.clone() };
         let claimed = claimer.run().await;
         jobs.close();
         jobs.wait().await;
+        listener.abort();
         kept.cancel();
         drop(keeper.await);
         leave(&shared).await;

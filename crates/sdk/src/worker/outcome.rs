@@ -1,6 +1,7 @@
 //! What a handler says in the end.
 
 use serde::Serialize;
+use std::time::Duration;
 use windlass_api::Json;
 
 /// How an attempt ended.
@@ -10,6 +11,11 @@ pub enum Outcome {
     Fail(Failure),
     /// Give the job back unharmed: no attempt is charged.
     Release,
+    /// Give the job back because this worker cannot run it: no attempt is charged, and nobody gets it for so long.
+    PassOn {
+        why: String,
+        delay: Duration,
+    },
 }
 
 /// Why an attempt failed.

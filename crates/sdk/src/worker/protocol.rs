@@ -4,8 +4,8 @@ use super::graph::Graph;
 use crate::{Client, Error};
 use std::time::Duration;
 use windlass_api::{
-    lease::{Batch, BatchDone, Claim, Claimed, LeaseOnly, Leased, Sync, Synced},
-    worker::{RegisterWorker, WorkerName},
+    lease::{Batch, BatchDone, Claim, Claimed, Leased, Release, Sync, Synced},
+    worker::{RegisterWorker, WatchWorker, WorkerName, WorkerNews},
 };
 
 /// A server that cannot be reached must not hold up a worker that wants to end.
@@ -43,6 +43,14 @@ impl Protocol {
         match self {
             Protocol::Native(client) => client.batch(batch).await,
             Protocol::WorkflowGraph(graph) => graph.batch(batch).await,
+        }
+    }
+
+    /// Waits for news. None: this protocol has no call for it.
+    pub async fn watch(&self, watch: &WatchWorker) -> Option<Result<WorkerNews, Error>> {
+        match self {
+            Protocol::Native(client) => Some(client.watch_worker(watch).await),
+            Protocol::WorkflowGraph(_) => None,
         }
     }
 
@@ -88,7 +96,7 @@ async fn give_back(client: &Client, claim: &Claim) {
         return;
     };
     for leased in claimed.leases {
-        if let Err(error) = client.release(&LeaseOnly { lease: leased.lease }).await {
+        if let Err(error) = client.release(&Release { lease: leased.lease, ..Release::default() }).await {
             tracing::debug!(%error, job = %leased.job, "a job could not be given back; its lease will lapse");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{
     backoff::{is_denied, worth_repeating},
-    held::Held,
+    held::{Held, StopReason},
     outcome::Outcome,
     shared::{Counts, Shared},
 };
@@ -13,6 +13,7 @@ use windlass_api::{
     Problem,
     job::Answer,
     lease::{Batch, Claim, Do, Leased, Operation},
+    log::LogChunk,
 };
 
 /// The server takes error texts up to 64 KiB.
@@ -24,6 +25,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim: Option<Claim>) -> Vec<Leased> {
     if !held.begin_report() {
         Counts::add(&shared.counts.lost);
+        if held.stop_reason() == Some(StopReason::Cancelled) {
+            confirm(shared, held).await;
+        }
         return Vec::new();
     }
     let logs = held.log.close().await;
@@ -31,7 +35,7 @@ pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim
     let counted = match &outcome {
         Outcome::Complete(_) => &shared.counts.completed,
         Outcome::Fail(_) => &shared.counts.failed,
-        Outcome::Release => &shared.counts.released,
+        Outcome::Release | Outcome::PassOn { .. } => &shared.counts.released,
     };
     match reporter.say(operations(held, logs, outcome)).await {
         Said::Accepted => Counts::add(counted),
@@ -40,6 +44,16 @@ pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim
         Said::Never => Counts::add(&shared.counts.unreported),
     }
     reporter.leases
+}
+
+/// The job was cancelled and taken away, and its work has stopped now: others may have its place under its concurrency key. If this
+/// is not heard, they wait until the lease would have ended.
+async fn confirm(shared: &Shared, held: &Held) {
+    let batch = Batch { operations: vec![operation(held, Do::Release)], claim: None };
+    match tokio::time::timeout(LAST_WORDS, shared.protocol.batch(&batch)).await {
+        Ok(Ok(_)) => {}
+        _ => tracing::debug!(job = %held.leased.job, "nobody heard that the work has stopped"),
+    }
 }
 
 enum Said {
@@ -135,20 +149,24 @@ impl Reporter<'_> {
 }
 
 /// Everything that is still to be said, in order, the end last.
-fn operations(held: &Held, logs: Vec<String>, outcome: Outcome) -> Vec<Operation> {
+fn operations(held: &Held, logs: Vec<Vec<LogChunk>>, outcome: Outcome) -> Vec<Operation> {
     let mut operations = Vec::with_capacity(logs.len() + 2);
     // That the work has begun goes without saying when it has ended.
     if let Some(said) = held.take_progress().filter(|said| said.percent > 0.0 || !said.message.is_empty()) {
         let (percent, message) = (Some(said.percent), said.message);
         operations.push(Operation { percent, message, ..operation(held, Do::Progress) });
     }
-    operations.extend(logs.into_iter().map(|data| Operation { data, ..operation(held, Do::Log) }));
+    operations.extend(logs.into_iter().map(|chunks| Operation { chunks, ..operation(held, Do::Log) }));
     operations.push(match outcome {
         Outcome::Complete(result) => Operation { result, ..operation(held, Do::Complete) },
         Outcome::Fail(failure) => {
             Operation { message: message(failure.message), permanent: failure.permanent, ..operation(held, Do::Fail) }
         }
         Outcome::Release => operation(held, Do::Release),
+        Outcome::PassOn { why, delay } => {
+            let delay_ms = Some(delay.as_millis().max(1) as u64);
+            Operation { message: message(why), delay_ms, ..operation(held, Do::Release) }
+        }
     });
     operations
 }
@@ -160,8 +178,12 @@ fn operation(held: &Held, what: Do) -> Operation {
         percent: None,
         message: String::new(),
         data: String::new(),
+        stream: None,
+        time_ms: None,
+        chunks: Vec::new(),
         result: None,
         permanent: false,
+        delay_ms: None,
     }
 }
 

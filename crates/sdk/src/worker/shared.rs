@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub wake: Notify,
     /// And now rather than soon.
     pub urgent: Notify,
+    /// The server has something to say about this worker or what it holds: ask it.
+    pub ask: Notify,
     /// The server wants it to claim no more for now.
     pub draining: watch::Sender<bool>,
     pub counts: Counts,
@@ -96,6 +98,7 @@ impl Shared {
             next_key: AtomicU64::new(0),
             wake: Notify::new(),
             urgent: Notify::new(),
+            ask: Notify::new(),
             draining: watch::Sender::new(false),
             counts: Counts::default(),
         }

@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use uuid::Uuid;
 use windlass_core::{
     JobId, JobKey, Namespace,
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_engine::{Engine, Settings};
@@ -128,7 +128,7 @@ impl Server {
             let Some(last) = pieces.last() else { return text };
             after = last.piece;
             for piece in &pieces {
-                text.push_str(std::str::from_utf8(piece.data.as_bytes()).unwrap());
+                text.push_str(std::str::from_utf8(&piece.text()).unwrap());
             }
         }
     }
@@ -164,7 +164,8 @@ async fn add_token(engine: &Engine, role: Role) {
     let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
     engine.run(create).await.unwrap();
     let hash = auth::hash(&name).into();
-    let issue = IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at: None };
+    let (namespace, principal) = (auth::home(), name.clone());
+    let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None };
     engine.run(issue).await.unwrap();
 }
 

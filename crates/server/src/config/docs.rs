@@ -37,6 +37,7 @@ pub fn markdown() -> String {
     for foreign in foreign() {
         let name = match foreign.from {
             From::Variable(name) => name.to_owned(),
+            From::Plain(key) => format!("{key} (in the file)"),
             From::Key { block, key } => format!("{block}.{key} (in the file)"),
         };
         let _ = writeln!(text, "| `{name}` | `{}` |", foreign.to);

@@ -27,6 +27,12 @@ pub fn read(path: &Path, text: &str, foreign: &[Foreign]) -> Result<Vec<Entry>, 
         if let Some(setting) = table::find(&key) {
             let text = flat(&value).ok_or_else(|| file.wrong(line, format!("{key} takes a single value")))?;
             entries.push(Entry { setting: setting.name, text, line, foreign: false });
+        } else if let Some(meant) =
+            foreign.iter().find(|foreign| matches!(foreign.from, From::Plain(name) if name == key))
+        {
+            let text = flat(&value).ok_or_else(|| file.wrong(line, format!("{key} takes a single value")))?;
+            let text = (meant.convert)(&text).map_err(|why| file.wrong(line, format!("{key}: {why}")))?;
+            entries.push(Entry { setting: meant.to, text, line, foreign: true });
         } else if is_block(foreign, &key) {
             file.read_block(&key, value, line, foreign, &mut entries)?;
         } else {
@@ -112,7 +118,7 @@ impl File<'_> {
 fn block_of(from: From) -> Option<&'static str> {
     match from {
         From::Key { block, .. } => Some(block),
-        From::Variable(_) => None,
+        From::Variable(_) | From::Plain(_) => None,
     }
 }
 

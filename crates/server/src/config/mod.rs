@@ -6,8 +6,8 @@ mod file;
 pub mod table;
 pub mod value;
 
-use crate::{listener, logs::Format, secret::Secret};
-use std::{fmt, path::PathBuf};
+use crate::{listener, logs::Format, secret::Secret, without_token::WithoutToken};
+use std::{fmt, net::IpAddr, path::PathBuf};
 use table::{Foreign, From, Kind, SETTINGS, Setting};
 use thiserror::Error;
 use windlass_core::Millis;
@@ -133,18 +133,22 @@ pub struct Config {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub admin_token: Option<Secret>,
-    pub allow_open: bool,
+    /// As it was written; see [`Config::without_token`].
+    without_token: String,
     pub log: String,
     pub log_format: Format,
     pub limits: windlass_core::Limits,
     pub events_kept: Millis,
     pub body_max: usize,
+    pub bodies: crate::room::Limits,
     pub connections: listener::Limits,
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
     pub silo: crate::dialects::silo::Settings,
     pub artifacts: Option<String>,
+    pub artifacts_adopt: bool,
     pub artifact_max: u64,
+    pub files: crate::quota::Limits,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
 }
@@ -167,7 +171,7 @@ impl Config {
             hosts: value::list(read.text("hosts")),
             origins: value::list(read.text("origins")),
             admin_token: read.some("admin_token").map(Secret::new),
-            allow_open: read.flag("allow_open"),
+            without_token: read.text("without_token").to_owned(),
             log: read.text("log").to_owned(),
             log_format: if read.text("log_format") == "json" { Format::Json } else { Format::Text },
             limits: windlass_core::Limits {
@@ -180,12 +184,17 @@ impl Config {
             },
             events_kept: read.millis("events_kept"),
             body_max: read.bytes("body_max"),
+            bodies: crate::room::Limits {
+                total: read.bytes("bodies_max") as u64,
+                share: read.bytes("bodies_per_principal_max") as u64,
+            },
             connections: listener::Limits {
                 connections: read.count("connections_max"),
                 per_address: read.count("connections_per_address_max"),
                 head: read.time("head_timeout"),
                 idle: read.time("idle_timeout"),
                 body: read.time("body_timeout"),
+                body_rate: read.bytes("body_rate_min") as u64,
                 write: read.time("write_timeout"),
                 drain: read.time("drain_timeout"),
                 ..listener::Limits::default()
@@ -203,10 +212,21 @@ impl Config {
                 lock_timeout: read.millis("silo_lock_timeout"),
             },
             artifacts: read.some("artifacts").map(str::to_owned),
+            artifacts_adopt: read.flag("artifacts_adopt"),
             artifact_max: read.bytes("artifact_max") as u64,
+            files: crate::quota::Limits {
+                per_job: read.bytes("artifacts_per_job_max") as u64,
+                per_namespace: read.bytes("artifacts_per_namespace_max") as u64,
+                reserve: read.bytes("artifacts_reserve") as u64,
+            },
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
         })
+    }
+
+    /// Who may call without a token, given where the server listens.
+    pub fn without_token(&self, listens_on: IpAddr) -> WithoutToken {
+        WithoutToken::resolve(&self.without_token, listens_on, &self.hosts)
     }
 }
 

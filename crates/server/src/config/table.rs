@@ -1,6 +1,9 @@
 //! Every setting: its name, what it takes, its default, what it is for. Flag, variable, file key, `--help` and the
 //! documentation all follow from this one table.
 
+use super::value;
+use crate::without_token;
+
 /// What a value has to look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -80,10 +83,12 @@ pub const SETTINGS: &[Setting] = &[
         "The admin token, 16 characters or more; without it one is drawn and written to admin.token in the data folder",
     ),
     setting(
-        "allow_open",
-        Kind::Flag,
-        "false",
-        "Let clients of dialects without authentication in from other machines too. Whoever can reach the port can then run jobs",
+        "without_token",
+        Kind::Choice(without_token::CHOICES),
+        "auto",
+        "Who may call workflow-graph's paths without a token: never (nobody), loopback (programs on this machine), anyone (whoever \
+         can reach the port can then run jobs) or auto (loopback if the server listens on a loopback address and hosts names no \
+         other, else never). Behind a proxy on the same machine set never",
     ),
     setting("log", Kind::Choice(LEVELS), "info", "How much the server logs: off, error, warn, info, debug or trace"),
     setting("log_format", Kind::Choice(FORMATS), "text", "How it logs: text for people or json for programs"),
@@ -91,8 +96,25 @@ pub const SETTINGS: &[Setting] = &[
     setting("events_kept", Kind::Time, "1d", "How long events can be replayed"),
     setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
+    setting(
+        "bodies_max",
+        Kind::Bytes,
+        "256MiB",
+        "Memory for the bodies of all requests that are being received; more are answered 503",
+    ),
+    setting(
+        "bodies_per_principal_max",
+        Kind::Bytes,
+        "64MiB",
+        "Of that, for the requests of one principal; more are answered 429. Bodies of up to 16 KiB are not counted",
+    ),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
-    setting("job_log_max", Kind::Bytes, "16MiB", "Largest log of a job; what comes after is counted and dropped"),
+    setting(
+        "job_log_max",
+        Kind::Bytes,
+        "16MiB",
+        "Largest log of a job. Beyond it the beginning and the newest part are kept",
+    ),
     setting(
         "retry_rate",
         Kind::Count,
@@ -100,6 +122,24 @@ pub const SETTINGS: &[Setting] = &[
         "Failed jobs of one kind (definition, else tags) that are tried again each second; more wait their turn; 0 is no limit",
     ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
+    setting(
+        "artifacts_per_job_max",
+        Kind::Bytes,
+        "8GiB",
+        "What the artifacts of one job may take in all; 0 is no limit",
+    ),
+    setting(
+        "artifacts_per_namespace_max",
+        Kind::Bytes,
+        "64GiB",
+        "What the artifacts and files of one namespace may take in all; 0 is no limit",
+    ),
+    setting(
+        "artifacts_reserve",
+        Kind::Bytes,
+        "1GiB",
+        "What artifacts leave free on the disk of their folder, so that the store can go on; at most a tenth of the disk",
+    ),
     setting("connections_max", Kind::Count, "10000", "Open connections in all; more are answered 503 and closed"),
     setting(
         "connections_per_address_max",
@@ -109,6 +149,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("head_timeout", Kind::Time, "10s", "Time for a request's head, from its first byte"),
     setting("body_timeout", Kind::Time, "15s", "Longest pause within a request's body"),
+    setting(
+        "body_rate_min",
+        Kind::Bytes,
+        "8KiB",
+        "Bytes a second that a body has to arrive with, once it was waited for for twice `body_timeout`; 0 is no limit",
+    ),
     setting("write_timeout", Kind::Time, "30s", "Longest time in which a client reads nothing of its answer"),
     setting("idle_timeout", Kind::Time, "2m", "How long a connection without a request stays open"),
     setting("drain_timeout", Kind::Time, "7s", "How long requests may take to end when the server stops"),
@@ -132,7 +178,18 @@ pub const SETTINGS: &[Setting] = &[
         "4096",
         "Events that Silo's readers can count on for replay. More are kept: all of the last `events_kept`",
     ),
-    setting("artifacts", Kind::Text, "", "Folder or URL for artifacts; without it a folder in the data folder"),
+    setting(
+        "artifacts",
+        Kind::Text,
+        "",
+        "Folder for artifacts. Default: `artifacts` in the data folder. Servers of one database need one folder that all of them share",
+    ),
+    setting(
+        "artifacts_adopt",
+        Kind::Flag,
+        "false",
+        "Take the folder for artifacts as this database's from now on, although the database knows another one",
+    ),
     setting(
         "otel_endpoint",
         Kind::Url,
@@ -164,7 +221,12 @@ pub struct Foreign {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Variable(&'static str),
-    Key { block: &'static str, key: &'static str },
+    /// In a file, beside our own names.
+    Plain(&'static str),
+    Key {
+        block: &'static str,
+        key: &'static str,
+    },
 }
 
 /// For names that differ while values do not.
@@ -178,6 +240,10 @@ fn port_here(text: &str) -> Result<String, String> {
     Ok(format!("127.0.0.1:{port}"))
 }
 
+fn open_to(text: &str) -> Result<String, String> {
+    value::flag(text).map(|open| if open { "anyone" } else { "auto" }.to_owned())
+}
+
 /// All of them. A dialect adds its own here.
 pub fn foreign() -> Vec<Foreign> {
     let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
@@ -185,6 +251,9 @@ pub fn foreign() -> Vec<Foreign> {
         variable("CORS_ORIGINS", "origins", as_it_is),
         variable("WORKFLOWS_DIR", "workflows", as_it_is),
         variable("PORT", "listen", port_here),
+        // What `without_token` was called before it could say who.
+        variable("WINDLASS_ALLOW_OPEN", "without_token", open_to),
+        Foreign { from: From::Plain("allow_open"), to: "without_token", convert: open_to },
     ]
     .into_iter()
     .chain(silo())

@@ -114,6 +114,6 @@ function filter(event) {
 }
 
 document.getElementById("filter").addEventListener("input", filter);
-fetch("/api/v1/openapi.json").then((response) => response.json()).then(show).catch((error) => {
+fetch("api/v1/openapi.json").then((response) => response.json()).then(show).catch((error) => {
   document.getElementById("about").textContent = "The description could not be loaded: " + error;
 });

@@ -11,9 +11,18 @@ use windlass_plan::{Workflow, is_native};
 
 /// Loads one file if it is a workflow of ours; None: it is something else. A faulty file leaves the version in force.
 pub async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Option<Result<(String, bool), Fault>> {
-    let text = std::fs::read_to_string(file).ok().filter(|text| is_native(text))?;
+    let path = file.to_owned();
+    let read = move || {
+        let text = std::fs::read_to_string(&path).ok().filter(|text| is_native(text))?;
+        let made = Workflow::parse(&text);
+        Some((text, made))
+    };
     let fault = |at, why: String| Fault { file: file.to_owned(), at, why };
-    let made = match Workflow::parse(&text) {
+    let (text, made) = match app.aside.run(namespace, read).await {
+        Ok(read) => read?,
+        Err(problem) => return Some(Err(fault(None, problem.0.to_string()))),
+    };
+    let made = match made {
         Ok(made) => made,
         Err(faults) => {
             let first = faults.first();
@@ -28,7 +37,7 @@ pub async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Option<
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name = made.name.as_deref().unwrap_or(stem);
     let by: Arc<str> = "workflows folder".into();
-    let put = stored::put(app, namespace, name, &text, &by).await;
+    let put = stored::put(app, namespace, name, (&text, &made), &by).await;
     Some(put.map(|(_, new)| (name.to_owned(), new)).map_err(|problem| fault(None, problem.0.to_string())))
 }
 

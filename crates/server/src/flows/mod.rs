@@ -1,11 +1,16 @@
 //! Workflows and their runs, between the wire and the rules: how definitions are kept, how runs are made and retried, and
 //! the duty that decides the steps whose turn has come.
 
+mod begun;
+mod decide;
+mod facts;
 pub mod folder;
 pub mod planner;
+mod plans;
 pub mod retry;
 pub mod start;
 pub mod stored;
+mod turns;
 
 use crate::{app::App, problem::Problem};
 use windlass_core::{Job, Namespace, RunId};

@@ -3,7 +3,7 @@
 //! A step keeps its result if it completed, was not undone, and so did and were all that it needs. Everything else runs
 //! again, cleaning up included.
 
-use super::{jobs, planner, start::Started};
+use super::{decide, facts, jobs, start::Started};
 use crate::{app::App, problem::Problem};
 use std::{
     collections::{HashMap, HashSet},
@@ -40,8 +40,8 @@ pub async fn retry(app: &App, namespace: &Namespace, id: RunId, owner: &Arc<str>
     for job in &sorted.order {
         nodes.push(sorted.node(app, job, (id, new), owner).await?);
     }
-    let parts = planner::parts(app, namespace, id).await?;
-    let plan = RunPlan { parts, compensates: run.compensates, retry_of: Some(id) };
+    let parts = decide::parts(app, namespace, id).await?;
+    let plan = RunPlan { parts, compensates: run.compensates, retry_of: Some(id), ..RunPlan::default() };
     let submit = SubmitRun {
         namespace: namespace.clone(),
         id: new,
@@ -138,7 +138,7 @@ impl<'a> Sorted<'a> {
 
     /// The payload of an expanded step names its parts by their jobs.
     fn renamed(&self, payload: &Payload) -> Payload {
-        let mut value = planner::value(payload);
+        let mut value = facts::value(payload);
         let ids = windlass_plan::plan::members(&value);
         let new = ids.iter().filter_map(|id| self.ids.get(self.names.get(id)?)).map(ToString::to_string);
         value["members"] = new.collect();

@@ -2,17 +2,25 @@
 //! and of the definitions of its jobs, and its input.
 
 use super::stored;
-use crate::{app::App, auth::hash, problem::Problem, schema::check_value};
+use crate::{
+    app::App,
+    auth::hash,
+    problem::Problem,
+    schema::{self, check_value},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 use windlass_api::definition::DefinitionBody;
 use windlass_core::{
-    Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId,
+    Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId, Timestamp,
     commands::{
         all::All,
         records::{Expect, PutRecord},
-        submit_run::{RunNode, SubmitRun},
+        submit_run::{RunNode, RunPlan, SubmitRun},
     },
     definition::DefinitionHead,
     job::DefinitionRef,
@@ -20,14 +28,16 @@ use windlass_core::{
 };
 use windlass_engine::{Error, ids};
 use windlass_plan::{
-    Workflow,
+    Budget, Meter, Workflow,
     format::{Concurrency, Length, Retry, Settings},
     nodes::Recipe,
-    plan::{Bundle, Plan},
+    plan::{Bundle, INPUT_ROOM_MAX, Plan},
 };
 
 /// Workflows that one may contain, in all.
 const SUBS_MAX: usize = 50;
+/// Bytes of a workflow and of those it contains.
+const SOURCES_BYTES_MAX: usize = 8 << 20;
 const KEY_KIND: &str = "run_key";
 const KEY_KEPT: Millis = Millis::from_secs(86_400);
 
@@ -55,21 +65,40 @@ struct Taken {
     body_hash: String,
 }
 
-pub async fn start(app: &App, wanted: Wanted<'_>) -> Result<Started, Problem> {
+pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem> {
     let key = wanted.idempotency.as_ref().map(|(key, _)| key_of(&wanted, key));
-    if let Some(key) = &key
-        && let Some(started) = existing(app, &wanted, key).await?
-    {
-        return Ok(started);
+    let mut expect = Expect::Nothing;
+    if let Some(key) = &key {
+        match existing(app, &wanted, key).await? {
+            Known::Run(started) => return Ok(started),
+            Known::Free(found) => expect = found,
+        }
     }
-    let bundle = bundle(app, wanted.namespace, wanted.source.clone(), wanted.input.clone()).await?;
+    let (source, input) = (std::mem::take(&mut wanted.source), std::mem::take(&mut wanted.input));
+    let gathered = gather(app, wanted.namespace, source, input).await?;
     let id = ids::run_id();
-    let plan = plan(app, wanted.namespace, &bundle, id).await?;
-    check_input(&plan.main, &bundle.input)?;
-    let mut nodes = plan.nodes(&mut ids::job_id).map_err(|why| Problem::invalid("steps", why))?;
-    for node in &mut nodes {
-        node.job.owner = Some(wanted.owner.clone());
-        check_payload(app, wanted.namespace, node).await?;
+    let bundle = gathered.bundle.clone();
+    check_input(app, wanted.namespace, gathered.main.input_schema.clone(), bundle.clone()).await?;
+    let plan = gathered.plan(app, wanted.namespace, id).await?;
+    let limits = app.engine.settings().limits;
+    let work = move || {
+        let budget = Budget { payload: limits.payload_bytes_max as u64, ..Budget::default() };
+        let made = plan.nodes(&mut ids::job_id, &Meter::new(budget));
+        made.map(|nodes| (nodes, plan.keeps(&bundle)))
+    };
+    let made = app.aside.run(wanted.namespace, work).await?;
+    let (mut nodes, keeps) = made.map_err(|why| Problem::invalid("steps", why))?;
+    nodes.iter_mut().for_each(|node| node.job.owner = Some(wanted.owner.clone()));
+    if let Err((name, problem)) = check_payloads(app, wanted.namespace, &nodes).await? {
+        let at = problem.0.field.clone().unwrap_or_default();
+        return Err(problem.at(format!("steps.{name}.payload{at}")));
+    }
+    let mut commands: Vec<Command> = Vec::new();
+    let mut keep_until = None;
+    if let Some(key) = &key {
+        let until = app.engine.now().await? + KEY_KEPT;
+        keep_until = Some(until);
+        commands.push(take(&wanted, key.clone(), (expect, until), id)?);
     }
     let submit = SubmitRun {
         namespace: wanted.namespace.clone(),
@@ -78,19 +107,19 @@ pub async fn start(app: &App, wanted: Wanted<'_>) -> Result<Started, Problem> {
         definition: wanted.workflow.clone(),
         nodes,
         extra: None,
-        plan: plan.keeps(&bundle),
+        plan: RunPlan { keep_until, ..keeps },
     };
-    let mut commands: Vec<Command> = Vec::new();
-    if let Some(key) = &key {
-        commands.push(take(app, &wanted, key.clone(), id).await?);
-    }
     commands.push(submit.into());
     match app.engine.run(All { commands }).await {
         Ok(_) => Ok(Started { id, state: RunState::Running, existing: false }),
-        Err(Error::Refused(Refusal::Exists { what: "record", .. })) => {
+        Err(Error::Refused(
+            Refusal::Exists { what: "record", .. } | Refusal::VersionMismatch { what: "record", .. },
+        )) => {
             let key = key.ok_or_else(|| Problem::new("internal", "a key was taken that nobody asked for"))?;
-            let found = existing(app, &wanted, &key).await?;
-            found.ok_or_else(|| Problem::new("unavailable", "the key was used a moment ago").retry_after(200))
+            match existing(app, &wanted, &key).await? {
+                Known::Run(started) => Ok(started),
+                Known::Free(_) => Err(Problem::new("unavailable", "the key was used a moment ago").retry_after(200)),
+            }
         }
         Err(error) => Err(error.into()),
     }
@@ -102,45 +131,88 @@ fn key_of(wanted: &Wanted, key: &str) -> RecordKey {
     RecordKey { namespace: wanted.namespace.clone(), kind: KEY_KIND.into(), key: key.into() }
 }
 
-async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Option<Started>, Problem> {
+/// What a key stands for.
+enum Known {
+    Run(Started),
+    /// Nothing; how its record is found by whoever takes it.
+    Free(Expect),
+}
+
+/// A run outlives its key. One that is gone all the same takes its key along, since nobody knows what became of it.
+async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known, Problem> {
     let now = app.engine.now().await?;
     let found = app.engine.store().record(key).await?.filter(|record| record.due.is_none_or(|due| due > now));
-    let Some(record) = found else { return Ok(None) };
+    let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
     let taken: Taken =
         serde_json::from_str(&record.value).map_err(|error| Problem::new("damaged", error.to_string()))?;
     if wanted.idempotency.as_ref().is_some_and(|(_, hash)| *hash != taken.body_hash) {
         return Err(Problem::new("key-reused", "the key was used before with another body"));
     }
     let run = app.engine.read_record::<Run>(wanted.namespace, &taken.run.to_string()).await?;
-    let state = run.map_or(RunState::Completed, |run| run.state());
-    Ok(Some(Started { id: taken.run, state, existing: true }))
+    let started = |run: Run| Known::Run(Started { id: taken.run, state: run.state(), existing: true });
+    Ok(run.map_or(Known::Free(Expect::Version(record.version)), started))
 }
 
-async fn take(app: &App, wanted: &Wanted<'_>, key: RecordKey, run: RunId) -> Result<Command, Problem> {
+fn take(
+    wanted: &Wanted<'_>,
+    key: RecordKey,
+    (expect, until): (Expect, Timestamp),
+    run: RunId,
+) -> Result<Command, Problem> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
     let value = serde_json::to_string(&Taken { run, body_hash })
         .map_err(|error| Problem::new("internal", error.to_string()))?;
-    let expires_at = Some(app.engine.now().await? + KEY_KEPT);
-    Ok(PutRecord { key, expect: Expect::Nothing, parent: None, value: value.into(), facets: Vec::new(), expires_at }
-        .into())
+    let expires_at = Some(until);
+    Ok(PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at }.into())
 }
 
-pub fn check_input(main: &Workflow, input: &Value) -> Result<(), Problem> {
-    let Some(schema) = &main.input_schema else { return Ok(()) };
-    check_value("input_schema", schema, Some(&Payload::from(input.to_string().as_str()))).map_err(|problem| {
-        let at = problem.0.field.clone().unwrap_or_default();
-        problem.at(format!("input{at}"))
-    })
+/// Whether expressions can look at the input, and whether it is one that the workflow takes.
+async fn check_input(
+    app: &App,
+    namespace: &Namespace,
+    schema: Option<Value>,
+    bundle: Arc<Bundle>,
+) -> Result<(), Problem> {
+    let check = move || {
+        let input = &bundle.input;
+        let room = Meter::default().weigh(input).unwrap_or(u64::MAX);
+        if room > INPUT_ROOM_MAX {
+            let why = format!(
+                "the input takes more than {INPUT_ROOM_MAX} bytes of memory, the most that a run may be given; \
+                 give it less, or the name of an artifact"
+            );
+            return Err(Problem::new("too-large", why).at("input"));
+        }
+        let Some(schema) = schema else { return Ok(()) };
+        check_value("input_schema", &schema, Some(&Payload::from(input.to_string().as_str()))).map_err(|problem| {
+            let at = problem.0.field.clone().unwrap_or_default();
+            problem.at(format!("input{at}"))
+        })
+    };
+    app.aside.run(namespace, check).await?
 }
 
-/// What is known now is checked now; what is worked out later is checked then.
-async fn check_payload(app: &App, namespace: &Namespace, node: &RunNode) -> Result<(), Problem> {
-    let Some(reference) = node.job.definition.as_ref().filter(|_| !node.job.stage.plan) else { return Ok(()) };
-    let definition = app.native.schemas.get(&app.engine, namespace, reference).await?;
-    definition.check_payload(&node.job.payload).map_err(|problem| {
-        let at = problem.0.field.clone().unwrap_or_default();
-        problem.at(format!("steps.{}.payload{at}", node.name))
-    })
+/// What is known now is checked now; what is worked out later is checked then. Otherwise the step whose payload does not
+/// fit.
+pub async fn check_payloads(
+    app: &App,
+    namespace: &Namespace,
+    nodes: &[RunNode],
+) -> Result<Result<(), (Arc<str>, Problem)>, Problem> {
+    let (mut names, mut all) = (Vec::new(), Vec::new());
+    for node in nodes {
+        let Some(reference) = node.job.definition.as_ref().filter(|_| !node.job.stage.plan) else { continue };
+        let definition = app.native.schemas.get(app, namespace, reference).await?;
+        if definition.body.payload_schema.is_some() {
+            names.push(node.name.clone());
+            all.push((definition, node.job.payload.clone()));
+        }
+    }
+    if all.is_empty() {
+        return Ok(Ok(()));
+    }
+    let checked = schema::check_all(app, namespace, all).await?;
+    Ok(checked.map_err(|(at, problem)| (names[at].clone(), problem)))
 }
 
 fn versioned(text: &str) -> Result<(&str, Option<u32>), Problem> {
@@ -153,13 +225,22 @@ fn versioned(text: &str) -> Result<(&str, Option<u32>), Problem> {
     }
 }
 
+/// A workflow with all that it contains or refers to, read.
+pub struct Gathered {
+    pub bundle: Arc<Bundle>,
+    pub main: Workflow,
+    subs: HashMap<String, Workflow>,
+}
+
 /// Looks up all that a workflow contains or refers to.
-pub async fn bundle(app: &App, namespace: &Namespace, source: String, input: Value) -> Result<Bundle, Problem> {
-    let main = stored::parse(&source)?;
+pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Value) -> Result<Gathered, Problem> {
+    let main = stored::parse(app, namespace, source.clone()).await?;
+    let mut bytes = source.len();
     let mut bundle = Bundle { source, input, ..Bundle::default() };
     let names = |workflow: &Workflow| -> Vec<String> { workflow.subs().map(str::to_owned).collect() };
     let mut open = names(&main);
-    let mut definitions: Vec<String> = main.definitions().map(str::to_owned).collect();
+    let mut subs: HashMap<String, Workflow> = HashMap::new();
+    let mut definitions: BTreeSet<String> = main.definitions().map(str::to_owned).collect();
     while let Some(called) = open.pop() {
         if bundle.subs.contains_key(&called) {
             continue;
@@ -171,10 +252,16 @@ pub async fn bundle(app: &App, namespace: &Namespace, source: String, input: Val
         let found = stored::load(app, namespace, name, version).await?;
         let found = found.ok_or_else(|| Problem::not_found("workflow", &called).at("steps"))?;
         let text = stored::source(app, namespace, &found).await?;
-        let sub = stored::parse(&text)?;
+        bytes += text.len();
+        if bytes > SOURCES_BYTES_MAX {
+            let why = format!("the workflow and those in it have {bytes} bytes; at most {SOURCES_BYTES_MAX}");
+            return Err(Problem::invalid("steps", why));
+        }
+        let sub = stored::parse(app, namespace, text.clone()).await?;
         open.extend(names(&sub));
         definitions.extend(sub.definitions().map(str::to_owned));
-        bundle.subs.insert(called, text);
+        bundle.subs.insert(called.clone(), text);
+        subs.insert(called, sub);
     }
     for called in definitions {
         let (name, version) = versioned(&called)?;
@@ -183,20 +270,34 @@ pub async fn bundle(app: &App, namespace: &Namespace, source: String, input: Val
         let head = head.ok_or_else(|| Problem::not_found("definition", name).at("steps"))?;
         bundle.definitions.insert(called.clone(), version.unwrap_or(head.latest));
     }
-    Ok(bundle)
+    Ok(Gathered { bundle: Arc::new(bundle), main, subs })
 }
 
-/// A plan from its bundle.
-pub async fn plan(app: &App, namespace: &Namespace, bundle: &Bundle, run: RunId) -> Result<Plan, Problem> {
+impl Gathered {
+    pub async fn plan(self, app: &App, namespace: &Namespace, run: RunId) -> Result<Plan, Problem> {
+        let recipes = recipes(app, namespace, &self.bundle).await?;
+        let make = move || Plan::of(self.main, self.subs, self.bundle.input.clone(), run, recipes);
+        app.aside.run(namespace, make).await?.map_err(|why| Problem::invalid("steps", why))
+    }
+}
+
+/// A plan from its bundle, which may take as long as reading a definition does.
+pub async fn plan(app: &App, namespace: &Namespace, bundle: Bundle, run: RunId) -> Result<Plan, Problem> {
+    let recipes = recipes(app, namespace, &bundle).await?;
+    let read = move || Plan::new(&bundle, run, recipes).map_err(|why| Problem::invalid("steps", why));
+    app.aside.run(namespace, read).await?
+}
+
+async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<HashMap<String, Recipe>, Problem> {
     let mut recipes = HashMap::new();
     for (called, version) in &bundle.definitions {
         let (name, _) = versioned(called)?;
         let reference = DefinitionRef { name: name.into(), version: *version };
-        let compiled = app.native.schemas.get(&app.engine, namespace, &reference).await?;
+        let compiled = app.native.schemas.get(app, namespace, &reference).await?;
         let recipe = Recipe { reference, settings: settings(&compiled.body), payload: compiled.body.payload.clone() };
         recipes.insert(called.clone(), recipe);
     }
-    Plan::new(bundle, run, recipes).map_err(|why| Problem::invalid("steps", why))
+    Ok(recipes)
 }
 
 fn settings(body: &DefinitionBody) -> Settings {

@@ -65,12 +65,16 @@ pub fn problem(faults: &[Fault]) -> Problem {
     Problem::invalid(field.unwrap_or_else(|| "definition".into()), told.join("\n"))
 }
 
-pub fn parse(source: &str) -> Result<Workflow, Problem> {
-    let made = Workflow::parse(source).map_err(|faults| problem(&faults))?;
-    if let Some(schema) = &made.input_schema {
-        crate::schema::check_value("input_schema", schema, None)?;
-    }
-    Ok(made)
+/// Read and checked aside: a large definition takes seconds.
+pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<Workflow, Problem> {
+    let read = move || {
+        let made = Workflow::parse(&source).map_err(|faults| problem(&faults))?;
+        if let Some(schema) = &made.input_schema {
+            crate::schema::check_value("input_schema", schema, None)?;
+        }
+        Ok(made)
+    };
+    app.aside.run(namespace, read).await?
 }
 
 async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(Head, u64)>, Problem> {
@@ -131,16 +135,15 @@ pub async fn versions(
     found.iter().map(|record| read(&record.value)).collect()
 }
 
-/// What a write came to, and whether it changed anything.
+/// What a write came to, and whether it changed anything. The text comes with what it was read as.
 pub async fn put(
     app: &App,
     namespace: &Namespace,
     name: &str,
-    source_text: &str,
+    (source_text, made): (&str, &Workflow),
     by: &Arc<str>,
 ) -> Result<(Version, bool), Problem> {
-    let made = parse(source_text)?;
-    check_name(name, &made)?;
+    check_name(name, made)?;
     let before = head(app, namespace, name).await?;
     if let Some(version) = load(app, namespace, name, None).await?
         && source(app, namespace, &version).await? == source_text
@@ -151,7 +154,6 @@ pub async fn put(
         Some((head, _)) => head.latest,
         None => last_version(app, namespace, name).await?,
     };
-    let parts = pieces(source_text);
     let version = Version {
         name: name.to_owned(),
         version: latest + 1,
@@ -159,9 +161,11 @@ pub async fn put(
         description: made.description.clone(),
         steps: made.steps.len() as u32,
         staged: made.is_staged(),
-        parts: parts.len(),
+        parts: pieces(source_text).len(),
     };
-    let commands = writes(namespace, &version, &parts, before.map(|(_, version)| version))?;
+    let (home, own, text) = (namespace.clone(), version.clone(), source_text.to_owned());
+    let work = move || writes(&home, &own, &pieces(&text), before.map(|(_, version)| version));
+    let commands = app.aside.run(namespace, work).await??;
     match app.engine.run(Audited::new(by, All { commands })).await {
         Ok(_) => Ok((version, true)),
         Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {

@@ -1,38 +1,101 @@
 //! Bodies on their way in and out, watched.
 
-use super::watched::Phase;
+use super::{
+    Limits,
+    watched::{Phase, Turn},
+};
 use bytes::Bytes;
+use http::{Request, header};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 use thiserror::Error;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 /// The client stopped in the middle of a body.
 #[derive(Clone, Copy, Debug, Error)]
-#[error("the body stopped arriving")]
+#[error("the body stopped arriving, or came too slowly")]
 pub struct BodyTimeout;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// So much of a body that nobody wanted is read and thrown away, so that the connection can be used for the next request.
+/// If more is left, or nobody knows how much, the answer says that the connection closes.
+const DISCARD_MAX: u64 = 64 << 10;
+/// A body may take so many of the longest pauses before it has to come at a certain rate.
+const PAUSES: u32 = 2;
+/// How long a client that is told of the end may go on sending: closing at once would make its system throw the answer away.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// A request's body that may not pause for long. Time in which nobody wants to read it does not count.
 pub struct Arriving {
-    body: Incoming,
-    pause_max: Duration,
+    /// None only while it is dropped.
+    body: Option<Incoming>,
+    pace: Pace,
     pause: Option<Pin<Box<Sleep>>>,
+    /// The client sends nothing before it is told to.
+    expects: bool,
+    /// It ended or failed: there is nothing more to read.
+    over: Option<End>,
+    phase: Phase,
+}
+
+/// How long a body may be waited for: each time, and in all for what has come of it. A byte every now and then must not keep
+/// the memory of a large body for hours.
+struct Pace {
+    pause_max: Duration,
+    bytes_per_second: u64,
+    received: u64,
+    waited: Duration,
+    /// The present pause, if there is one.
+    since: Option<Instant>,
+}
+
+impl Pace {
+    fn new(limits: &Limits) -> Self {
+        let (pause_max, bytes_per_second) = (limits.body, limits.body_rate);
+        Self { pause_max, bytes_per_second, received: 0, waited: Duration::ZERO, since: None }
+    }
+
+    /// Nothing is there: until when to wait.
+    fn pauses(&mut self, now: Instant) -> Instant {
+        self.since = Some(now);
+        now + self.left().map_or(self.pause_max, |left| left.min(self.pause_max))
+    }
+
+    fn goes_on(&mut self, now: Instant) {
+        self.waited += self.since.take().map_or(Duration::ZERO, |since| now.duration_since(since));
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let earned = Duration::from_millis(self.received.saturating_mul(1_000).checked_div(self.bytes_per_second)?);
+        Some((self.pause_max * PAUSES + earned).saturating_sub(self.waited))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Whole,
+    Broken,
 }
 
 impl Arriving {
     /// As a body for handlers; one that is empty needs no watching.
-    pub fn body(body: Incoming, pause_max: Duration) -> axum::body::Body {
-        if body.is_end_stream() {
-            return axum::body::Body::empty();
+    pub fn body(request: Request<Incoming>, limits: &Limits, phase: &Phase) -> Request<axum::body::Body> {
+        if request.body().is_end_stream() {
+            return request.map(|_| axum::body::Body::empty());
         }
-        axum::body::Body::new(Self { body, pause_max, pause: None })
+        let expects = request.headers().contains_key(header::EXPECT);
+        request.map(|body| {
+            let (pace, phase) = (Pace::new(limits), phase.clone());
+            axum::body::Body::new(Self { body: Some(body), pace, pause: None, expects, over: None, phase })
+        })
     }
 }
 
@@ -42,35 +105,90 @@ impl Body for Arriving {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cause>>> {
         let this = self.get_mut();
-        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
-            this.pause = None;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        this.expects = false;
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+            if this.pause.take().is_some() {
+                this.pace.goes_on(Instant::now());
+            }
+            match &frame {
+                None => this.over = Some(End::Whole),
+                Some(Err(_)) => this.over = Some(End::Broken),
+                Some(Ok(frame)) => this.pace.received += frame.data_ref().map_or(0, |data| data.len() as u64),
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let pause_max = this.pause_max;
-        let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + pause_max)));
+        let pace = &mut this.pace;
+        let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(pace.pauses(Instant::now()))));
         ready!(pause.as_mut().poll(cx));
+        this.over = Some(End::Broken);
         Poll::Ready(Some(Err(BodyTimeout.into())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
     }
+}
+
+/// The library would close the connection without a word.
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take().filter(|body| self.over != Some(End::Whole) && !body.is_end_stream()) {
+            self.phase.leave(Rest { body, waits: self.expects || self.over.is_some() });
+        }
+    }
+}
+
+/// What is left of a body whose request is answered.
+pub struct Rest {
+    body: Incoming,
+    /// Nothing more is to come: the client waits to be asked for it, or has stopped sending.
+    waits: bool,
+}
+
+impl Rest {
+    /// Whether it is so little that it is better read than made an end with the connection.
+    pub fn is_small(&self) -> bool {
+        !self.waits && self.body.size_hint().upper().is_some_and(|left| left <= DISCARD_MAX)
+    }
+
+    /// Reads it away while the answer is sent. The turn lasts until then.
+    pub fn discard(self, pause_max: Duration, turn: Arc<Turn>) {
+        let patience = if self.is_small() { pause_max } else { LINGER };
+        if self.waits {
+            return;
+        }
+        let mut body = self.body;
+        tokio::spawn(async move {
+            // An end by time closes the connection.
+            let _ = timeout(patience, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+            drop(body);
+            drop(turn);
+        });
+    }
+}
+
+/// The turn of a request that is being answered: of the answer alone, or also of what is left of the body.
+#[expect(dead_code, reason = "held until it is dropped")]
+pub enum Held {
+    Alone(Turn),
+    Shared(Arc<Turn>),
 }
 
 /// An answer's body. Its end is the end of the request; a stream of events also ends when the server stops.
 pub struct Leaving {
     body: axum::body::Body,
-    phase: Phase,
+    _turn: Held,
     stop: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Leaving {
-    pub fn new(body: axum::body::Body, phase: Phase, stop: Option<WaitForCancellationFutureOwned>) -> Self {
-        Self { body, phase, stop: stop.map(Box::pin) }
+    pub fn new(body: axum::body::Body, turn: Held, stop: Option<WaitForCancellationFutureOwned>) -> Self {
+        Self { body, _turn: turn, stop: stop.map(Box::pin) }
     }
 }
 
@@ -97,8 +215,28 @@ impl Body for Leaving {
     }
 }
 
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.phase.idle();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a body goes on for ten minutes of which so many bytes come every so many seconds.
+    fn goes_on(bytes: u64, seconds: u64) -> bool {
+        let limits = Limits { body: Duration::from_secs(15), body_rate: 1_000, ..Limits::default() };
+        let (mut pace, began) = (Pace::new(&limits), Instant::now());
+        let times = (0..600).step_by(seconds as usize).map(|second| began + Duration::from_secs(second));
+        times.into_iter().all(|now| {
+            let next = now + Duration::from_secs(seconds);
+            let in_time = next <= pace.pauses(now);
+            pace.goes_on(next);
+            pace.received += bytes;
+            in_time
+        })
+    }
+
+    #[test]
+    fn a_body_that_trickles_ends_and_one_that_comes_steadily_does_not() {
+        assert!(!goes_on(1, 10), "a byte every now and then");
+        assert!(!goes_on(1 << 20, 16), "a pause that is too long");
+        assert!(goes_on(1_000, 1) && goes_on(10_000, 10), "slow, but steady");
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{
     Peer, Shared,
-    bodies::{Arriving, Leaving},
+    bodies::{Arriving, Held, Leaving, Rest},
     head::{self, NoHead},
-    watched::{Phase, Watched},
+    watched::{Phase, Turn, Watched},
 };
 use crate::problem::Problem;
 use axum::response::IntoResponse;
@@ -84,8 +84,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let (phase, shared) = (phase.clone(), shared.clone());
         service_fn(move |request| {
             // At once: the library looks for more to read before it begins to answer.
-            phase.busy();
-            answer(request, peer, phase.clone(), shared.clone())
+            answer(request, peer, phase.busy(), shared.clone())
         })
     };
     let mut builder = http1::Builder::new();
@@ -113,21 +112,35 @@ fn note(ended: hyper::Result<()>) {
 async fn answer(
     request: Request<Incoming>,
     peer: Peer,
-    phase: Phase,
+    turn: Turn,
     shared: Arc<Shared>,
 ) -> Result<Response<Leaving>, Infallible> {
-    let response = if is_ambiguous(request.headers()) {
+    let mut response = if is_ambiguous(request.headers()) {
         refuse_framing()
     } else {
-        let mut request = request.map(|body| Arriving::body(body, shared.limits.body));
+        let mut request = Arriving::body(request, &shared.limits, turn.phase());
         request.extensions_mut().insert(peer);
         shared.service.answer(request).await
     };
     // After an upgrade the stream belongs to somebody else, who must not be taken for an idle client.
-    let phase = if response.status() == StatusCode::SWITCHING_PROTOCOLS { Phase::default() } else { phase };
+    let turn = if response.status() == StatusCode::SWITCHING_PROTOCOLS { turn.endless() } else { turn };
+    let turn = match turn.phase().take_rest() {
+        None => Held::Alone(turn),
+        Some(rest) => Held::Shared(see_off(rest, turn, &mut response, &shared)),
+    };
     let endless = is_event_stream(response.headers());
     let stop = endless.then(|| shared.app.drain.clone().cancelled_owned());
-    Ok(response.map(|body| Leaving::new(body, phase, stop)))
+    Ok(response.map(|body| Leaving::new(body, turn, stop)))
+}
+
+/// A request is answered before all of its body was read.
+fn see_off(rest: Rest, turn: Turn, response: &mut Response<axum::body::Body>, shared: &Shared) -> Arc<Turn> {
+    if !rest.is_small() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    let turn = Arc::new(turn);
+    rest.discard(shared.limits.body, turn.clone());
+    turn
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

@@ -9,6 +9,7 @@
 //! | all heads that are not finished | so much memory together ([`head`]) |
 //! | a connection without a request | so long ([`Limits::idle`]) |
 //! | a pause within a body, or of a client that does not read its answer | so long ([`Limits::body`], [`Limits::write`]) |
+//! | a body that comes in drops | so much a second at least ([`Limits::body_rate`]) |
 //! | connections in all, and from one address | so many ([`Limits::connections`], [`Limits::per_address`]) |
 
 mod bodies;
@@ -47,6 +48,8 @@ pub struct Limits {
     pub head: Duration,
     pub idle: Duration,
     pub body: Duration,
+    /// Bytes a second that a body has to come with once it has been waited for for a while; 0 is no limit.
+    pub body_rate: u64,
     pub write: Duration,
     pub handshake: Duration,
     /// How long requests may take to end when the server stops.
@@ -61,6 +64,7 @@ impl Default for Limits {
             head: Duration::from_secs(10),
             idle: Duration::from_secs(120),
             body: Duration::from_secs(15),
+            body_rate: 8 << 10,
             write: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
             drain: Duration::from_secs(7),

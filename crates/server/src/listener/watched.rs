@@ -4,6 +4,7 @@
 
 use super::{
     Limits,
+    bodies::Rest,
     head::{Allowance, Share},
 };
 use bytes::{Buf, Bytes};
@@ -12,7 +13,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -27,9 +28,13 @@ pub struct Phase(Arc<State>);
 
 #[derive(Default)]
 struct State {
-    now: AtomicU8,
+    /// The present phase in the lowest byte, and above it how many requests there have been. Whatever outlives its request
+    /// (what is left of its body, say) must not end the phase of a later one.
+    now: AtomicU64,
     /// Of the memory for heads that do not come in one go; given back when the head is there.
     share: Mutex<Option<Share>>,
+    /// Of the present request's body, where nobody wanted all of it.
+    rest: Mutex<Option<Rest>>,
 }
 
 const IDLE: u8 = 0;
@@ -38,25 +43,60 @@ const BUSY: u8 = 2;
 
 impl Phase {
     /// A head has arrived whole.
-    pub fn busy(&self) {
-        self.set(BUSY);
+    pub fn busy(&self) -> Turn {
+        let requests = (self.0.now.load(Ordering::Acquire) >> 8) + 1;
+        let now = requests << 8 | u64::from(BUSY);
+        self.0.now.store(now, Ordering::Release);
         drop(self.share().take());
+        Turn { phase: self.clone(), now }
     }
-    /// The answer is complete.
-    pub fn idle(&self) {
-        self.set(IDLE);
+    /// Leaves what was not read of a body to whoever sends the answer.
+    pub fn leave(&self, rest: Rest) {
+        *self.rest() = Some(rest);
+    }
+    pub fn take_rest(&self) -> Option<Rest> {
+        self.rest().take()
+    }
+    fn rest(&self) -> MutexGuard<'_, Option<Rest>> {
+        self.0.rest.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
     pub fn is_busy(&self) -> bool {
         self.get() == BUSY
     }
     fn get(&self) -> u8 {
-        self.0.now.load(Ordering::Acquire)
+        self.0.now.load(Ordering::Acquire) as u8
     }
-    fn set(&self, phase: u8) {
-        self.0.now.store(phase, Ordering::Release);
+    /// An idle connection begins to receive a head. Only the connection itself says so, and nobody else changes an idle one.
+    fn begin_head(&self) {
+        self.0.now.fetch_or(u64::from(HEAD), Ordering::AcqRel);
     }
     fn share(&self) -> MutexGuard<'_, Option<Share>> {
         self.0.share.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// One request on a connection. When it is dropped, the connection is idle again.
+pub struct Turn {
+    phase: Phase,
+    now: u64,
+}
+
+impl Turn {
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+    /// For a connection that serves something else from here on.
+    pub fn endless(mut self) -> Self {
+        self.now = u64::MAX;
+        self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let idle = self.now & !0xff;
+        // Another value: the next request is here already.
+        let _ = self.phase.0.now.compare_exchange(self.now, idle, Ordering::AcqRel, Ordering::Acquire);
     }
 }
 
@@ -176,7 +216,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         }
         this.awaited = None;
         if buffer.filled().len() > before && this.phase.get() == IDLE {
-            this.phase.set(HEAD);
+            this.phase.begin_head();
             this.head_began = Instant::now();
         }
         polled

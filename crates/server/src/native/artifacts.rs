@@ -1,14 +1,18 @@
 //! `/api/v1/artifacts`: files a job reads or leaves. Those of a job go when the job does.
 
-use super::jobs::page_size;
+use super::{
+    jobs::page_size,
+    leases::{LEASE, sent_holder},
+};
 pub use crate::content::{BYTES_MAX, open};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
-    auth::{Caller, home},
+    auth::home,
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
     problem::Problem,
-    route::{Access, Header, Route},
+    quota::Owner,
+    route::{Access, Route},
     wire_time::text,
 };
 use axum::{
@@ -16,22 +20,28 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
+use std::time::Duration;
 use windlass_api::{
     Uuid,
     artifact::{Artifact, ListArtifacts, UploadArtifact},
     page::Page,
 };
 use windlass_core::{
-    Command, Facet, Job, JobId, JobKey, LeaseId, Namespace, RecordKey, Timestamp,
-    commands::records::{DeleteRecord, Expect, PutRecord},
+    Command, Facet, JobId, JobKey, Namespace, RecordKey,
+    commands::{
+        all::All,
+        holds::Holds,
+        records::{DeleteRecord, Expect, PutRecord},
+    },
     principal::Role,
 };
-use windlass_engine::{ids, store::RecordQuery};
+use windlass_engine::{Error, StoreError, ids, store::RecordQuery};
 
 const KIND: &str = "artifact";
 const SWEEP_PAGE: usize = 500;
-
-const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
+/// To forget an artifact on a full disk, once its bytes are gone.
+const FORGET_TRIES: usize = 5;
+const FORGET_PAUSE: Duration = Duration::from_millis(50);
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -75,39 +85,29 @@ fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::invalid("name", format!("must have 1 to {NAME_BYTES_MAX} bytes and no control characters")))
 }
 
-/// A worker adds to a job it holds, and to nothing else; people add to what they like.
-async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid>) -> Result<(), Problem> {
-    let row = match job {
-        Some(id) => {
-            let found = app.engine.store().job(&JobKey::new(&ask.namespace, JobId(id))).await?;
-            Some(found.ok_or_else(|| Problem::not_found("job", id).at("job"))?)
-        }
-        None => None,
-    };
-    match ask.caller.role {
-        Role::Worker => {
-            let row = row.ok_or_else(|| Problem::invalid("job", "a worker uploads to a job it holds"))?;
-            let lease = LEASE.of(headers)?;
-            let lease = lease.ok_or_else(|| Problem::invalid(LEASE.name, "send the lease the claim gave"))?;
-            check_lease(&row, super::convert::lease(lease)?, &ask.caller, app.engine.now().await?)
-        }
-        role if role.includes(Role::Editor) => Ok(()),
-        _ => Err(Problem::new("forbidden", "a viewer may not upload")),
+/// A worker adds to a job it holds, and to nothing else; people add to what they like. Whose lease has to hold when the
+/// file is there.
+async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid>) -> Result<Option<Holds>, Problem> {
+    let role = ask.caller.role;
+    if role != Role::Worker && !role.includes(Role::Editor) {
+        return Err(Problem::new("forbidden", "a viewer may not upload"));
     }
-}
-
-fn check_lease(job: &Job, lease: LeaseId, caller: &Caller, now: Timestamp) -> Result<(), Problem> {
-    if lease.job != job.key.id {
+    let Some(id) = job else {
+        let no_job = || Problem::invalid("job", "a worker uploads to a job it holds");
+        return if role == Role::Worker { Err(no_job()) } else { Ok(None) };
+    };
+    let key = JobKey::new(&ask.namespace, JobId(id));
+    if app.engine.store().job(&key).await?.is_none() {
+        return Err(Problem::not_found("job", id).at("job"));
+    }
+    let Some(holder) = sent_holder(&ask.caller, &ask.namespace, headers)? else { return Ok(None) };
+    if holder.job_key() != key {
         return Err(Problem::invalid(LEASE.name, "this is the lease of another job"));
     }
-    let held = job.held_by(lease.secret)?;
-    if held.principal.as_ref().is_some_and(|principal| *principal != caller.name) {
-        return Err(windlass_core::Refusal::NotHolder.into());
-    }
-    match job.overdue(now) {
-        Some(_) => Err(windlass_core::Refusal::LeaseLost { state: job.state }.into()),
-        None => Ok(()),
-    }
+    let holds = Holds { holder };
+    // Before a long upload. What counts is said once more when its record is written.
+    app.engine.run(holds.clone()).await?;
+    Ok(Some(holds))
 }
 
 async fn upload(
@@ -117,12 +117,12 @@ async fn upload(
     request: Request,
 ) -> Result<Answer<Artifact>, Problem> {
     check_name(&query.name)?;
-    check_right(&app, &ask, request.headers(), query.job).await?;
+    let holds = check_right(&app, &ask, request.headers(), query.job).await?;
     let wanted = content::announced(query.sha256.as_deref())?;
     let content_type = content::content_type(request.headers());
-    let headers = request.headers().clone();
     let id = ids::job_id().0;
-    let (size, sha256) = content::receive(&app, id, request.into_body(), wanted.as_deref()).await?;
+    let owner = Owner { namespace: ask.namespace.clone(), job: query.job };
+    let (size, sha256, grant) = content::receive(&app, &owner, id, request, wanted.as_deref()).await?;
     let artifact = Artifact {
         id,
         namespace: ask.namespace.to_string(),
@@ -133,22 +133,18 @@ async fn upload(
         job: query.job,
         created_at: text(app.engine.now().await?),
     };
-    // The lease may have run out while the file came in.
-    let written = match check_right(&app, &ask, &headers, query.job).await {
-        Ok(()) => write(&app, &ask.namespace, &artifact).await,
-        refused => refused,
-    };
-    if let Err(problem) = written {
+    if let Err(problem) = write(&app, &ask.namespace, &artifact, holds).await {
         content::remove(&app, id).await;
         return Err(problem);
     }
+    grant.keep(size);
     Ok(Answer(StatusCode::CREATED, artifact))
 }
 
 /// What keeps an artifact in mind.
 pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Problem> {
     let value = serde_json::to_string(artifact).map_err(|error| Problem::new("internal", error.to_string()))?;
-    let mut facets = vec![Facet::new("namespace", namespace.as_str())];
+    let mut facets = vec![of_namespace(namespace)];
     facets.extend(artifact.job.map(|job| of_job(namespace, job)));
     let put = PutRecord {
         key: record_key(artifact.id),
@@ -161,8 +157,10 @@ pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Proble
     Ok(put.into())
 }
 
-async fn write(app: &App, namespace: &Namespace, artifact: &Artifact) -> Result<(), Problem> {
-    app.engine.run(put(namespace, artifact)?).await?;
+/// The lease may have run out while the file came in.
+async fn write(app: &App, namespace: &Namespace, artifact: &Artifact, holds: Option<Holds>) -> Result<(), Problem> {
+    let commands = holds.map(Command::from).into_iter().chain([put(namespace, artifact)?]).collect();
+    app.engine.run(All { commands }).await?;
     Ok(())
 }
 
@@ -174,6 +172,16 @@ pub fn forget(id: Uuid) -> Command {
 /// Whether this content is an artifact's.
 pub async fn knows(app: &App, id: Uuid) -> Result<bool, Problem> {
     Ok(app.engine.store().record(&record_key(id)).await?.is_some())
+}
+
+/// Finds a namespace's artifacts.
+pub fn of_namespace(namespace: &Namespace) -> Facet {
+    Facet::new("namespace", namespace.as_str())
+}
+
+/// Bytes and number of all that have the facet.
+pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64), Problem> {
+    content::total(app, home(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
 }
 
 /// Finds a job's artifacts.
@@ -199,10 +207,32 @@ async fn content(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Resu
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<StatusCode, Problem> {
-    find(&app, &ask, id).await?;
-    app.engine.run(forget(id)).await?;
+    let artifact = find(&app, &ask, id).await?;
+    match app.engine.run(forget(id)).await {
+        // On a full disk not even that can be written. The bytes go first then, which makes room for it.
+        Err(Error::Store(StoreError::Full(_))) if content::remove(&app, id).await => {
+            forget_with_patience(&app, id).await?
+        }
+        forgotten => drop(forgotten?),
+    }
     content::remove(&app, id).await;
+    app.usage.forget(&Owner { namespace: ask.namespace, job: artifact.job }, artifact.size);
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Others may take the room that was made; but not all the time.
+async fn forget_with_patience(app: &App, id: Uuid) -> Result<(), Problem> {
+    let mut tries = 0;
+    loop {
+        match app.engine.run(forget(id)).await {
+            Err(Error::Store(StoreError::Full(_))) if tries < FORGET_TRIES => tries += 1,
+            forgotten => {
+                forgotten?;
+                return Ok(());
+            }
+        }
+        tokio::time::sleep(FORGET_PAUSE).await;
+    }
 }
 
 async fn list(
@@ -213,7 +243,7 @@ async fn list(
     let limit = page_size(query.limit)?;
     let facet = match query.job {
         Some(job) => of_job(&ask.namespace, job),
-        None => Facet::new("namespace", ask.namespace.as_str()),
+        None => of_namespace(&ask.namespace),
     };
     let records = RecordQuery {
         namespace: home(),

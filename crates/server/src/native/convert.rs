@@ -18,6 +18,9 @@ use windlass_engine::store::JobBody;
 
 const IDEMPOTENCY_MS: u64 = 86_400_000;
 
+/// Of a command as lists show it.
+const COMMAND_CHARS: usize = 200;
+
 pub fn state(state: State) -> api::job::State {
     use api::job::State as Wire;
     match state {
@@ -102,17 +105,14 @@ pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> 
 }
 
 fn policy(body: &api::job::SubmitJob) -> JobPolicy {
-    use api::job::{CancelMode, WhenParentFails};
+    use api::job::WhenParentFails;
     let length = body.lease_ms.map_or(LeaseLength::Asked, |length| LeaseLength::Fixed(millis(length)));
     JobPolicy {
         lease: LeasePolicy { length, ..LeasePolicy::default() },
         hard_deadline: body.timeout_ms.map(millis),
         pending_deadline: body.pending_timeout_ms.map(millis),
         retry: retry(body.retry.as_ref().unwrap_or(&api::job::Retry::default())),
-        cancel: match body.cancel {
-            Some(CancelMode::Revoke) => CancelPolicy::Revoke,
-            Some(CancelMode::Drain) | None => CancelPolicy::Drain,
-        },
+        cancel: body.cancel.map_or(CancelPolicy::Drain, cancel),
         parents: match body.when_parent_fails {
             None | Some(WhenParentFails::Skip) => ParentPolicy::Skip,
             Some(WhenParentFails::Run) => ParentPolicy::RunAnyway,
@@ -120,6 +120,14 @@ fn policy(body: &api::job::SubmitJob) -> JobPolicy {
         },
         retention: body.retention_ms.map(millis),
         ..JobPolicy::default()
+    }
+}
+
+pub fn cancel(mode: api::job::CancelMode) -> CancelPolicy {
+    use api::job::CancelMode;
+    match mode {
+        CancelMode::Revoke => CancelPolicy::Revoke,
+        CancelMode::Drain => CancelPolicy::Drain,
     }
 }
 
@@ -175,10 +183,30 @@ pub fn job(job: &Job) -> api::job::Job {
         retried_as: live.retry_job.map(|id| id.0),
         log_bytes: live.log.bytes,
         log_bytes_dropped: live.log.dropped_bytes,
+        command: None,
         payload: None,
         result: None,
         attempts: Vec::new(),
         before: Vec::new(),
+    }
+}
+
+/// The command that a payload holds, in the words in which `windlass-worker --allow-commands` takes it.
+pub fn command(payload: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Command {
+        shell: Option<String>,
+        command: Option<Vec<String>>,
+    }
+    let quoted = |word: &String| match word.is_empty() || word.contains(|c: char| c.is_whitespace() || c == '\'') {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word.clone(),
+    };
+    let found: Command = serde_json::from_slice(payload).ok()?;
+    let text = found.shell.or_else(|| Some(found.command?.iter().map(quoted).collect::<Vec<_>>().join(" ")))?;
+    match text.char_indices().nth(COMMAND_CHARS) {
+        Some((end, _)) => Some(format!("{}…", &text[..end])),
+        None => Some(text),
     }
 }
 

@@ -85,6 +85,13 @@ pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), P
     }
 }
 
+/// The text of a definition that was found in order, aside.
+pub async fn checked(app: &App, namespace: &Namespace, name: &str, body: DefinitionBody) -> Result<Arc<str>, Problem> {
+    let (name, limits) = (name.to_owned(), app.engine.settings().limits);
+    let work = move || check(&name, &body, &limits).and_then(|()| stored(&body));
+    app.aside.run(namespace, work).await?
+}
+
 /// A job with its definition's settings where it is silent itself.
 pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem> {
     let payload = match (&job.payload, &body.payload) {
@@ -117,7 +124,7 @@ fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
 }
 
 /// The same body makes the same text, so that writing it again is recognised.
-pub fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
+fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
     let text = serde_json::to_string(body).map_err(|error| Problem::new("internal", error.to_string()))?;
     Ok(text.into())
 }
@@ -128,8 +135,8 @@ async fn put(
     Path(name): Path<String>,
     Sent(body): Sent<DefinitionBody>,
 ) -> Result<Answer<Definition>, Problem> {
-    check(&name, &body, &app.engine.settings().limits)?;
-    let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored(&body)? };
+    let stored = checked(&app, &ask.namespace, &name, body).await?;
+    let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored };
     match app.engine.run(Audited::new(&ask.caller.name, put)).await? {
         Reply::Definition(row) => Ok(ok(wire(&ask.namespace, &row)?)),
         other => unreachable!("a definition answers with its version, not {other:?}"),

@@ -101,4 +101,36 @@ mod tests {
             assert!(!text.contains("innerHTML"), "texts are never taken for markup");
         }
     }
+
+    /// As a browser puts an address together that has no scheme and no slash in front.
+    fn resolved(page: &str, link: &str) -> String {
+        let mut parts: Vec<&str> = page.split('/').collect();
+        parts.pop();
+        for part in link.split('/') {
+            match part {
+                ".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        parts.join("/")
+    }
+
+    #[test]
+    fn the_docs_work_behind_a_prefix() {
+        let routes: Vec<String> = routes().iter().map(|route| route.path.to_owned()).collect();
+        let (page, script) = (include_str!("../docs/docs.html"), include_str!("../docs/docs.js"));
+        for (at, text) in [("/docs", page), ("/docs", script), ("/docs/errors", &*error_page())] {
+            let marks = ["href=\"", "src=\"", "fetch(\""];
+            let links =
+                marks.iter().flat_map(|mark| text.split(mark).skip(1)).map(|rest| rest.split('"').next().unwrap());
+            let links: Vec<&str> = links.filter(|link| !link.starts_with('#')).collect();
+            assert!(!links.is_empty(), "{at}");
+            for link in links {
+                let path = resolved(&format!("/below/this{at}"), link);
+                let path =
+                    path.strip_prefix("/below/this").unwrap_or_else(|| panic!("{link} in {at} leaves the prefix"));
+                assert!(routes.iter().any(|route| route == path), "{link} in {at} leads to {path}");
+            }
+        }
+    }
 }

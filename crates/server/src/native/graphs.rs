@@ -1,11 +1,15 @@
 //! `/api/v1/items/{part_number}/graph`: what an item is built from, what depends on what, and what is not clean.
 
-use super::items::Asking;
+use super::{
+    items::Asking,
+    leases::{LEASE, sent_holder},
+};
 use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     problem::Problem,
     product::{
+        self,
         change::{self, Synced},
         graph::{self, Asked, Far},
     },
@@ -13,12 +17,14 @@ use crate::{
     wire_time::text,
 };
 use axum::extract::State;
+use http::HeaderMap;
 use std::sync::Arc;
 use windlass_api::graph::{
     AskCone, AskDirty, AskGraph, Direction, Edge, EdgeKind, FarNode, Graph, MarkDirty, Node, NodeKind, NodeState,
     PutGraph, PutNode, SyncedGraph,
 };
 use windlass_core::{
+    commands::holds::Holds,
     features::{self as rules, graph as facts, sync},
     principal::Role,
 };
@@ -33,11 +39,12 @@ pub fn routes() -> Vec<Route> {
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
         Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put)
-            .says("Write an item's graph, or a part of it; states follow, in other items too")
+            .says("Write an item's graph, or a part of it; states follow, in other items too. A worker sends its lease")
             .body_max(BODY_MAX)
+            .reads(LEASE)
             .takes::<PutGraph>()
             .answers::<SyncedGraph>(200)
-            .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
+            .refuses(&["not-found", "invalid", "cycle", "version-mismatch", "lease-lost", "not-held", "not-holder"]),
         Route::get("/api/v1/items/{part_number}/graph/cone", Access::Any, cone)
             .says("What depends on a node, or what it depends on, in other items too")
             .query::<AskCone>()
@@ -212,10 +219,12 @@ async fn put(
     State(app): State<App>,
     Asking(caller): Asking,
     Path(part): Path<String>,
+    headers: HeaderMap,
     Sent(body): Sent<PutGraph>,
 ) -> Result<Answer<SyncedGraph>, Problem> {
     let writer = if caller.role == Role::Worker { sync::Writer::Runner } else { sync::Writer::User };
-    let done = change::write(&app, &part, &sent(body), writer).await?;
+    let holds = sent_holder(&caller, &product::namespace(), &headers)?.map(|holder| Holds { holder });
+    let done = change::write(&app, &part, &sent(body), writer, holds).await?;
     Ok(ok(wire_synced(&done)))
 }
 

@@ -7,14 +7,15 @@ use crate::{
     auth::Caller,
     problem::Problem,
     route::{Access, Header, Route},
+    schema::{self, Part},
     trace::TRACEPARENT,
 };
 use axum::extract::{FromRequestParts, State};
 use http::{StatusCode, request::Parts};
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_api::{
     Problem as WireProblem, Uuid,
-    job::{Answer as Each, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
+    job::{Answer as Each, CancelJob, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
     page::Page,
 };
 use windlass_core::{
@@ -35,6 +36,8 @@ pub const MANY_MAX: usize = 1_000;
 const ID_PREFIX_MIN: usize = 4;
 const PAGE: usize = 100;
 const PAGE_MAX: usize = 1_000;
+/// A larger payload is not looked into for a command.
+const COMMAND_BYTES_MAX: usize = 4_096;
 const WAIT_MS: u64 = 30_000;
 pub const WAIT_MS_MAX: u64 = 60_000;
 /// A batch carries many payloads.
@@ -81,7 +84,8 @@ pub fn routes() -> Vec<Route> {
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
-            .says("Cancel a job; a running one is told")
+            .says("Cancel a job; the worker of a running one is told at once")
+            .query::<CancelJob>()
             .answers::<Job>(200)
             .refuses(&["not-found", "final"]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
@@ -202,10 +206,10 @@ pub async fn new_job(
     let id = body.id.map_or_else(ids::job_id, JobId);
     let Some(name) = &body.definition else { return convert::new_job(body, id, None, owner) };
     let reference = find_definition(app, namespace, name).await?;
-    let definition = app.native.schemas.get(&app.engine, namespace, &reference).await?;
+    let definition = app.native.schemas.get(app, namespace, &reference).await?;
     let filled = definitions::fill(body, &definition.body)?;
     let job = convert::new_job(&filled, id, Some(reference), owner)?;
-    definition.check_payload(&job.payload)?;
+    schema::check(app, namespace, &definition, Part::Payload, &job.payload).await?;
     // The key stands for what was sent: a new version of the definition must not make a repetition look different.
     Ok(NewJob { unique: convert::unique(body)?, ..job })
 }
@@ -247,9 +251,22 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     let found = app.engine.store().jobs(&jobs).await?;
     // Newest first means highest id first: whatever follows one that is too low is too low as well.
     let fits = found.iter().take_while(|job| job.key.id >= first);
-    let items: Vec<Job> = fits.map(convert::job).collect();
+    let mut items: Vec<Job> = fits.map(convert::job).collect();
+    if query.commands {
+        tell_commands(&app, &ask.namespace, &mut items).await?;
+    }
     let next = (items.len() == limit).then(|| found.last().map(|job| job.key.id.to_string())).flatten();
     Ok(ok(Page { items, next }))
+}
+
+/// What jobs of commands run. Only of payloads that are small, so that a page costs what its length says.
+async fn tell_commands(app: &App, namespace: &Namespace, items: &mut [Job]) -> Result<(), Problem> {
+    let keys: Vec<JobKey> = items.iter().map(|job| JobKey::new(namespace, JobId(job.id))).collect();
+    let payloads = app.engine.store().small_payloads(&keys, COMMAND_BYTES_MAX).await?;
+    let mut commands: HashMap<Uuid, String> =
+        payloads.iter().filter_map(|(key, payload)| Some((key.id.0, convert::command(payload.as_bytes())?))).collect();
+    items.iter_mut().for_each(|job| job.command = commands.remove(&job.id));
+    Ok(())
 }
 
 /// The lowest id that begins so, and the first one above them all, if there is one.
@@ -327,8 +344,14 @@ async fn wait(
     whole(&app, &key).await.map(ok)
 }
 
-async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>, Problem> {
-    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone() };
+async fn cancel(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<CancelJob>,
+) -> Result<Answer<Job>, Problem> {
+    let mode = query.mode.map(convert::cancel);
+    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone(), mode };
     match app.engine.run(cancel).await? {
         Reply::Job(job) => Ok(ok(convert::job(&job))),
         other => unreachable!("a cancellation answers with the job, not {other:?}"),

@@ -3,31 +3,35 @@
 use super::{
     convert::{self, lease},
     jobs::{MANY_MAX, WAIT_MS_MAX, wire},
+    said::Said,
 };
 use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
+    auth::Caller,
     problem::Problem,
-    route::{Access, Route},
+    route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
 use axum::extract::State;
+use http::HeaderMap;
 use std::{sync::Arc, time::Duration};
 use windlass_api::{
     job::Answer as Each,
     lease::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Do, Ended, Fail, LeaseOnly, Leased, Logged, Operation,
-        OperationDone, Renewed, ReportProgress, Sync, Synced, SyncedLease,
+        OperationDone, Release, Renewed, ReportProgress, Sync, Synced, SyncedLease,
     },
 };
 use windlass_core::{
-    Command, Refusal, Reply, State as JobState, WorkerId,
+    Command, Namespace, Refusal, Reply, State as JobState, WorkerId,
     commands::{
         self as core,
         claim::{Offer, Unknown},
         holder::Holder,
     },
     policy::WorkerPolicy,
+    principal::Role,
 };
 use windlass_engine::ids;
 
@@ -64,7 +68,7 @@ pub fn routes() -> Vec<Route> {
         })
         .refuses(&["too-large"]),
         row(post("/api/v1/leases/release", "Give a job back unharmed: no attempt is charged"), |path| {
-            Route::post(path, Access::Worker, release).takes::<LeaseOnly>().answers::<Ended>(200)
+            Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)
         }),
         row(
             post("/api/v1/leases/sync", "Heartbeat, renewals, progress and logs of a whole worker in one call"),
@@ -80,8 +84,24 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// What a worker writes beside its job is sent with the lease of that job.
+pub const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
+
 fn holder(ask: &Ask, text: &str) -> Result<Holder, Problem> {
-    Ok(Holder { principal: Some(ask.caller.name.clone()), ..Holder::lease(&ask.namespace, lease(text)?) })
+    holder_as(&ask.caller, &ask.namespace, text)
+}
+
+fn holder_as(caller: &Caller, namespace: &Namespace, text: &str) -> Result<Holder, Problem> {
+    Ok(Holder { principal: Some(caller.name.clone()), ..Holder::lease(namespace, lease(text)?) })
+}
+
+/// The holder that a request's header names. A worker has to name one; whoever names one is held to it.
+pub fn sent_holder(caller: &Caller, namespace: &Namespace, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+    match LEASE.of(headers)? {
+        Some(text) => holder_as(caller, namespace, text).map(Some),
+        None if caller.role == Role::Worker => Err(Problem::invalid(LEASE.name, "send the lease the claim gave")),
+        None => Ok(None),
+    }
 }
 
 async fn claim(State(app): State<App>, ask: Ask, Sent(body): Sent<Claim>) -> Result<Answer<Claimed>, Problem> {
@@ -137,7 +157,8 @@ async fn progress(
 }
 
 async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>, Problem> {
-    let append = core::append_log::AppendLog::new(holder(&ask, &body.lease)?, body.data.as_str());
+    let said = Said { data: &body.data, stream: body.stream, time_ms: body.time_ms, chunks: &body.chunks };
+    let append = said.append(holder(&ask, &body.lease)?)?;
     match app.engine.run(append).await? {
         Reply::Logged { dropped_bytes, cancelled, .. } => Ok(ok(Logged { dropped_bytes, cancelled })),
         other => unreachable!("an append answers what it dropped, not {other:?}"),
@@ -160,8 +181,15 @@ async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Resul
     end(&app, &ask, report.into(), body.next.as_ref()).await
 }
 
-async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) -> Result<Answer<Ended>, Problem> {
-    end(&app, &ask, core::release::Release { holder: holder(&ask, &body.lease)? }.into(), None).await
+async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<Release>) -> Result<Answer<Ended>, Problem> {
+    end(&app, &ask, release_command(holder(&ask, &body.lease)?, body.delay_ms, &body.message), None).await
+}
+
+fn release_command(holder: Holder, delay_ms: Option<u64>, why: &str) -> Command {
+    match delay_ms {
+        Some(delay) => core::release::PassOn { holder, delay: millis(delay), why: why.into() }.into(),
+        None => core::release::Release { holder }.into(),
+    }
 }
 
 /// Report and claim go into the queue together and share a batch; the claim waits, if it has to, after the report is durable.
@@ -290,7 +318,7 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
 async fn check_result(app: &App, command: &Command) -> Result<(), Problem> {
     let Command::Complete(complete) = command else { return Ok(()) };
     let key = complete.holder.job_key();
-    app.native.schemas.check_result(&app.engine, &key, &complete.result).await
+    app.native.schemas.check_result(app, &key, &complete.result).await
 }
 
 /// No message leaves the old one.
@@ -313,13 +341,16 @@ fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Proble
             let percent = operation.percent.ok_or_else(|| Problem::invalid("percent", "is needed for progress"))?;
             core::progress::ReportProgress { holder, percent, message: message(&operation.message) }.into()
         }
-        Do::Log => core::append_log::AppendLog::new(holder, operation.data.as_str()).into(),
+        Do::Log => {
+            let Operation { data, stream, time_ms, chunks, .. } = operation;
+            Said { data, stream: *stream, time_ms: *time_ms, chunks }.append(holder)?.into()
+        }
         Do::Complete => core::complete::Complete { holder, result: convert::payload(operation.result.as_ref()) }.into(),
         Do::Fail => {
             let message = operation.message.as_str().into();
             core::fail::Fail { holder, message, retryable: !operation.permanent }.into()
         }
-        Do::Release => core::release::Release { holder }.into(),
+        Do::Release => release_command(holder, operation.delay_ms, &operation.message),
     })
 }
 
@@ -341,8 +372,9 @@ async fn sync(State(app): State<App>, ask: Ask, Sent(body): Sent<Sync>) -> Resul
             let report = core::progress::ReportProgress { holder: holder.clone(), percent: progress.percent, message };
             commands.push(report.into());
         }
-        if !lease.log.is_empty() {
-            commands.push(core::append_log::AppendLog::new(holder, lease.log.as_str()).into());
+        if !lease.log.is_empty() || !lease.chunks.is_empty() {
+            let said = Said { data: &lease.log, chunks: &lease.chunks, ..Said::default() };
+            commands.push(said.append(holder)?.into());
         }
     }
     let replies = app.engine.run_many(commands).await?;

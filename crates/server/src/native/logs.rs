@@ -3,6 +3,7 @@
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
+    log_view,
     problem::Problem,
     route::{Access, Route},
     sse::{self, Closed, Sink},
@@ -19,12 +20,14 @@ use http::{HeaderMap, HeaderValue, header};
 use std::time::Duration;
 use windlass_api::{
     Uuid,
-    log::{FollowLog, LogPage, LogPiece, ReadLog},
+    log::{FollowLog, LogPage, LogPiece, LogStream, ReadLog},
 };
-use windlass_core::{Job, JobId, JobKey, LogAppend};
+use windlass_core::{Chunk, Job, JobId, JobKey, LogAppend, Timestamp, log_count::LogGap};
 use windlass_engine::Error;
 
 const PAGE_BYTES: usize = 1 << 20;
+/// Each is an object of its own in the answer. The last piece of a page may exceed it.
+const PAGE_CHUNKS: usize = 8_192;
 const WAIT_MS_MAX: u64 = 60_000;
 
 pub fn routes() -> Vec<Route> {
@@ -73,44 +76,78 @@ async fn page(app: &App, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage
     let after = query.after.unwrap_or(0);
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
     let pieces = app.engine.follow_log(key, after, PAGE_BYTES, wait).await?;
-    let next = pieces.last().map_or(after, |last| last.piece);
     // Read after the pieces: the row counts what was written before the job ended.
     let job = job(app, key).await?;
-    Ok(ok(LogPage {
-        pieces: pieces.iter().map(piece).collect(),
-        next,
-        ended: over(&job, next),
-        dropped_bytes: job.live.log.dropped_bytes,
-    }))
+    let (mut next, mut shown) = (after, Vec::new());
+    for append in &pieces {
+        if shown.len() >= PAGE_CHUNKS {
+            break;
+        }
+        shown.extend(gap(&job, next, append));
+        shown.extend(append.chunks().map(|chunk| piece(append, &chunk)));
+        next = append.piece;
+    }
+    let ended = over(&job, next);
+    if ended && job.live.log.ends_short() {
+        let at = job.live.finished_at.unwrap_or_default();
+        shown.push(note(LogGap { bytes: Some(job.live.log.dropped_bytes) }, job.live.attempt, at));
+    }
+    Ok(ok(LogPage { pieces: shown, next, ended, dropped_bytes: job.live.log.dropped_bytes }))
 }
 
 fn over(job: &Job, next: u64) -> bool {
     job.state.is_final() && next >= job.live.log.pieces
 }
 
-fn piece(append: &LogAppend) -> LogPiece {
-    let data = String::from_utf8_lossy(append.data.as_bytes()).into_owned();
-    LogPiece { attempt: append.attempt, at: text(append.at), data }
+fn piece(append: &LogAppend, chunk: &Chunk<'_>) -> LogPiece {
+    LogPiece {
+        attempt: append.attempt,
+        at: text(append.at),
+        stream: chunk.stream.map(|stream| match stream {
+            windlass_core::LogStream::Out => LogStream::Stdout,
+            windlass_core::LogStream::Err => LogStream::Stderr,
+        }),
+        worker_at: chunk.time.and_then(|time| i64::try_from(time).ok()).map(|time| text(Timestamp(time))),
+        data: String::from_utf8_lossy(chunk.data).into_owned(),
+        missing_bytes: None,
+    }
 }
 
-/// What is said where the log was cut off.
-fn truncated(dropped: u64) -> String {
-    format!("\n[windlass: {dropped} bytes were dropped here, because the log had reached its limit]\n")
+/// What is said before a piece that does not follow the one before.
+fn gap(job: &Job, after: u64, append: &LogAppend) -> Option<LogPiece> {
+    let gap = job.live.log.gap(after, append.piece)?;
+    Some(note(gap, append.attempt, append.at))
+}
+
+fn note(gap: LogGap, attempt: u32, at: Timestamp) -> LogPiece {
+    LogPiece {
+        attempt,
+        at: text(at),
+        stream: Some(LogStream::Windlass),
+        worker_at: None,
+        data: marker(gap),
+        missing_bytes: gap.bytes.filter(|bytes| *bytes > 0),
+    }
 }
 
 async fn plain(app: App, key: JobKey) -> Result<Response, Problem> {
-    let dropped = job(&app, &key).await?.live.log.dropped_bytes;
+    let job = job(&app, &key).await?;
     let pages = stream::try_unfold(Some(0), move |after| {
-        let (app, key) = (app.clone(), key.clone());
+        let (app, key, log) = (app.clone(), key.clone(), job.live.log.clone());
         async move {
-            let Some(after) = after else { return Ok(None) };
+            let Some(mut after) = after else { return Ok(None) };
             let pieces = app.engine.store().read_log(&key, after, PAGE_BYTES).await.map_err(Error::from)?;
-            let Some(last) = pieces.last().map(|last| last.piece) else {
-                let marker = (dropped > 0).then(|| (Bytes::from(truncated(dropped)), None));
-                return Ok::<_, Error>(marker);
-            };
-            let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.data.as_bytes()).copied().collect();
-            Ok(Some((Bytes::from(bytes), Some(last))))
+            if pieces.is_empty() {
+                let short = log.ends_short().then(|| marker(LogGap { bytes: Some(log.dropped_bytes) }));
+                return Ok::<_, Error>(short.map(|marker| (Bytes::from(marker), None)));
+            }
+            let mut bytes = Vec::new();
+            for append in &pieces {
+                bytes.extend(log.gap(after, append.piece).into_iter().flat_map(|gap| marker(gap).into_bytes()));
+                bytes.extend_from_slice(&append.text());
+                after = append.piece;
+            }
+            Ok(Some((Bytes::from(bytes), Some(after))))
         }
     });
     let mut response = Body::from_stream(pages).into_response();
@@ -118,6 +155,11 @@ async fn plain(app: App, key: JobKey) -> Result<Response, Problem> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     Ok(response)
+}
+
+/// On a line of its own, wherever the text before ended.
+fn marker(gap: LogGap) -> String {
+    format!("\n{}", log_view::missing(gap))
 }
 
 async fn follow(
@@ -144,12 +186,17 @@ async fn pump(app: App, mut sink: Sink, key: JobKey, mut after: u64) -> Result<(
             () = sink.over() => return Ok(()),
             pieces = app.engine.follow_log(&key, after, PAGE_BYTES, sse::BEAT) => pieces.map_err(|_| Closed)?,
         };
-        for append in &pieces {
-            after = append.piece;
-            let data = serde_json::to_string(&piece(append)).map_err(|_| Closed)?;
-            sink.send(sse::frame(Some(after), "log", &data)).await?;
-        }
         let job = app.engine.store().job(&key).await.map_err(|_| Closed)?.ok_or(Closed)?;
+        for append in &pieces {
+            let mut told: Vec<LogPiece> = gap(&job, after, append).into_iter().collect();
+            told.extend(append.chunks().map(|chunk| piece(append, &chunk)));
+            after = append.piece;
+            for (left, one) in (0..told.len()).rev().zip(&told) {
+                let data = serde_json::to_string(one).map_err(|_| Closed)?;
+                // Only the last of a piece is a place to go on from.
+                sink.send(sse::frame((left == 0).then_some(after), "log", &data)).await?;
+            }
+        }
         if over(&job, after) {
             let data = serde_json::json!({"state": job.state.name(), "dropped_bytes": job.live.log.dropped_bytes});
             return sink.send(sse::frame(None, "end", &data.to_string())).await;

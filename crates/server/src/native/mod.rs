@@ -11,7 +11,10 @@ pub mod jobs;
 pub mod leases;
 pub mod logs;
 pub mod openapi;
+pub mod principals;
+mod ruling;
 pub mod runs;
+mod said;
 pub mod schedules;
 pub mod stats;
 pub mod tokens;
@@ -51,6 +54,7 @@ pub fn routes() -> Vec<Route> {
         graphs::routes(),
         events::routes(),
         tokens::routes(),
+        principals::routes(),
         stats::routes(),
         docs::routes(),
     ]

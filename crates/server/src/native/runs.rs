@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     app::App,
-    ask::{Answer, Ask, Path, Query, Sent, ok},
+    ask::{Answer, Ask, LARGE, Path, Query, Sent, ok},
     auth::hash,
     flows::{
         retry,
@@ -22,7 +22,6 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::time::{Instant, timeout_at};
 use windlass_api::{
     Json, Uuid,
     job::WaitJob,
@@ -30,7 +29,7 @@ use windlass_api::{
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, Signalled, StartedRun, Step, WaitsFor},
 };
 use windlass_core::{
-    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId, What,
+    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId,
     commands::{
         cancel_run::CancelRun,
         signal::{Judge, Signal as Tell},
@@ -39,11 +38,11 @@ use windlass_core::{
     run::{Run as Row, RunState as State_},
     stage::{Hold, RunIndex},
 };
-use windlass_engine::{
-    FeedItem,
-    store::{JobQuery, RecordQuery},
-};
+use windlass_engine::store::{JobQuery, RecordQuery};
+use windlass_plan::meter::weight_of_text;
 
+/// Memory that an input may take while it is read.
+const INPUT_READ_MAX: u64 = 128 << 20;
 const STEPS: usize = 1_000;
 const WAIT_MS: u64 = 30_000;
 /// Runs looked at for one page of a list with a state.
@@ -105,22 +104,39 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// The key of a request that may be repeated, and what stands for its body.
-pub fn key_of(
+pub async fn key_of(
+    app: &App,
+    namespace: &Namespace,
     headers: &HeaderMap,
     body: Option<&str>,
-    whole: &impl Serialize,
+    whole: impl Serialize + Send,
 ) -> Result<Option<(String, String)>, Problem> {
     let Some(key) = body.or(IDEMPOTENCY_KEY.of(headers)?) else { return Ok(None) };
     if key.is_empty() || key.len() > 256 {
         return Err(Problem::invalid("idempotency_key", "must have 1 to 256 bytes"));
     }
-    let text = serde_json::to_string(whole).map_err(|error| Problem::new("internal", error.to_string()))?;
-    Ok(Some((key.to_owned(), hash(&text))))
+    let text = serde_json::to_string(&whole).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let hash = if text.len() <= LARGE { hash(&text) } else { app.aside.run(namespace, move || hash(&text)).await? };
+    Ok(Some((key.to_owned(), hash)))
 }
 
-pub fn input(input: Option<&Json>) -> Result<Value, Problem> {
-    let value = input.map(|input| serde_json::from_str(input.get())).transpose();
-    value.map(Option::unwrap_or_default).map_err(|error| Problem::invalid("input", error.to_string()))
+/// Read aside if it is large, and not at all if it could take more memory than is sensible.
+pub async fn input(app: &App, namespace: &Namespace, input: Option<&Json>) -> Result<Value, Problem> {
+    let Some(text) = input.map(|input| input.get()) else { return Ok(Value::Null) };
+    let read = |text: &str| serde_json::from_str(text).map_err(|error| Problem::invalid("input", error.to_string()));
+    if text.len() <= LARGE {
+        return read(text);
+    }
+    let text = text.to_owned();
+    let work = move || match weight_of_text(text.as_bytes()) {
+        0..=INPUT_READ_MAX => read(&text),
+        room => Err(Problem::new(
+            "too-large",
+            format!("reading it takes up to {room} bytes of memory; at most {INPUT_READ_MAX}"),
+        )
+        .at("input")),
+    };
+    app.aside.run(namespace, work).await?
 }
 
 pub fn started(started: Started) -> Answer<StartedRun> {
@@ -176,7 +192,6 @@ fn step(job: &Job) -> Step {
     let shown = convert::job(job);
     let (spec, live) = (&job.spec, &job.live);
     let took = live.finished_at.zip(live.claimed_at).map(|(end, begin)| (end - begin).0.max(0).unsigned_abs());
-    let kept = live.attempt == 0 && spec.retry_of.is_some() && job.state == windlass_core::State::Completed;
     Step {
         name: shown.node.unwrap_or_default(),
         job: shown.id,
@@ -191,7 +206,7 @@ fn step(job: &Job) -> Step {
         finished_at: shown.finished_at,
         duration_ms: took,
         has_result: live.has_result,
-        kept_from: spec.retry_of.map(|id| id.0).filter(|_| kept),
+        kept_from: spec.retry_of.map(|id| id.0).filter(|_| live.kept),
     }
 }
 
@@ -202,7 +217,7 @@ async fn begin(
     Sent(body): Sent<InlineRun>,
 ) -> Result<Answer<StartedRun>, Problem> {
     let whole = (&body.source, &body.definition, &body.input);
-    let idempotency = key_of(&headers, body.idempotency_key.as_deref(), &whole)?;
+    let idempotency = key_of(&app, &ask.namespace, &headers, body.idempotency_key.as_deref(), whole).await?;
     let source = match (&body.source, &body.definition) {
         (Some(source), None) => source.clone(),
         (None, Some(definition)) => definition.get().to_owned(),
@@ -212,7 +227,7 @@ async fn begin(
         namespace: &ask.namespace,
         source,
         workflow: None,
-        input: input(body.input.as_ref())?,
+        input: input(&app, &ask.namespace, body.input.as_ref()).await?,
         owner: ask.caller.name.clone(),
         idempotency,
     };
@@ -311,26 +326,8 @@ async fn wait(
     Query(query): Query<WaitJob>,
 ) -> Result<Answer<Run>, Problem> {
     let wait = query.wait_ms.unwrap_or(WAIT_MS).min(super::jobs::WAIT_MS_MAX);
-    let deadline = Instant::now() + Duration::from_millis(wait);
-    // Subscribed before looking, so that its end is not missed.
-    let mut events = app.engine.subscribe(None).await?;
-    while row(&app, &ask.namespace, id).await?.finished_at.is_none() {
-        let over = async {
-            loop {
-                match events.next().await {
-                    Ok(FeedItem::Event(_, event)) => match event.what {
-                        What::RunFinished { run, .. } if run.0 == id => return,
-                        _ => {}
-                    },
-                    Ok(FeedItem::Gap { .. }) | Err(_) => return,
-                }
-            }
-        };
-        tokio::select! {
-            over = timeout_at(deadline, over) => if over.is_err() { break },
-            () = app.drain.cancelled() => break,
-        }
-    }
+    let row = app.engine.watch_run(&ask.namespace, RunId(id), Duration::from_millis(wait)).await?;
+    row.ok_or_else(|| Problem::not_found("run", id))?;
     whole(&app, &ask.namespace, id).await.map(ok)
 }
 
@@ -352,7 +349,7 @@ async fn approve(
     Path((id, step)): Path<(Uuid, String)>,
     Sent(body): Sent<Decide>,
 ) -> Result<Answer<Step>, Problem> {
-    let payload = input(body.payload.as_ref())?;
+    let payload = input(&app, &ask.namespace, body.payload.as_ref()).await?;
     let result = json!({"approved": true, "by": &*ask.caller.name, "comment": body.comment, "payload": payload});
     judge(&app, &ask, id, &step, Some(Payload::from(result.to_string().as_str())), String::new()).await
 }

@@ -72,11 +72,13 @@ fn rule(body: &PutSchedule) -> Result<Rule, Problem> {
 }
 
 /// The first time after `now`.
-fn first(rule: &Rule, now: Timestamp) -> Result<Timestamp, Problem> {
+/// Intervals go by the time that decides, calendars by the clock on the wall.
+async fn first(app: &App, rule: &Rule) -> Result<Timestamp, Problem> {
     match rule {
-        Rule::Every(every) => Ok(now + *every),
+        Rule::Every(every) => Ok(app.engine.now().await? + *every),
         Rule::Calendar(text) => {
-            Calendar::restore(text)?.after(now).ok_or_else(|| Problem::invalid("cron", "this time never comes"))
+            let next = Calendar::restore(text)?.after(app.engine.wall().await?);
+            next.ok_or_else(|| Problem::invalid("cron", "this time never comes"))
         }
     }
 }
@@ -138,7 +140,7 @@ async fn put(
         },
         paused: body.paused,
         extra: Some(source.into()),
-        ..Row::new(&name, rule.clone(), first(&rule, app.engine.now().await?)?, template)
+        ..Row::new(&name, rule.clone(), first(&app, &rule).await?, template)
     };
     let value = Pointer { namespace: ask.namespace.clone(), name: name.clone() };
     let value = serde_json::to_string(&value).map_err(|error| Problem::new("internal", error.to_string()))?;

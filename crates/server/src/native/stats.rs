@@ -35,6 +35,7 @@ async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Proble
         waiting_claims: app.engine.waiting(&ask.namespace) as u64,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: app.options.store.to_owned(),
+        without_token: app.options.without_token.name().to_owned(),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! `/api/v1/workers`.
 
-use super::{convert, records_page};
+use super::{convert, jobs::WAIT_MS_MAX, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -10,12 +10,13 @@ use crate::{
 };
 use axum::extract::State;
 use http::StatusCode;
+use std::time::Duration;
 use windlass_api::{
     page::{Page, Paging},
-    worker::{DrainWorker, RegisterWorker, Worker, WorkerName},
+    worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
 use windlass_core::{
-    Reply, WorkerId,
+    Reply, WorkerId, WorkerKey,
     commands::{audited::Audited, workers as core},
     policy::{Unregister, WorkerPolicy},
     record::Kind,
@@ -39,6 +40,11 @@ pub fn routes() -> Vec<Route> {
             .takes::<WorkerName>()
             .answers_with(204, "")
             .refuses(&["not-found", "invalid", "forbidden"]),
+        Route::post("/api/v1/workers/watch", Access::Worker, watch)
+            .says("Wait until a job that the worker holds was cancelled or taken away, or the worker was drained or undrained")
+            .takes::<WatchWorker>()
+            .answers::<WorkerNews>(200)
+            .refuses(&["invalid", "forbidden"]),
         Route::get("/api/v1/workers", Access::Viewer, list)
             .says("List workers by name")
             .query::<Paging>()
@@ -105,6 +111,21 @@ async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerNam
     let (namespace, principal) = (ask.namespace.clone(), Some(ask.caller.name.clone()));
     app.engine.run(core::UnregisterWorker { namespace, worker, how: None, principal }).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) -> Result<Answer<WorkerNews>, Problem> {
+    let (namespace, worker) = (ask.namespace.clone(), WorkerId::new(&body.worker)?);
+    let wait = body.wait_ms.unwrap_or(0);
+    if wait > WAIT_MS_MAX {
+        return Err(Problem::invalid("wait_ms", format!("{wait} is more than {WAIT_MS_MAX}")));
+    }
+    let row = app.engine.read_record::<Row>(&namespace, worker.as_str()).await?;
+    if row.is_some_and(|row| row.owner.is_some_and(|owner| owner != ask.caller.name)) {
+        return Err(Problem::new("forbidden", format!("the worker {worker} belongs to somebody else")));
+    }
+    let wait = Duration::from_millis(wait);
+    let (news, seen) = app.engine.notice(&WorkerKey { namespace, worker }, body.seen.as_deref(), wait).await;
+    Ok(ok(WorkerNews { news, seen }))
 }
 
 async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Worker>>, Problem> {

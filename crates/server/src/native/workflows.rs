@@ -103,7 +103,7 @@ async fn put(
     request: Request,
 ) -> Result<Answer<Workflow>, Problem> {
     let source = source_of(request).await?;
-    write(&app, &ask, &name, source, how.dry_run).await
+    write(&app, &ask, Some(&name), source, how.dry_run).await
 }
 
 async fn create(
@@ -113,30 +113,38 @@ async fn create(
     request: Request,
 ) -> Result<Answer<Workflow>, Problem> {
     let source = source_of(request).await?;
-    let name = stored::parse(&source)?.name;
-    let name =
-        name.ok_or_else(|| Problem::invalid("name", "the definition has no name; add one, or PUT it under one"))?;
-    write(&app, &ask, &name, source, how.dry_run).await
+    write(&app, &ask, None, source, how.dry_run).await
 }
 
-async fn write(app: &App, ask: &Ask, name: &str, source: String, dry: bool) -> Result<Answer<Workflow>, Problem> {
+/// Under the name it is given, or its own.
+async fn write(
+    app: &App,
+    ask: &Ask,
+    name: Option<&str>,
+    source: String,
+    dry: bool,
+) -> Result<Answer<Workflow>, Problem> {
     // All that it contains has to be there, and fit.
-    let bundle = start::bundle(app, &ask.namespace, source.clone(), Default::default()).await?;
-    let plan = start::plan(app, &ask.namespace, &bundle, RunId::from_u128(0)).await?;
+    let gathered = start::gather(app, &ask.namespace, source.clone(), Default::default()).await?;
+    let own = gathered.main.name.clone();
+    let name = name.map(str::to_owned).or(own);
+    let name =
+        name.ok_or_else(|| Problem::invalid("name", "the definition has no name; add one, or PUT it under one"))?;
+    let main = gathered.plan(app, &ask.namespace, RunId::from_u128(0)).await?.main;
     if dry {
-        stored::check_name(name, &plan.main)?;
+        stored::check_name(&name, &main)?;
         return Ok(ok(Workflow {
-            name: name.to_owned(),
+            name,
             namespace: ask.namespace.to_string(),
             version: 0,
             created_at: text(app.engine.now().await?),
-            description: plan.main.description.clone(),
-            steps: plan.main.steps.len() as u32,
-            staged: plan.main.is_staged(),
+            description: main.description.clone(),
+            steps: main.steps.len() as u32,
+            staged: main.is_staged(),
             source: None,
         }));
     }
-    let (version, _) = stored::put(app, &ask.namespace, name, &source, &ask.caller.name).await?;
+    let (version, _) = stored::put(app, &ask.namespace, &name, (&source, &main), &ask.caller.name).await?;
     Ok(ok(wire(&ask.namespace, &version, Some(source))))
 }
 
@@ -200,7 +208,8 @@ async fn run(
     headers: HeaderMap,
     Sent(body): Sent<StartRun>,
 ) -> Result<Answer<StartedRun>, Problem> {
-    let idempotency = key_of(&headers, body.idempotency_key.as_deref(), &(&name, &body.input, body.version))?;
+    let whole = (&name, &body.input, body.version);
+    let idempotency = key_of(&app, &ask.namespace, &headers, body.idempotency_key.as_deref(), whole).await?;
     // A workflow that is deleted starts no more runs, whatever versions there are.
     let latest = stored::load(&app, &ask.namespace, &name, None).await?;
     let latest = latest.ok_or_else(|| Problem::not_found("workflow", &name))?;
@@ -213,7 +222,7 @@ async fn run(
         namespace: &ask.namespace,
         source: stored::source(&app, &ask.namespace, &found).await?,
         workflow: Some(DefinitionRef { name: name.as_str().into(), version: found.version }),
-        input: super::runs::input(body.input.as_ref())?,
+        input: super::runs::input(&app, &ask.namespace, body.input.as_ref()).await?,
         owner: ask.caller.name.clone(),
         idempotency,
     };

@@ -9,6 +9,8 @@ use crate::{app::App, problem::Problem};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 use windlass_core::{
+    Command,
+    commands::holds::Holds,
     features::{
         NODES_MAX, Validation,
         graph::Graph,
@@ -89,7 +91,14 @@ pub async fn revision_of(app: &App, item: &Item, asked: Option<u32>) -> Result<u
     }
 }
 
-pub async fn write(app: &App, part: &str, sent: &Sent, writer: Writer) -> Result<Synced, Problem> {
+/// Written for a job, it is written only while that job is held.
+pub async fn write(
+    app: &App,
+    part: &str,
+    sent: &Sent,
+    writer: Writer,
+    holds: Option<Holds>,
+) -> Result<Synced, Problem> {
     sent.check()?;
     let (synced, fresh) = store::settle!(app, Problem, {
         let item = items::find(app, part).await?;
@@ -123,6 +132,7 @@ pub async fn write(app: &App, part: &str, sent: &Sent, writer: Writer) -> Result
         // The same again is nothing to write, unless this revision had no graph yet.
         let commands = if own.is_some() && !report.differs { Vec::new() } else { written.commands };
         let fresh = if commands.is_empty() { Vec::new() } else { written.fresh };
+        let commands = holds.iter().cloned().map(Command::from).chain(commands).collect();
         let (graph, spread) = (written.graph, written.spread);
         Ok(Change { commands, answer: (Synced { item: item.value, revision, graph, report, spread }, fresh) })
     })?;

@@ -8,7 +8,7 @@ use crate::{app::App, auth::hex, content, problem::Problem};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use windlass_api::Uuid;
-use windlass_core::{Command, Facet, Record, Timestamp, commands::records::Expect, product::item::Item};
+use windlass_core::{Command, Facet, Namespace, Record, Timestamp, commands::records::Expect, product::item::Item};
 use windlass_engine::store::RecordQuery;
 
 const PAGE: usize = 500;
@@ -56,6 +56,14 @@ pub async fn knows(app: &App, content: Uuid) -> Result<bool, Problem> {
     let query =
         RecordQuery { namespace: namespace(), kind: store::FILE.into(), parent: None, facet, after: None, limit: 1 };
     Ok(!app.engine.store().records(&query).await?.is_empty())
+}
+
+/// Bytes and number of all files of a namespace.
+pub async fn total(app: &App, of: &Namespace) -> Result<(u64, u64), Problem> {
+    if *of != namespace() {
+        return Ok((0, 0));
+    }
+    content::total(app, namespace(), store::FILE, None, |file: &File| file.size).await
 }
 
 /// What forgets all files of an item, and their content, to be removed once it is done.

@@ -382,6 +382,6 @@ async fn cancel_pending(app: &App, item: &Item) -> Result<Vec<Command>, Problem>
         ..JobQuery::default()
     };
     let found = app.engine.store().jobs(&query).await?;
-    let cancel = |id| Cancel { namespace: namespace(), job: id, by: "system".into() }.into();
+    let cancel = |id| Cancel { namespace: namespace(), job: id, by: "system".into(), mode: None }.into();
     Ok(found.into_iter().map(|job| cancel(job.key.id)).collect())
 }

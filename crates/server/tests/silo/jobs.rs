@@ -119,7 +119,9 @@ async fn transitions_out_of_turn_are_refused_with_the_state_there_is() {
         ("log", json!({"message": "m"})),
         ("dag", json!({"nodes": []})),
         ("complete", json!({})),
+        ("complete", json!({"result": {"says": "something else"}})),
         ("fail", json!({"error_message": "e"})),
+        ("fail", json!({"error_message": "something else"})),
     ];
     for (state, holder, stranger) in
         [("pending", 409, 409), ("completed", 409, 403), ("failed", 409, 403), ("cancelled", 409, 403)]
@@ -299,11 +301,46 @@ async fn tokens_are_made_within_the_makers_rights_and_end_at_once() {
     assert_eq!(every.as_array().unwrap().len(), 2);
     let path = format!("/api/auth/tokens/{}", text(&made["id"]));
     silo.call(&eyes, "DELETE", &path, Value::Null).await.refused(403, "forbidden");
-    assert_eq!(silo.call(&ci, "DELETE", &path, Value::Null).await.status, 204);
-    silo.call(&ci, "GET", "/api/auth/me", Value::Null).await.refused(401, "unauthorized");
-    silo.call(&token(Role::Admin), "GET", "/api/v1/jobs", Value::Null).await;
     let reach = silo.call(&eyes, "GET", "/api/v1/jobs", Value::Null).await;
     assert_eq!(reach.status, 403, "a Silo token has no rights elsewhere");
+    assert_eq!(silo.call(&ci, "DELETE", &path, Value::Null).await.status, 204);
+    silo.call(&ci, "GET", "/api/auth/me", Value::Null).await.refused(401, "unauthorized");
+    silo.call(&eyes, "GET", "/api/auth/me", Value::Null).await.refused(401, "unauthorized");
+    // The name is free, for another role as well, and nothing of the old one's comes back with it.
+    let again = silo.post("/api/auth/tokens", json!({"name": "ci", "role": "viewer"})).await.expect(201);
+    assert_eq!(silo.call(&text(&again["token"]), "GET", "/api/auth/me", Value::Null).await.status, 200);
+    silo.call(&ci, "GET", "/api/auth/me", Value::Null).await.refused(401, "unauthorized");
+}
+
+#[tokio::test]
+async fn what_a_token_makes_never_outlives_it() {
+    use windlass_core::principal::Token;
+    use windlass_server::auth;
+    let silo = Silo::start(&[]).await;
+    let short = json!({"principal": "guest", "role": "admin", "namespaces": ["silo"], "expires_ms": 3_600_000});
+    let guest = silo.admin("POST", "/api/v1/tokens", short).await.expect(201);
+    let (guest, id) = (text(&guest["token"]), text(&guest["id"]));
+    let child = silo.call(&guest, "POST", "/api/auth/tokens", json!({"name": "child"})).await.expect(201);
+    let child = text(&child["token"]);
+    let grandchild = silo.call(&child, "POST", "/api/auth/tokens", json!({"name": "grandchild"})).await.expect(201);
+    let grandchild = text(&grandchild["token"]);
+    let runner = silo.call(&child, "POST", "/api/runners", json!({"name": "r", "tags": []})).await.expect(201);
+    let runner = text(&runner["token"]);
+    let ends = async |token: &str| {
+        let hash = auth::hash(token);
+        silo.app().engine.read_record::<Token>(&auth::home(), &hash).await.unwrap().unwrap().expires_at
+    };
+    let last = ends(&guest).await;
+    assert!(last.is_some());
+    for made in [&child, &grandchild, &runner] {
+        assert_eq!(ends(made).await, last);
+    }
+    silo.call(&grandchild, "GET", "/api/auth/me", Value::Null).await.expect(200);
+    assert_eq!(silo.admin("DELETE", &format!("/api/v1/tokens/{id}"), Value::Null).await.status, 204);
+    for made in [&child, &grandchild] {
+        silo.call(made, "GET", "/api/auth/me", Value::Null).await.refused(401, "unauthorized");
+    }
+    silo.call(&runner, "POST", "/api/runner/heartbeat", Value::Null).await.refused(401, "unauthorized");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
 use windlass_core::{
-    commands::principals::{CreatePrincipal, IssueToken},
+    commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
 use windlass_engine::{Engine, Settings, clock, memory::Memory};
@@ -73,9 +73,12 @@ impl Server {
     }
 
     pub async fn with(options: Options) -> Self {
-        let engine = Engine::start(Arc::new(Memory::new(Arc::new(clock::System::default()))), Settings::default())
-            .await
-            .unwrap();
+        Self::set(Settings::default(), options).await
+    }
+
+    pub async fn set(settings: Settings, options: Options) -> Self {
+        let store = Arc::new(Memory::new(Arc::new(clock::System::default())));
+        let engine = Engine::start(store, settings).await.unwrap();
         for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
             add_token(&engine, role).await;
         }
@@ -157,6 +160,7 @@ async fn add_token(engine: &Engine, role: Role) {
     let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
     engine.run(create).await.unwrap();
     let hash = auth::hash(&name).into();
-    let issue = IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at: None };
+    let (namespace, principal) = (auth::home(), name.clone());
+    let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None };
     engine.run(issue).await.unwrap();
 }

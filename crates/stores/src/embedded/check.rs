@@ -62,7 +62,7 @@ fn whole(connection: &Connection, key: &JobKey) -> Result<()> {
     let Some(job) = rows::load_job(connection, key)? else { return Ok(()) };
     let body = reads::body(connection, key)?.unwrap_or_default();
     let pieces = reads::read_log(connection, key, 0, usize::MAX)?.len() as u64;
-    if body.result.is_some() != job.live.has_result || pieces != job.live.log.pieces {
+    if body.result.is_some() != job.live.has_result || pieces != job.live.log.kept_pieces() {
         return Err(Fault::Damaged(format!(
             "job {}/{} has lost its result or a piece of its log",
             key.namespace, key.id

@@ -3,6 +3,9 @@
 //! Kept in memory only, as it follows from the claim index: found there when the store is opened, grown when a job
 //! becomes pending, shrunk when a lane is looked into and found empty. A lane too many costs one look; a lane too few
 //! would hide a job, so entries are added before a batch commits and stay if it does not.
+//!
+//! A lane that no claim looks into any more is found by counting: when as many jobs have left it as came, it is in doubt, and
+//! looked into later. Counts may be wrong (after a start nobody counted); a lane is only removed after a look.
 
 use super::{
     fault::{Fault, Result},
@@ -10,10 +13,14 @@ use super::{
 };
 use rusqlite::Connection;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
     sync::Arc,
 };
-use windlass_core::{HeadQuery, Job, JobId, JobKey, Lane, Namespace, Tags, select};
+use windlass_core::{HeadQuery, Job, JobChange, JobId, JobKey, Lane, Namespace, State, Tags, select};
+
+/// So many lanes may be in doubt before the oldest of them is looked into. Few, or a caller could leave much memory behind;
+/// but not so few that a server with some hundreds of lanes, which are empty now and then, would look all the time.
+const DOUBTS_MAX: usize = 256;
 
 /// Priority and place in the queue.
 pub(super) type Place = (i32, i64);
@@ -21,6 +28,10 @@ pub(super) type Place = (i32, i64);
 #[derive(Default)]
 pub(super) struct Lanes {
     spaces: HashMap<Namespace, Space>,
+    /// Lanes that may be empty, the oldest doubt first.
+    doubts: VecDeque<(Namespace, Lane)>,
+    /// Made for a batch that is not committed yet.
+    fresh: Vec<(Namespace, Lane)>,
 }
 
 /// The lanes of one namespace.
@@ -39,6 +50,16 @@ struct Entry {
     under: Option<Arc<str>>,
     /// No pending job of the lane comes before this.
     low: Place,
+    /// Jobs that came, less those that left, as far as was counted.
+    count: usize,
+    in_doubt: bool,
+}
+
+impl Entry {
+    /// Whether the doubt is new.
+    fn doubt(&mut self) -> bool {
+        !std::mem::replace(&mut self.in_doubt, true)
+    }
 }
 
 impl Lanes {
@@ -49,7 +70,10 @@ impl Lanes {
         let mut statement = connection.prepare(LANE_NEXT)?;
         loop {
             let mut rows = statement.query((&last.0, &last.1))?;
-            let Some(row) = rows.next()? else { return Ok(lanes) };
+            let Some(row) = rows.next()? else {
+                lanes.committed();
+                return Ok(lanes);
+            };
             last = (row.get(0)?, row.get(1)?);
             let key = JobKey::new(&rows::to_namespace(&last.0)?, rows::blob_id(row, 4)?);
             let job = rows::load_job(connection, &key)?.ok_or_else(|| missing(&key))?;
@@ -63,7 +87,74 @@ impl Lanes {
             self.spaces.insert(job.key.namespace.clone(), Space::default());
         }
         let space = self.spaces.get_mut(&job.key.namespace).expect("it was just made");
-        space.add(job.lane, &job.spec.tags, select::order(job));
+        if space.add(job.lane, &job.spec.tags, select::order(job)) {
+            self.fresh.push((job.key.namespace.clone(), job.lane));
+        }
+    }
+
+    /// After the commit: counts what the batch queued and what it took.
+    pub(super) fn count(&mut self, change: &JobChange) {
+        let is_pending = |job: &Option<Job>| job.as_ref().is_some_and(|job| job.state == State::Pending);
+        let (was, is) = (is_pending(&change.old), is_pending(&change.new));
+        let Some(job) = change.new.as_ref().or(change.old.as_ref()).filter(|_| was != is) else { return };
+        let space = self.spaces.get_mut(&job.key.namespace);
+        let Some(entry) = space.and_then(|space| space.lanes.get_mut(&job.lane)) else { return };
+        entry.count = if is { entry.count + 1 } else { entry.count.saturating_sub(1) };
+        if entry.count == 0 && entry.doubt() {
+            self.doubts.push_back((job.key.namespace.clone(), job.lane));
+        }
+    }
+
+    pub(super) fn committed(&mut self) {
+        self.fresh.clear();
+    }
+
+    /// The batch was taken back: nobody knows whether its lanes hold anything.
+    pub(super) fn rolled_back(&mut self) {
+        for (namespace, lane) in std::mem::take(&mut self.fresh) {
+            let entry = self.spaces.get_mut(&namespace).and_then(|space| space.lanes.get_mut(&lane));
+            if entry.is_some_and(Entry::doubt) {
+                self.doubts.push_back((namespace, lane));
+            }
+        }
+    }
+
+    /// Looks into lanes in doubt while there are too many of them.
+    pub(super) fn settle(&mut self, connection: &Connection) -> Result<()> {
+        self.look_until(connection, DOUBTS_MAX)
+    }
+
+    /// Looks into all lanes in doubt.
+    pub(super) fn settle_all(&mut self, connection: &Connection) -> Result<()> {
+        self.look_until(connection, 0)
+    }
+
+    fn look_until(&mut self, connection: &Connection, left: usize) -> Result<()> {
+        while self.doubts.len() > left {
+            let Some((namespace, lane)) = self.doubts.pop_front() else { break };
+            let Some(space) = self.spaces.get_mut(&namespace) else { continue };
+            let Some(entry) = space.lanes.get_mut(&lane) else { continue };
+            entry.in_doubt = false;
+            if entry.count > 0 {
+                continue;
+            }
+            space.saw(lane, head(connection, &namespace, lane)?);
+            self.forget_if_empty(&namespace);
+        }
+        Ok(())
+    }
+
+    fn forget_if_empty(&mut self, namespace: &Namespace) {
+        if self.spaces.get(namespace).is_some_and(|space| space.lanes.is_empty()) {
+            self.spaces.remove(namespace);
+        }
+    }
+
+    /// Entries of all kinds.
+    pub(super) fn entries(&self) -> usize {
+        let under = |space: &Space| space.by_tag.values().map(HashSet::len).sum::<usize>();
+        let of = |space: &Space| 1 + space.lanes.len() + space.by_tag.len() + under(space) + space.by_place.len();
+        self.spaces.values().map(of).sum::<usize>() + self.doubts.len()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -85,6 +176,7 @@ impl Lanes {
         for (lane, head) in seen {
             space.saw(lane, head);
         }
+        self.forget_if_empty(&query.namespace);
         Ok(found.into_values().map(|id| JobKey::new(&query.namespace, id)).collect())
     }
 }
@@ -94,14 +186,15 @@ pub(super) fn missing(key: &JobKey) -> Fault {
 }
 
 impl Space {
-    fn add(&mut self, lane: Lane, tags: &Tags, place: Place) {
+    /// Whether it is new.
+    fn add(&mut self, lane: Lane, tags: &Tags, place: Place) -> bool {
         if let Some(entry) = self.lanes.get_mut(&lane) {
             if place < entry.low {
                 self.by_place.remove(&(entry.low, lane));
                 self.by_place.insert((place, lane));
                 entry.low = place;
             }
-            return;
+            return false;
         }
         let count = |tag: &str| self.by_tag.get(tag).map_or(0, HashSet::len);
         let under: Option<Arc<str>> = tags.iter().min_by_key(|tag| count(tag)).map(Arc::from);
@@ -110,7 +203,8 @@ impl Space {
             None => self.untagged = Some(lane),
         }
         self.by_place.insert((place, lane));
-        self.lanes.insert(lane, Entry { tags: tags.clone(), under, low: place });
+        self.lanes.insert(lane, Entry { tags: tags.clone(), under, low: place, count: 0, in_doubt: false });
+        true
     }
 
     /// A look into the lane found this head, or nothing.
@@ -158,6 +252,13 @@ impl Space {
         fitting.sort_unstable();
         Some(fitting)
     }
+}
+
+/// The place of a lane's first job.
+fn head(connection: &Connection, namespace: &Namespace, lane: Lane) -> Result<Option<Place>> {
+    let mut statement = connection.prepare_cached(LANE_HEADS)?;
+    let mut rows = statement.query((namespace.as_str(), rows::lane_bytes(lane), 1))?;
+    rows.next()?.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
 }
 
 /// Looks into lanes until no later one can hold anything earlier.

@@ -3,7 +3,7 @@
 use super::{fault::Result, rows};
 use rusqlite::{Connection, Params};
 use windlass_core::{Job, JobId, JobKey, Namespace, State};
-use windlass_engine::store::JobQuery;
+use windlass_engine::store::{JobQuery, QUEUES_MAX};
 
 /// Pending and held jobs have no index by id. Up to so many are gathered and sorted; beyond that the table is walked.
 const GATHER_MAX: usize = 10_000;
@@ -16,6 +16,7 @@ pub(super) const LIST_RUN: &str = include_str!("sql/list_run.sql");
 pub(super) const LIST_HOLDER: &str = include_str!("sql/list_holder.sql");
 pub(super) const LIST_FACET: &str = include_str!("sql/list_facet.sql");
 pub(super) const LANE_AHEAD: &str = include_str!("sql/lane_ahead.sql");
+pub(super) const QUEUE_NEXT: &str = include_str!("sql/queue_next.sql");
 pub(super) const NAMESPACE_NEXT: &str = include_str!("sql/namespace_next.sql");
 
 pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Vec<Job>> {
@@ -47,6 +48,23 @@ pub(super) fn ahead(connection: &Connection, job: &Job, max: usize) -> Result<us
         count += 1;
     }
     Ok(count)
+}
+
+/// Steps from queue to queue, however many jobs they hold; numbers grow with each that is queued.
+pub(super) fn oldest_pending(connection: &Connection) -> Result<Option<Job>> {
+    let mut statement = connection.prepare_cached(QUEUE_NEXT)?;
+    let mut place: (String, Vec<u8>, i64) = (String::new(), Vec::new(), i64::MIN);
+    let mut oldest: Option<(i64, JobKey)> = None;
+    for _ in 0..QUEUES_MAX {
+        let mut rows = statement.query((&place.0, &place.1, place.2))?;
+        let Some(row) = rows.next()? else { break };
+        place = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let seq: i64 = row.get(3)?;
+        if oldest.as_ref().is_none_or(|(known, _)| seq < *known) {
+            oldest = Some((seq, JobKey::new(&rows::to_namespace(&place.0)?, rows::blob_id(row, 4)?)));
+        }
+    }
+    oldest.map_or(Ok(None), |(_, key)| rows::load_job(connection, &key))
 }
 
 fn namespaces(connection: &Connection, query: &JobQuery) -> Result<Vec<Namespace>> {

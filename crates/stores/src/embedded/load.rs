@@ -1,7 +1,7 @@
 //! Loads the rows a decision asks for, from memory where they were used lately.
 
 use super::{
-    cache::Cache,
+    cache::{Cache, Weighed},
     fault::Result,
     lanes::{Lanes, missing},
     rows,
@@ -19,6 +19,11 @@ use windlass_core::{
 const REMEMBERED_BYTES_MAX: usize = 2_048;
 const JOBS_REMEMBERED: usize = 16_384;
 const RECORDS_REMEMBERED: usize = 4_096;
+/// What jobs may take that are remembered, in each of two generations; and records, whose facets are all that varies.
+const JOBS_REMEMBERED_BYTES: usize = 48 << 20;
+const RECORDS_REMEMBERED_BYTES: usize = 16 << 20;
+/// Namespaces whose newest job is remembered.
+const NEWEST_MAX: usize = 10_000;
 
 /// What the writer knows without asking the database. All of it follows from committed rows.
 pub(super) struct Memo {
@@ -35,6 +40,26 @@ struct Known {
     payload: Option<Payload>,
 }
 
+impl Weighed for Arc<Known> {
+    fn bytes(&self) -> usize {
+        const BASE: usize = 1_024;
+        let spec = &self.job.spec;
+        let tags: usize = spec.tags.iter().map(|tag| tag.len() + 32).sum();
+        let facets: usize = spec.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
+        let progress = self.job.live.progress.as_ref().map(|progress| &progress.message);
+        let texts = [spec.extra.as_ref(), progress].into_iter().flatten().map(|text| text.len()).sum::<usize>();
+        let payload = self.payload.as_ref().map_or(0, Payload::len);
+        BASE + tags + facets + texts + payload + spec.parents.len() * size_of::<JobId>()
+    }
+}
+
+impl Weighed for Record {
+    fn bytes(&self) -> usize {
+        let facets: usize = self.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
+        256 + self.value.len() + facets
+    }
+}
+
 pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
 pub(super) const JOB_HELD: &str = include_str!("sql/job_held.sql");
 pub(super) const JOB_RUN_OPEN: &str = include_str!("sql/job_run_open.sql");
@@ -45,8 +70,8 @@ pub(super) const RECORD_SIBLINGS: &str = include_str!("sql/record_siblings.sql")
 impl Memo {
     pub(super) fn open(connection: &Connection) -> Result<Self> {
         Ok(Self {
-            jobs: Cache::new(JOBS_REMEMBERED),
-            records: Cache::new(RECORDS_REMEMBERED),
+            jobs: Cache::new(JOBS_REMEMBERED, JOBS_REMEMBERED_BYTES),
+            records: Cache::new(RECORDS_REMEMBERED, RECORDS_REMEMBERED_BYTES),
             lanes: Lanes::open(connection)?,
             newest: HashMap::new(),
         })
@@ -57,6 +82,7 @@ impl Memo {
         self.jobs.clear();
         self.records.clear();
         self.newest.clear();
+        self.lanes.rolled_back();
     }
 
     pub(super) fn load(&mut self, connection: &Connection, keys: &Keys) -> Result<Rows> {
@@ -144,6 +170,9 @@ impl Memo {
         let mut statement = connection.prepare_cached(JOB_NEWEST)?;
         let newest = statement.query_row([key.namespace.as_str()], |row| Ok(rows::blob_id(row, 0))).optional()?;
         let newest = newest.transpose()?.unwrap_or(JobId::from_u128(0));
+        if self.newest.len() >= NEWEST_MAX {
+            self.newest.clear();
+        }
         // An id of all zeros is below nothing, and therefore looked up.
         self.newest.insert(key.namespace.clone(), newest);
         Ok(key.id > newest)
@@ -198,7 +227,9 @@ impl Memo {
     /// After the commit: remembers what will be asked for again.
     pub(super) fn learn(&mut self, decision: &mut Decision) {
         let mut payloads: foldhash::HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
+        self.lanes.committed();
         for change in decision.jobs.drain(..) {
+            self.lanes.count(&change);
             self.learn_job(change, &mut payloads);
         }
         for change in decision.records.drain(..) {
@@ -206,6 +237,13 @@ impl Memo {
                 Some(record) => self.records.put(change.key, record),
                 None => self.records.forget(&change.key),
             }
+        }
+    }
+
+    /// Forgets lanes that are gone. The batch is committed and answered whatever comes of it.
+    pub(super) fn settle(&mut self, connection: &Connection) {
+        if let Err(error) = self.lanes.settle(connection) {
+            tracing::warn!(?error, "a lane could not be looked into");
         }
     }
 

@@ -42,7 +42,7 @@ use std::{
     },
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey, Timestamp};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp};
 use windlass_engine::{
     Bulk, StoreError, bulk,
     clock::Clock,
@@ -110,6 +110,8 @@ pub struct Stats {
     pub checkpoints: u64,
     /// Lanes that may hold a pending job.
     pub lanes: usize,
+    /// All that is kept in memory to find them.
+    pub lane_entries: usize,
 }
 
 pub struct Embedded {
@@ -143,6 +145,7 @@ impl Embedded {
         let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
+        options.clock.not_before(writer.last_now());
         let last_now = AtomicI64::new(writer.last_now().0);
         let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
@@ -287,6 +290,14 @@ impl Store for Embedded {
         self.read(move |connection| reads::results(connection, keys)).await
     }
 
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = keys.to_vec();
+        self.read(move |connection| reads::small_payloads(connection, keys, bytes_max)).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         let query = query.clone();
         self.read(move |connection| listing::jobs(connection, &query)).await
@@ -300,6 +311,14 @@ impl Store for Embedded {
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
         let job = job.clone();
         self.read(move |connection| listing::ahead(connection, &job, max)).await
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.read(listing::oldest_pending).await
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.read(move |connection| reads::namespaces(connection, limit)).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
@@ -332,15 +351,15 @@ impl Store for Embedded {
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
-        let (leases, now) = (self.inner.leases.clone(), self.inner.now());
-        self.read_and(move |connection| reads::due(connection, &leases, limit, now), |_| 0).await
+        let (leases, times) = (self.inner.leases.clone(), (self.inner.now(), self.inner.clock.wall()));
+        self.read_and(move |connection| reads::due(connection, &leases, limit, times), |_| 0).await
     }
 
-    /// Lanes need no trimming here: they are only kept while they hold a pending job.
     async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
         let inner = self.inner.clone();
         spawn(move || {
             let mut writer = inner.writer();
+            writer.trim_lanes()?;
             if !trim::is_due(writer.connection(), trim)? {
                 return Ok(0);
             }

@@ -5,14 +5,17 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 48] = [
+const BOUNDED: [(&str, &str); 52] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
+    ("small payload", reads::SMALL_PAYLOAD),
     ("record load", rows::RECORD_LOAD),
     ("lane heads", lanes::LANE_HEADS),
     ("lane next", lanes::LANE_NEXT),
     ("ahead in a lane", listing::LANE_AHEAD),
+    ("queue next", listing::QUEUE_NEXT),
+    ("namespace with records next", reads::RECORD_NAMESPACE_NEXT),
     ("newest", load::JOB_NEWEST),
     ("held", load::JOB_HELD),
     ("open jobs of a run", load::JOB_RUN_OPEN),
@@ -34,6 +37,7 @@ const BOUNDED: [(&str, &str); 48] = [
     ("attempt delete", write::ATTEMPT_DELETE),
     ("edge delete", write::EDGE_DELETE),
     ("log delete", write::LOG_DELETE),
+    ("log drop", write::LOG_DROP),
     ("record insert", write::RECORD_INSERT),
     ("record touch", write::RECORD_TOUCH),
     ("record update", write::RECORD_UPDATE),

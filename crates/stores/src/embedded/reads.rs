@@ -8,7 +8,7 @@ use super::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
-    Attempt, Event, Job, JobId, JobKey, LogAppend, LogStream, Namespace, Payload, Record, RecordKey, Timestamp, What,
+    Attempt, Event, Job, JobId, JobKey, LogAppend, LogForm, Namespace, Payload, Record, RecordKey, Timestamp, What,
     commands::due::Due,
 };
 use windlass_engine::store::{DuePage, EventPage, JobBody, RecordQuery};
@@ -19,10 +19,24 @@ pub(super) const LOG_READ: &str = include_str!("sql/log_read.sql");
 pub(super) const EVENTS_FROM: &str = include_str!("sql/events_from.sql");
 pub(super) const RECORDS_ALL: &str = include_str!("sql/records_all.sql");
 pub(super) const RECORDS_EVERY: &str = include_str!("sql/records_every.sql");
+pub(super) const RECORD_NAMESPACE_NEXT: &str = include_str!("sql/record_namespace_next.sql");
 pub(super) const RECORDS_UNDER: &str = include_str!("sql/records_under.sql");
 pub(super) const RECORDS_FACET: &str = include_str!("sql/records_facet.sql");
 pub(super) const RESULT: &str = "SELECT result, sum FROM results WHERE namespace = ?1 AND id = ?2";
+pub(super) const SMALL_PAYLOAD: &str =
+    "SELECT payload, payload_sum FROM inputs WHERE namespace = ?1 AND id = ?2 AND length(payload) BETWEEN 1 AND ?3";
 pub(super) const ATTEMPTS: &str = "SELECT body, sum FROM attempts WHERE namespace = ?1 AND job = ?2 ORDER BY no";
+
+pub(super) fn namespaces(connection: &Connection, limit: usize) -> Result<Vec<Namespace>> {
+    let mut found: Vec<Namespace> = Vec::new();
+    let mut statement = connection.prepare_cached(RECORD_NAMESPACE_NEXT)?;
+    while found.len() < limit {
+        let mut rows = statement.query([found.last().map_or("", Namespace::as_str)])?;
+        let Some(row) = rows.next()? else { break };
+        found.push(rows::to_namespace(rows::text(row, 0)?)?);
+    }
+    Ok(found)
+}
 
 fn clamp(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -51,6 +65,19 @@ pub(super) fn results(connection: &Connection, keys: Vec<JobKey>) -> Result<Vec<
         Some(found.map(|result| (key, result)))
     };
     keys.into_iter().filter_map(result).collect()
+}
+
+pub(super) fn small_payloads(
+    connection: &Connection,
+    keys: Vec<JobKey>,
+    bytes_max: usize,
+) -> Result<Vec<(JobKey, Payload)>> {
+    let payload = |key: JobKey| {
+        let params = (key.namespace.as_str(), key.id.as_bytes(), clamp(bytes_max));
+        let found = rows::load_blob_by(connection, SMALL_PAYLOAD, &key, params).transpose()?;
+        Some(found.map(|payload| (key, payload)))
+    };
+    keys.into_iter().filter_map(payload).collect()
 }
 
 fn attempts(connection: &Connection, key: &JobKey) -> Result<Vec<Attempt>> {
@@ -151,11 +178,11 @@ pub(super) fn read_log(connection: &Connection, key: &JobKey, after: u64, bytes_
         if bytes > bytes_max && !found.is_empty() {
             break;
         }
-        let stream = LogStream::from_code(row.get(5)?);
-        let sum = write::log_sum(key, data, piece, attempt, at, stream);
+        let form = LogForm::from_code(row.get(5)?);
+        let sum = write::log_sum(key, data, piece, attempt, at, form);
         sum.check(row.get(3)?, || format!("piece {piece} of the log of job {}", key.id))?;
         let data = Payload::from(data);
-        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), stream, data });
+        found.push(LogAppend { job: key.clone(), piece: piece as u64, attempt, at: Timestamp(at), form, data });
     }
     Ok(found)
 }
@@ -205,7 +232,12 @@ fn event_range(connection: &Connection) -> Result<(u64, u64)> {
     Ok((oldest.unwrap_or(last + 1) as u64, last as u64))
 }
 
-pub(super) fn due(connection: &Connection, leases: &Leases, limit: usize, now: Timestamp) -> Result<DuePage> {
+pub(super) fn due(
+    connection: &Connection,
+    leases: &Leases,
+    limit: usize,
+    (now, wall): (Timestamp, Timestamp),
+) -> Result<DuePage> {
     let snapshot = connection.unchecked_transaction()?;
     // One more than asked for, from each: it tells when to look again.
     let ask = clamp(limit).saturating_add(1);
@@ -235,5 +267,5 @@ pub(super) fn due(connection: &Connection, leases: &Leases, limit: usize, now: T
     all.dedup();
     let count = all.iter().take_while(|(at, _)| *at <= now).count().min(limit);
     let next = all.get(count).map(|(at, _)| *at);
-    Ok(DuePage { now, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })
+    Ok(DuePage { now, wall, steps: 0, due: all.into_iter().take(count).map(|(_, due)| due).collect(), next })
 }

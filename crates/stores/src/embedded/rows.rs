@@ -132,8 +132,17 @@ pub(super) fn load_payload(connection: &Connection, key: &JobKey) -> Result<Opti
 
 /// A statement that answers with a body and its checksum.
 pub(super) fn load_blob(connection: &Connection, sql: &str, key: &JobKey) -> Result<Option<Payload>> {
+    load_blob_by(connection, sql, key, (key.namespace.as_str(), key.id.as_bytes()))
+}
+
+pub(super) fn load_blob_by(
+    connection: &Connection,
+    sql: &str,
+    key: &JobKey,
+    params: impl rusqlite::Params,
+) -> Result<Option<Payload>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes()))?;
+    let mut rows = statement.query(params)?;
     let Some(row) = rows.next()? else { return Ok(None) };
     let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
     body_sum(key, body).check(row.get(1)?, || format!("the payload or result of job {}/{}", key.namespace, key.id))?;

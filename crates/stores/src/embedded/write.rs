@@ -8,7 +8,7 @@ use super::{
 };
 use rusqlite::{CachedStatement, Connection, params};
 use windlass_core::{
-    Decision, Event, Facet, Job, JobChange, JobKey, LogStream, Namespace, Record, RecordChange, RecordKey, Timestamp,
+    Decision, Event, Facet, Job, JobChange, JobKey, LogForm, Namespace, Record, RecordChange, RecordKey, Timestamp,
     What,
 };
 
@@ -44,6 +44,7 @@ pub(super) const RESULT_DELETE: &str = "DELETE FROM results WHERE namespace = ?1
 pub(super) const ATTEMPT_DELETE: &str = "DELETE FROM attempts WHERE namespace = ?1 AND job = ?2";
 pub(super) const EDGE_DELETE: &str = "DELETE FROM edges WHERE namespace = ?1 AND parent = ?2";
 pub(super) const LOG_DELETE: &str = "DELETE FROM logs WHERE namespace = ?1 AND job = ?2";
+pub(super) const LOG_DROP: &str = "DELETE FROM logs WHERE namespace = ?1 AND job = ?2 AND piece BETWEEN ?3 AND ?4";
 
 /// How much of a row changes, in the order in which the changes are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -211,19 +212,24 @@ fn write_bodies(connection: &Connection, decision: &Decision) -> Result<()> {
     }
     for log in &decision.logs {
         let (key, piece, at) = (&log.job, log.piece as i64, log.at.0);
-        let sum = log_sum(key, log.data.as_bytes(), piece, log.attempt, at, log.stream).get();
+        let sum = log_sum(key, log.data.as_bytes(), piece, log.attempt, at, log.form).get();
         let mut statement = connection.prepare_cached(LOG_INSERT)?;
         let (namespace, id) = (key.namespace.as_str(), key.id.as_bytes());
-        let (data, stream) = (log.data.as_bytes(), log.stream.code());
+        let (data, stream) = (log.data.as_bytes(), log.form.code());
         statement.execute(params![namespace, id, piece, log.attempt, at, sum, data, stream])?;
+    }
+    for gone in &decision.log_drops {
+        let (namespace, id) = (gone.job.namespace.as_str(), gone.job.id.as_bytes());
+        let range = (namespace, id, gone.first as i64, gone.last as i64);
+        connection.prepare_cached(LOG_DROP)?.execute(range)?;
     }
     Ok(())
 }
 
 /// Ordinary pieces sum up as they did before there were streams, so that older files still check.
-pub(super) fn log_sum(key: &JobKey, data: &[u8], piece: i64, attempt: u32, at: i64, stream: LogStream) -> rows::Sum {
+pub(super) fn log_sum(key: &JobKey, data: &[u8], piece: i64, attempt: u32, at: i64, form: LogForm) -> rows::Sum {
     let sum = rows::body_sum(key, data).int(piece).int(attempt.into()).int(at);
-    if stream == LogStream::Out { sum } else { sum.int(stream.code().into()) }
+    if form == LogForm::default() { sum } else { sum.int(form.code().into()) }
 }
 
 /// All that belongs to a job. What the row says is not there is not looked for.

@@ -134,7 +134,8 @@ impl Writer {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        Stats { lanes: self.memo.lanes.len(), syncs: self.stats.syncs + self.disk.syncs(), ..self.stats }
+        let (lanes, lane_entries) = (self.memo.lanes.len(), self.memo.lanes.entries());
+        Stats { lanes, lane_entries, syncs: self.stats.syncs + self.disk.syncs(), ..self.stats }
     }
 
     pub(super) fn run(&mut self, batch: &Batch, clock: &dyn Clock) -> std::result::Result<Outcome, StoreError> {
@@ -199,12 +200,14 @@ impl Writer {
             self.write(&decision, now, promises)?;
             self.leases.learn(&decision.jobs);
             self.memo.learn(&mut decision);
+            self.memo.settle(&self.connection);
         }
         Ok(Outcome {
             replies: decision.replies,
             events: decision.events,
             first_event: Some(first_event),
             wakes: decision.wakes,
+            notices: decision.notices,
             logged: decision.logs.into_iter().map(|append| append.job).collect(),
             next_due: decision.next_due,
             now,
@@ -238,6 +241,7 @@ impl Writer {
         self.marks = marks;
         self.leases.learn(&decision.jobs);
         self.memo.learn(&mut decision);
+        self.memo.settle(&self.connection);
         Ok(())
     }
 
@@ -323,6 +327,11 @@ impl Writer {
         let done = work(&self.connection)?;
         self.commit(false)?;
         Ok(done)
+    }
+
+    /// Looks into every lane that may be empty.
+    pub(super) fn trim_lanes(&mut self) -> std::result::Result<(), StoreError> {
+        self.memo.lanes.settle_all(&self.connection).map_err(StoreError::from)
     }
 
     /// Leaves everything in the database file. False: something may be missing there.

@@ -84,7 +84,7 @@ fn unreadable(names: &mut Names, row: &Row) -> Option<String> {
     let place = format!("{}/{}", row.get::<_, String>(0), row.get::<_, uuid::Uuid>(1));
     let why = match error {
         Failure::Conflict(why) | Failure::Lost(why) => why,
-        Failure::Refused(error) => error.to_string(),
+        other => other.into_store_error().to_string(),
     };
     Some(format!("a job that cannot be read: {place}: {why}"))
 }

@@ -230,6 +230,7 @@ impl Pool {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(Failure::Refused(error))) => return Err(error),
                 Ok(Err(Failure::Lost(why) | Failure::Conflict(why))) => why,
+                Ok(Err(Failure::Clock)) => "the database's clock was set".to_owned(),
                 Err(_) => "no answer".to_owned(),
             };
             if Instant::now() + pause >= deadline {

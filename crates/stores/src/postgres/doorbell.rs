@@ -12,19 +12,44 @@ use tokio::{
 };
 use tokio_postgres::{AsyncMessage, Client};
 use uuid::Uuid;
-use windlass_core::{Lane, Wake};
+use windlass_core::{Lane, Wake, WorkerKey};
 use windlass_engine::store::Bell;
 
 /// The least time between two notifications.
 const GAP: Duration = Duration::from_millis(50);
-/// More lanes than this are not named. PostgreSQL takes less than 8,000 bytes.
-const LANES_MAX: usize = 200;
+/// More lanes and workers than this are not named. PostgreSQL takes less than 8,000 bytes.
+const WORDS_MAX: usize = 200;
 /// How long our own notification may take to come back before the channel is called deaf.
 const ECHO_MAX: Duration = Duration::from_secs(10);
 const BELLS_MAX: usize = 256;
 
 pub struct Doorbell {
-    lanes: mpsc::Sender<Vec<Lane>>,
+    words: mpsc::Sender<Vec<Word>>,
+}
+
+/// What others are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Word {
+    /// There is work in this lane.
+    Lane(Lane),
+    /// Something about this worker changed.
+    Worker(u64),
+}
+
+impl Word {
+    fn text(self) -> String {
+        match self {
+            Word::Lane(lane) => uuid_of(lane).simple().to_string(),
+            Word::Worker(worker) => format!("w{worker:016x}"),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix('w') {
+            Some(worker) => u64::from_str_radix(worker, 16).ok().map(Word::Worker),
+            None => Uuid::parse_str(text).ok().map(|lane| Word::Lane(Lane(lane.as_u128()))),
+        }
+    }
 }
 
 impl Doorbell {
@@ -33,15 +58,16 @@ impl Doorbell {
         let (bells, heard) = mpsc::channel(BELLS_MAX);
         let ringer = Ringer { target, lanes, bells, me: Uuid::new_v4().simple().to_string() };
         tokio::spawn(ringer.work(rung));
-        (Self { lanes: ring }, heard)
+        (Self { words: ring }, heard)
     }
 
     /// Never waits: where too much is on its way already, others hear of something anyway.
-    pub fn ring(&self, wakes: &[Wake]) {
+    pub fn ring(&self, wakes: &[Wake], notices: &[WorkerKey]) {
         let mut lanes: Vec<Lane> = wakes.iter().map(|wake| wake.lane).collect();
         lanes.sort();
         lanes.dedup();
-        let _ = self.lanes.try_send(lanes);
+        let words = lanes.into_iter().map(Word::Lane);
+        let _ = self.words.try_send(words.chain(notices.iter().map(|worker| Word::Worker(worker.hint()))).collect());
     }
 }
 
@@ -54,7 +80,7 @@ struct Ringer {
 
 impl Ringer {
     /// Until the store is gone.
-    async fn work(self, mut rung: mpsc::Receiver<Vec<Lane>>) {
+    async fn work(self, mut rung: mpsc::Receiver<Vec<Word>>) {
         let mut pause = Duration::from_millis(100);
         loop {
             let begun = Instant::now();
@@ -74,7 +100,7 @@ impl Ringer {
     }
 
     /// One connection, used for both directions. Ends without an error when the store is gone.
-    async fn session(&self, rung: &mut mpsc::Receiver<Vec<Lane>>) -> Result<(), tokio_postgres::Error> {
+    async fn session(&self, rung: &mut mpsc::Receiver<Vec<Word>>) -> Result<(), tokio_postgres::Error> {
         let (client, mut connection) = self.target.address.config.connect(self.target.address.tls.clone()).await?;
         let (heard, mut hears) = mpsc::channel(BELLS_MAX);
         let driver = tokio::spawn(async move {
@@ -95,7 +121,7 @@ impl Ringer {
     async fn converse(
         &self,
         client: &Client,
-        rung: &mut mpsc::Receiver<Vec<Lane>>,
+        rung: &mut mpsc::Receiver<Vec<Word>>,
         hears: &mut mpsc::Receiver<String>,
     ) -> Result<(), tokio_postgres::Error> {
         let channel = self.channel();
@@ -103,13 +129,13 @@ impl Ringer {
         // What was said before this connection listened is not known.
         let _ = self.bells.try_send(Bell::Something);
         let notify = client.prepare("SELECT pg_notify($1, $2)").await?;
-        let mut due: HashSet<Lane> = HashSet::new();
+        let mut due: HashSet<Word> = HashSet::new();
         let mut next = Instant::now();
         let mut echo: Option<Instant> = None;
         loop {
             tokio::select! {
-                lanes = rung.recv() => match lanes {
-                    Some(lanes) => due.extend(lanes),
+                words = rung.recv() => match words {
+                    Some(words) => due.extend(words),
                     None => return Ok(()),
                 },
                 text = hears.recv() => match text {
@@ -140,11 +166,11 @@ impl Ringer {
         format!("{}_work", self.target.schema)
     }
 
-    fn text(&self, lanes: &HashSet<Lane>) -> String {
-        if lanes.len() > LANES_MAX {
+    fn text(&self, words: &HashSet<Word>) -> String {
+        if words.len() > WORDS_MAX {
             return format!("{} *", self.me);
         }
-        lanes.iter().fold(self.me.clone(), |text, lane| format!("{text} {}", uuid_of(*lane).simple()))
+        words.iter().fold(self.me.clone(), |text, word| format!("{text} {}", word.text()))
     }
 
     /// True for our own words.
@@ -153,14 +179,30 @@ impl Ringer {
         if words.next() == Some(&self.me) {
             return true;
         }
-        let lanes =
-            words.map(|word| Uuid::parse_str(word).ok().and_then(|lane| self.lanes.wake_of(Lane(lane.as_u128()))));
-        // A lane that is not known here yet is found by looking.
-        let bell = lanes.collect::<Option<Vec<Wake>>>().map_or(Bell::Something, Bell::Wakes);
-        if let Bell::Wakes(wakes) = &bell {
-            self.lanes.saw_work(wakes);
+        for bell in self.bells_of(words) {
+            if let Bell::Wakes(wakes) = &bell {
+                self.lanes.saw_work(wakes);
+            }
+            let _ = self.bells.try_send(bell);
         }
-        let _ = self.bells.try_send(bell);
         false
+    }
+
+    /// What another server's words mean here.
+    fn bells_of<'a>(&self, words: impl Iterator<Item = &'a str>) -> Vec<Bell> {
+        let Some(words) = words.map(Word::parse).collect::<Option<Vec<Word>>>() else { return vec![Bell::Something] };
+        let (mut wakes, mut workers) = (Vec::new(), Vec::new());
+        for word in words {
+            match word {
+                Word::Worker(worker) => workers.push(worker),
+                Word::Lane(lane) => match self.lanes.wake_of(lane) {
+                    Some(wake) => wakes.push(wake),
+                    // A lane that is not known here yet is found by looking.
+                    None => return vec![Bell::Something],
+                },
+            }
+        }
+        let wakes = (!wakes.is_empty()).then_some(Bell::Wakes(wakes));
+        wakes.into_iter().chain((!workers.is_empty()).then_some(Bell::Notices(workers))).collect()
     }
 }

@@ -106,10 +106,17 @@ impl Inner {
         let events: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         reader.execute(Sql::TrimMarks, &[&trim.events_before.0, &limit]).await?;
         let lanes = reader.query(Sql::TrimLanes, &[&limit]).await?;
+        let mut gone = 0;
         for row in &lanes {
-            self.lanes.forget(Lane(row.try_get::<_, Uuid>(0)?.as_u128()));
+            if let Some(lane) = row.try_get::<_, Option<Uuid>>(0)? {
+                self.lanes.forget(Lane(lane.as_u128()));
+                gone += 1;
+            }
         }
-        Ok(events as usize + lanes.len())
+        if let Some(row) = lanes.first() {
+            self.lanes.compare(row.try_get::<_, i64>(1)? as usize);
+        }
+        Ok(events as usize + gone)
     }
 
     pub async fn namespaces(&self, reader: &Taken) -> Result<Vec<String>, Failure> {

@@ -9,6 +9,8 @@ pub enum Failure {
     Conflict(String),
     /// The connection is of no more use.
     Lost(String),
+    /// The database's clock was set. Agree on the time, then decide again.
+    Clock,
     /// The server took the statement and said no, for a reason that repeating does not cure.
     Refused(StoreError),
 }
@@ -23,6 +25,7 @@ impl Failure {
         match self {
             Failure::Conflict(why) => StoreError::Conflict(why),
             Failure::Lost(why) => StoreError::Unavailable(why),
+            Failure::Clock => StoreError::Conflict("the database's clock was set".into()),
             Failure::Refused(error) => error,
         }
     }

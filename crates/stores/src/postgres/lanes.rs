@@ -19,6 +19,10 @@ const CONFIRMED_FOR: Duration = Duration::from_secs(600);
 const FRONTS_FOR: Duration = Duration::from_secs(1);
 /// Answers kept for offers seen before.
 const OFFERS_MAX: usize = 1_024;
+/// What they may take, in each namespace: an offer may name very many tags and fit very many lanes.
+const OFFERS_BYTES_MAX: usize = 8 << 20;
+/// Lanes known here beyond twice those in the table: others have collected them.
+const GONE_MAX: usize = 1_000;
 
 /// The place in the queue of each lane's first job.
 type Fronts = HashMap<Uuid, (i32, i64)>;
@@ -41,6 +45,7 @@ struct Place {
     open: Option<Uuid>,
     by_tag: HashMap<Arc<str>, Vec<(Uuid, Tags)>>,
     offers: HashMap<Tags, Arc<[Uuid]>>,
+    offers_bytes: usize,
     /// Lanes that had work when last looked at, or got some since, with the place of their first job. Only an order to
     /// look in, never the truth; and only kept where there are too many lanes to look into them all.
     fronts: Option<(Instant, Fronts)>,
@@ -48,7 +53,7 @@ struct Place {
 
 impl Place {
     fn add(&mut self, lane: Lane, tags: &Tags) {
-        self.offers.clear();
+        self.forget_offers();
         let lanes_with = |tag: &str| self.by_tag.get(tag).map_or(0, Vec::len);
         match tags.iter().min_by_key(|tag| lanes_with(tag)).map(Arc::<str>::from) {
             Some(rarest) => self.by_tag.entry(rarest).or_default().push((uuid_of(lane), tags.clone())),
@@ -57,15 +62,25 @@ impl Place {
     }
 
     fn remove(&mut self, lane: Lane, tags: &Tags) {
-        self.offers.clear();
+        self.forget_offers();
         if tags.is_empty() {
             self.open = None;
         }
         for tag in tags.iter() {
             if let Some(lanes) = self.by_tag.get_mut(tag) {
                 lanes.retain(|(kept, _)| *kept != uuid_of(lane));
+                if lanes.is_empty() {
+                    self.by_tag.remove(tag);
+                }
             }
         }
+        if let Some((_, fronts)) = &mut self.fronts {
+            fronts.remove(&uuid_of(lane));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.open.is_none() && self.by_tag.is_empty()
     }
 
     fn serving(&mut self, offered: &Tags) -> Arc<[Uuid]> {
@@ -75,11 +90,18 @@ impl Place {
         let listed = offered.iter().filter_map(|tag| self.by_tag.get(tag)).flatten();
         let fitting = listed.filter(|(_, required)| required.subset_of(offered)).map(|(lane, _)| *lane);
         let lanes: Arc<[Uuid]> = self.open.into_iter().chain(fitting).collect();
-        if self.offers.len() >= OFFERS_MAX {
-            self.offers.clear();
+        let bytes = lanes.len() * size_of::<Uuid>() + offered.iter().map(|tag| tag.len() + 32).sum::<usize>();
+        if self.offers.len() >= OFFERS_MAX || self.offers_bytes + bytes > OFFERS_BYTES_MAX {
+            self.forget_offers();
         }
+        self.offers_bytes += bytes;
         self.offers.insert(offered.clone(), lanes.clone());
         lanes
+    }
+
+    fn forget_offers(&mut self) {
+        self.offers.clear();
+        self.offers_bytes = 0;
     }
 }
 
@@ -104,9 +126,29 @@ impl Lanes {
     pub fn forget(&self, lane: Lane) {
         let mut book = self.book();
         book.confirmed.remove(&lane);
-        if let Some((namespace, tags)) = book.names.remove(&lane) {
-            book.places.entry(namespace).or_default().remove(lane, &tags);
+        let Some((namespace, tags)) = book.names.remove(&lane) else { return };
+        let Some(place) = book.places.get_mut(&namespace) else { return };
+        place.remove(lane, &tags);
+        if place.is_empty() {
+            book.places.remove(&namespace);
         }
+    }
+
+    /// There are so many lanes in the table now. Whoever collects a lane forgets it, and nobody tells the other servers; so one
+    /// that knows far more than there are begins anew, and reads the table again when it is next asked for lanes.
+    pub fn compare(&self, in_table: usize) {
+        let mut book = self.book();
+        if book.names.len() > in_table.saturating_mul(2).saturating_add(GONE_MAX) {
+            *book = Book::default();
+        }
+    }
+
+    /// Entries of all kinds.
+    #[cfg(test)]
+    fn entries(&self) -> usize {
+        let book = self.book();
+        let of = |place: &Place| 1 + place.by_tag.len() + place.offers.len();
+        book.places.values().map(of).sum::<usize>() + book.names.len() + book.confirmed.len()
     }
 
     /// What other servers are told by number only.
@@ -210,6 +252,38 @@ mod tests {
         lanes.forget(Lane::of(&ns, &sets[1]));
         let query = HeadQuery { namespace: ns.clone(), offered: tags(&["a"]) };
         assert_eq!(lanes.serving(&query).len(), 1);
+    }
+
+    #[test]
+    fn lanes_that_are_gone_leave_nothing_behind() {
+        let (lanes, ns) = (Lanes::default(), Namespace::default());
+        let sets: Vec<Tags> = (0..3_000).map(|n| tags(&["linux", &format!("host-{n}")])).collect();
+        let all = || sets.iter().map(|set| (ns.clone(), Lane::of(&ns, set), set.clone()));
+        lanes.confirmed(all());
+        lanes.serving(&HeadQuery { namespace: ns.clone(), offered: tags(&["linux"]) });
+        for (_, lane, _) in all() {
+            lanes.forget(lane);
+        }
+        assert_eq!(lanes.entries(), 0, "collected by this server");
+        lanes.confirmed(all());
+        lanes.compare(2_000);
+        assert_eq!(lanes.book().names.len(), 3_000);
+        lanes.compare(10);
+        assert_eq!(lanes.entries(), 0, "collected by another one");
+    }
+
+    #[test]
+    fn offers_are_remembered_by_what_they_take() {
+        let (lanes, ns) = (Lanes::default(), Namespace::default());
+        lanes.learn(&ns, Lane::of(&ns, &tags(&["a"])), &tags(&["a"]));
+        for n in 0..500 {
+            let long = (0..200).map(|tag| format!("{n}-{tag}-{}", "x".repeat(200))).collect::<Vec<_>>();
+            let offered: Tags = long.iter().map(String::as_str).collect();
+            lanes.serving(&HeadQuery { namespace: ns.clone(), offered });
+        }
+        let book = lanes.book();
+        let place = &book.places[&ns];
+        assert!(place.offers.len() < 250 && place.offers_bytes <= OFFERS_BYTES_MAX, "{}", place.offers.len());
     }
 
     #[test]

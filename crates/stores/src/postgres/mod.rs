@@ -23,6 +23,7 @@ mod rows;
 mod run;
 mod spot;
 mod statements;
+mod time;
 mod tls;
 mod write;
 
@@ -34,13 +35,10 @@ use doorbell::Doorbell;
 use lanes::Lanes;
 use marks::Marks;
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicU32},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU32},
     time::Duration,
 };
-use windlass_core::{Job, JobKey, LogAppend, Payload, Record, RecordKey};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey};
 use windlass_engine::{
     Bulk, bulk as whole,
     clock::Clock,
@@ -105,8 +103,7 @@ struct Inner {
     numbering: tokio::sync::Mutex<()>,
     lanes: Arc<Lanes>,
     clock: Option<Arc<dyn Clock>>,
-    /// The latest time the database told.
-    latest: AtomicI64,
+    time: time::Time,
     /// So many more batches look whether the ids of new jobs are taken.
     wary_for: AtomicU32,
     patience: Duration,
@@ -165,6 +162,13 @@ impl Store for Postgres {
         self.inner.results(keys).await
     }
 
+    async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.inner.small_payloads(keys, bytes_max).await
+    }
+
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         self.inner.jobs(query).await
     }
@@ -175,6 +179,14 @@ impl Store for Postgres {
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
         self.inner.ahead(job, max).await
+    }
+
+    async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        self.inner.oldest_pending().await
+    }
+
+    async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.inner.namespaces_with_records(limit).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {

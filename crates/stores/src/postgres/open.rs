@@ -10,12 +10,10 @@ use super::{
     lanes::Lanes,
     marks::Marks,
     migrate,
+    time::Time,
 };
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicU32},
-    },
+    sync::{Arc, Mutex, atomic::AtomicU32},
     time::Duration,
 };
 use thiserror::Error;
@@ -102,7 +100,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         target,
         lanes,
         clock: options.clock,
-        latest: AtomicI64::new(0),
+        time: Time::default(),
         wary_for: AtomicU32::new(0),
         patience: options.patience,
         attempt_max: options.statement_timeout * 2 + Duration::from_secs(5),
@@ -121,7 +119,7 @@ impl Inner {
         let taken = self.writers.take().await.map_err(|error| failed(error.to_string()))?;
         heads::refresh(&taken, &self.lanes).await.map_err(|failure| failed(failure.into_store_error().to_string()))?;
         taken.give_back();
-        Ok(())
+        self.set_clock().await.map_err(|error| failed(error.to_string()))
     }
 
     /// Keys of advisory locks, apart for every schema.

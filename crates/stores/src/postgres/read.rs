@@ -5,7 +5,7 @@ use super::{
     connection::Taken,
     failure::Failure,
     pipe::send,
-    rows::{Names, payload},
+    rows::{Names, namespace, payload},
     statements::{Sql, in_schema},
 };
 use std::{future::Future, sync::Arc};
@@ -15,12 +15,12 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 use windlass_core::{
-    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogStream, Payload, Record, RecordKey, State, Timestamp,
+    Attempt, Facet, Job, JobId, JobKey, LogAppend, LogForm, Namespace, Payload, Record, RecordKey, State, Timestamp,
     commands::due::Due,
 };
 use windlass_engine::{
     StoreError,
-    store::{DuePage, JobBody, JobQuery, RecordQuery},
+    store::{DuePage, JobBody, JobQuery, QUEUES_MAX, RecordQuery},
 };
 
 /// Parameters of a statement that is put together from filters.
@@ -90,6 +90,21 @@ impl Inner {
         .await
     }
 
+    pub async fn small_payloads(
+        &self,
+        keys: &[JobKey],
+        bytes_max: usize,
+    ) -> Result<Vec<(JobKey, Payload)>, StoreError> {
+        self.read(async |reader| {
+            let (namespaces, ids) = columns(keys);
+            let bytes_max = i32::try_from(bytes_max).unwrap_or(i32::MAX);
+            let rows = reader.query(Sql::ReadSmallPayloads, &[&namespaces, &ids, &bytes_max]).await?;
+            let mut names = Names::default();
+            rows.iter().map(|row| Ok((names.key(row)?, payload(row, 2)?))).collect()
+        })
+        .await
+    }
+
     pub async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         self.read(async |reader| {
             let rows = self.list(&reader, query, query.limit, false).await?;
@@ -149,6 +164,45 @@ impl Inner {
             let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
             let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
             Ok(count as usize)
+        })
+        .await
+    }
+
+    /// Steps from queue to queue over jobs_claim, however many jobs they hold; numbers grow with each that is queued.
+    pub async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
+        let found = self
+            .read(async |reader| {
+                let mut filter = Filter::default();
+                let max = filter.with(QUEUES_MAX as i64, Type::INT8);
+                let head = "ORDER BY j.namespace, j.lane, j.priority, j.seq LIMIT 1";
+                let text = format!(
+                    "WITH RECURSIVE heads AS ((SELECT j.namespace, j.lane, j.priority, j.seq, j.id FROM windlass.jobs j \
+                     WHERE j.state = 2 {head}) UNION ALL SELECT n.* FROM heads h CROSS JOIN LATERAL (SELECT j.namespace, \
+                     j.lane, j.priority, j.seq, j.id FROM windlass.jobs j WHERE j.state = 2 AND (j.namespace, j.lane, \
+                     j.priority) > (h.namespace, h.lane, h.priority) {head}) n) \
+                     SELECT namespace, id FROM (SELECT * FROM heads LIMIT {max}) looked ORDER BY seq LIMIT 1"
+                );
+                let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+                rows.first().map(|row| Names::default().key(row)).transpose()
+            })
+            .await?;
+        match found {
+            Some(key) => self.job(&key).await,
+            None => Ok(None),
+        }
+    }
+
+    pub async fn namespaces_with_records(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+        self.read(async |reader| {
+            let mut filter = Filter::default();
+            let limit = filter.with(limit as i64, Type::INT8);
+            let text = format!(
+                "WITH RECURSIVE found AS (SELECT min(namespace) AS namespace FROM windlass.records UNION ALL \
+                 SELECT (SELECT min(r.namespace) FROM windlass.records r WHERE r.namespace > found.namespace) FROM found \
+                 WHERE found.namespace IS NOT NULL) SELECT namespace FROM found WHERE namespace IS NOT NULL LIMIT {limit}"
+            );
+            let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+            rows.iter().map(|row| namespace(row.try_get(0)?)).collect()
         })
         .await
     }
@@ -224,7 +278,7 @@ impl Inner {
                     attempt: row.try_get::<_, i32>(1)? as u32,
                     at: Timestamp(row.try_get(2)?),
                     data: payload(row, 3)?,
-                    stream: LogStream::from_code(row.try_get(4)?),
+                    form: LogForm::from_code(row.try_get(4)?),
                 })
             };
             rows.iter().map(append).collect()
@@ -233,15 +287,32 @@ impl Inner {
     }
 
     pub async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
+        for _ in 0..CLOCK_TRIES_MAX {
+            match self.due_now(limit).await {
+                Ok(Some(page)) => return Ok(page),
+                Ok(None) => self.set_clock().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Failure::Clock.into_store_error())
+    }
+
+    /// None: first agree on the time.
+    async fn due_now(&self, limit: usize) -> Result<Option<DuePage>, StoreError> {
         self.read(async |reader| {
             let reader = &*reader;
             // One more than asked for, because the next one tells when to look again.
             let more = i64::try_from(limit).unwrap_or(i64::MAX - 1) + 1;
-            let clock = send(reader.client().query_typed(NOW, &[]));
+            let sent = self.monotonic();
+            let clock = send(async move { reader.query(Sql::Clock, &[]).await });
             let live = send(async move { reader.query(Sql::DueJobs, &[&more]).await });
             let done = send(async move { reader.query(Sql::DueDone, &[&more]).await });
             let records = send(async move { reader.query(Sql::DueRecords, &[&more]).await });
-            let now: i64 = clock.await?.first().map_or(Ok(0), |row| row.try_get(0))?;
+            let told = self.told(&clock.await?, sent)?;
+            let now = match self.now_told(&told) {
+                Some(now) => now,
+                None => return Ok(None),
+            };
             let mut names = Names::default();
             let mut all = Vec::new();
             for row in live.await?.iter().chain(&done.await?) {
@@ -254,16 +325,18 @@ impl Inner {
                 all.push((Timestamp(row.try_get(0)?), Due::Record(key)));
             }
             all.sort();
-            let now = self.now(Timestamp(now));
             let due = all.iter().take_while(|(at, _)| *at <= now).take(limit).count();
             let next = all.get(due).map(|(at, _)| *at);
-            Ok(DuePage { now, due: all.into_iter().take(due).map(|(_, due)| due).collect(), next })
+            let due = all.into_iter().take(due).map(|(_, due)| due).collect();
+            let wall = self.clock.as_ref().map_or(told.database, |clock| clock.wall());
+            Ok(Some(DuePage { now, wall, steps: self.clock_steps(), due, next }))
         })
         .await
     }
 }
 
-const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// How often a clock may be set while one looks what is due.
+const CLOCK_TRIES_MAX: usize = 3;
 
 /// Whether the table can hold what is asked for at all.
 fn may_hold(query: &JobQuery, finished: bool) -> bool {

@@ -75,6 +75,8 @@ impl Inner {
                 // Most likely an id that was taken as free; looking helps at once.
                 Failure::Conflict(_) if !wary => self.wary_for.store(WARY_FOR, Ordering::Relaxed),
                 Failure::Conflict(_) => tokio::time::sleep(self.pause(tries)).await,
+                Failure::Clock if tries < TRIES_MAX => self.set_clock().await?,
+                Failure::Clock => return Err(failure.into_store_error()),
                 Failure::Lost(why) if Instant::now() >= deadline => return Err(StoreError::Unavailable(why)),
                 Failure::Lost(_) => {
                     self.writers.forget_idle();
@@ -112,7 +114,7 @@ impl Inner {
         match &result {
             Ok(Ended::Committed(_)) => taken.give_back(),
             // The connection itself is sound; once it has rolled back it is as good as new.
-            Err(Failure::Conflict(_) | Failure::Refused(_)) => {
+            Err(Failure::Conflict(_) | Failure::Clock | Failure::Refused(_)) => {
                 if taken.batch("ROLLBACK").await.is_ok() {
                     taken.give_back();
                 }
@@ -142,13 +144,14 @@ impl Inner {
         // What the commands need is known before the time is, so that both can be asked for together.
         let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
         let promises = items.iter().any(|item| item.command.is_promise());
+        let sent = self.monotonic();
         let begin = send(connection.begin(promises));
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
         let rows = send(loader.load(&keys));
         begin.await?;
         let clock = clock.await?;
         let clock = clock.first().ok_or_else(|| Failure::corrupt("the database does not tell the time"))?;
-        let now = self.now(Timestamp(clock.try_get(0)?));
+        let now = self.now(Timestamp(clock.try_get(0)?), sent)?;
         let mut decider = Decider::new(items, Context { now, first_seq: clock.try_get(1)?, limits });
         decider.first_keys();
         let mut rows = rows.await?;
@@ -196,25 +199,15 @@ impl Inner {
         }
     }
 
-    /// The database's clock, so that servers with skewed clocks agree; held still while it is set back.
-    pub fn now(&self, database: Timestamp) -> Timestamp {
-        match &self.clock {
-            Some(clock) => clock.now(),
-            None => {
-                let latest = self.latest.fetch_max(database.0, std::sync::atomic::Ordering::AcqRel);
-                Timestamp(latest.max(database.0))
-            }
-        }
-    }
-
     fn after_commit(&self, outcome: Outcome) -> Outcome {
         if !outcome.wakes.is_empty() {
             let lanes = outcome.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
             self.lanes.confirmed(lanes);
             self.lanes.saw_work(&outcome.wakes);
-            if let Some(bell) = &self.doorbell {
-                bell.ring(&outcome.wakes);
-            }
+        }
+        let news = !outcome.wakes.is_empty() || !outcome.notices.is_empty();
+        if let Some(bell) = self.doorbell.as_ref().filter(|_| news) {
+            bell.ring(&outcome.wakes, &outcome.notices);
         }
         outcome
     }
@@ -243,10 +236,7 @@ impl Inner {
     }
 
     async fn settle(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
-        let now = connection.query(Sql::NowAndPlace, &[]).await?;
-        let now: i64 = now.first().map_or(Ok(0), |row| row.try_get(0))?;
-        let now = self.now(Timestamp(now));
-        connection.execute(Sql::Fence, &[&now.0, &batch]).await?;
+        connection.execute(Sql::Fence, &[&self.now_alone().0, &batch]).await?;
         let found = connection.query(Sql::FindBatch, &[&batch]).await?;
         let count: i32 = found.first().map_or(Ok(-1), |row| row.try_get(0))?;
         Ok(count >= 0)
@@ -277,6 +267,7 @@ fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Ou
         events: std::mem::take(&mut decision.events),
         first_event: None,
         wakes: std::mem::take(&mut decision.wakes),
+        notices: std::mem::take(&mut decision.notices),
         logged: decision.logs.iter().map(|append| append.job.clone()).collect(),
         next_due: decision.next_due,
         now,
@@ -288,6 +279,7 @@ fn join(mut first: Outcome, second: Outcome) -> Outcome {
     first.replies.extend(second.replies);
     first.events.extend(second.events);
     first.wakes.extend(second.wakes);
+    first.notices.extend(second.notices);
     first.logged.extend(second.logged);
     first.next_due = first.next_due.into_iter().chain(second.next_due).min();
     first.now = first.now.max(second.now);

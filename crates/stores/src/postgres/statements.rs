@@ -23,6 +23,8 @@ macro_rules! statements {
 
 statements! {
     NowAndPlace = "now_and_place",
+    Clock = "clock",
+    SetClock = "set_clock",
     LockRecords = "lock_records",
     PeekRecords = "peek_records",
     Siblings = "siblings",
@@ -58,6 +60,7 @@ statements! {
     InsertAttempts = "insert_attempts",
     InsertEdges = "insert_edges",
     InsertLogs = "insert_logs",
+    DropLogs = "drop_logs",
     InsertRecords = "insert_records",
     UpdateRecords = "update_records",
     DeleteRecords = "delete_records",
@@ -69,6 +72,7 @@ statements! {
     ReadJob = "read_job",
     ReadJobs = "read_jobs",
     ReadResults = "read_results",
+    ReadSmallPayloads = "read_small_payloads",
     ReadBody = "read_body",
     ReadLog = "read_log",
     DueJobs = "due_jobs",

@@ -219,7 +219,13 @@ impl Writes {
             columns.push(column(logs, |append| append.attempt as i32));
             columns.push(column(logs, |append| append.at.0));
             columns.push(column(logs, |append| append.data.as_bytes().to_vec()));
-            columns.push(column(logs, |append| append.stream.code()));
+            columns.push(column(logs, |append| append.form.code()));
+            columns
+        });
+        self.add(Sql::DropLogs, &decision.log_drops, |drops| {
+            let mut columns = key_columns(drops, |gone| &gone.job);
+            columns.push(column(drops, |gone| gone.first as i64));
+            columns.push(column(drops, |gone| gone.last as i64));
             columns
         });
     }

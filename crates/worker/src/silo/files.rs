@@ -8,7 +8,10 @@ use super::{
     config::Fetch,
     stop::Stop,
 };
-use crate::folder::Folder;
+use crate::{
+    digest::{digest, hex},
+    folder::Folder,
+};
 use futures_util::TryStreamExt;
 use reqwest::{Body, Method, header};
 use serde::{Deserialize, Serialize};
@@ -18,11 +21,7 @@ use std::{
     io,
     path::{Component, Path, PathBuf},
 };
-use tokio::{
-    fs::File,
-    io::{AsyncReadExt, AsyncWriteExt},
-    time::sleep,
-};
+use tokio::{fs::File, io::AsyncWriteExt, time::sleep};
 use tokio_util::io::ReaderStream;
 
 const TEMPLATE: &str = "output_key_template";
@@ -183,19 +182,6 @@ pub async fn leave(server: &Server, job: &Job, output: &Output, stop: &Stop) -> 
     Ok(Some(json!({"key": output.key, "size": size, "sha256": sha256})))
 }
 
-async fn digest(file: &Path) -> io::Result<(u64, String)> {
-    let (mut file, mut hash, mut size) = (File::open(file).await?, Sha256::new(), 0);
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        let count = file.read(&mut buffer).await?;
-        if count == 0 {
-            return Ok((size, hex(&hash.finalize())));
-        }
-        size += count as u64;
-        hash.update(&buffer[..count]);
-    }
-}
-
 async fn upload(server: &Server, job: &Job, output: &Output, size: u64, sha256: &str) -> Result<(), Trouble> {
     let path = job.path(&format!("artifacts/{}", escape(&output.key)));
     let file = File::open(&output.file).await;
@@ -207,10 +193,6 @@ async fn upload(server: &Server, job: &Job, output: &Output, size: u64, sha256: 
         .header(header::CONTENT_TYPE, "application/octet-stream")
         .body(Body::wrap_stream(pieces));
     server.send(request).await.map(drop)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

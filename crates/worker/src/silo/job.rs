@@ -114,12 +114,10 @@ async fn work(
     said: &mpsc::Sender<Said>,
     stop: &Stop,
 ) -> Result<Outcome, String> {
-    let below = runner.work_dir();
+    let below = &runner.work_dir;
     let name = format!("job-{}", claimed.job.id);
     let unmade = |error: io::Error| format!("the working folder in {} cannot be made: {error}", below.display());
-    let folder = std::path::absolute(&below)
-        .and_then(|below| Folder::create(&below, &name, &claimed.whole.to_string(), Path::new("")))
-        .map_err(unmade)?;
+    let folder = Folder::create(below, &name, &claimed.whole.to_string(), Path::new("")).map_err(unmade)?;
     let outcome = in_folder(runner, claimed, argv, &folder, said, stop).await;
     // Large folders take their time.
     drop(tokio::task::spawn_blocking(move || drop(folder)).await);

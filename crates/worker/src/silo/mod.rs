@@ -11,14 +11,14 @@ mod lines;
 mod report;
 mod stop;
 
-use crate::{Exit, Guard, args};
+use crate::{Exit, Guard, args, place, terminal};
 use calls::{Backoff, Call, Claimed, Server, Trouble};
 use clap::Parser;
 use config::Config;
 use serde_json::json;
 use std::{
     ffi::OsString,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, ExitCode},
     sync::Arc,
     time::Duration,
@@ -95,7 +95,7 @@ pub fn run(cli: &Cli, guard: Option<Command>) -> ExitCode {
         }
         End::Broken(why) => (why, Exit::ERROR),
     };
-    eprintln!("silorunner: {text}");
+    eprintln!("{}", terminal::lines(&format!("silorunner: {text}")));
     ExitCode::from(code)
 }
 
@@ -143,6 +143,8 @@ fn listen(orders: Orders) -> Result<(), String> {
 struct Runner {
     config: Config,
     server: Server,
+    /// Absolute, and the user's own.
+    work_dir: PathBuf,
     grace: Duration,
     env: Vec<(OsString, OsString)>,
     guard: Option<Guard>,
@@ -161,18 +163,13 @@ impl Runner {
         }
         let client = builder.build().map_err(|error| End::Settings(format!("server_url: {error}")))?;
         let env = environment(&config.token, std::env::vars_os());
-        Ok(Self { config, server: Server { client }, grace: cli.grace, env, guard: None, orders: Orders::default() })
-    }
-
-    fn work_dir(&self) -> PathBuf {
-        let own = || std::env::temp_dir().join(format!("silorunner-{}", nix::unistd::Uid::effective()));
-        self.config.work_dir.clone().unwrap_or_else(own)
+        let work_dir = place::prepare(config.work_dir.as_deref(), "silorunner")
+            .map_err(|error| End::Settings(format!("work_dir: {error:#}")))?;
+        let (server, orders) = (Server { client }, Orders::default());
+        Ok(Self { config, server, work_dir, grace: cli.grace, env, guard: None, orders })
     }
 
     async fn work(self: &Arc<Self>) -> End {
-        if let Err(error) = make(&self.work_dir()) {
-            return End::Settings(format!("work_dir: {} cannot be made: {error}", self.work_dir().display()));
-        }
         let sign = Call::post("/api/runner/heartbeat", json!({}));
         match self.server.insist(&sign, &self.orders.shutdown).await {
             Ok(answer) => self.greet(&answer),
@@ -263,11 +260,6 @@ fn environment(token: &str, own: impl Iterator<Item = (OsString, OsString)>) -> 
         name.starts_with("SILO_RUNNER_") || name.starts_with("WINDLASS_") || value.to_string_lossy().contains(token)
     };
     own.filter(|(name, value)| !is_own(name, value)).collect()
-}
-
-fn make(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 fn request_id() -> String {

@@ -75,7 +75,7 @@ impl Silo {
 
 fn refuse(faults: &Faults) -> u8 {
     for fault in faults.0.iter().take(TOLD_MAX) {
-        eprintln!("{fault}");
+        crate::output::note(fault);
     }
     let more = faults.0.len().saturating_sub(TOLD_MAX);
     if more > 0 {

@@ -4,10 +4,9 @@ use super::draw::sign;
 use crate::{
     commands::{Context, Done, PAGE},
     fail::code,
-    output::{Facts, Rows, cell, clean, cut},
+    output::{Colour, Facts, Rows, cell, clean, cut},
     times,
 };
-use comfy_table::{Cell, Color};
 use windlass_api::{
     job::State,
     page::Paging,
@@ -19,13 +18,13 @@ const ERROR_LETTERS: usize = 80;
 
 pub fn list(runs: &[Run], now: jiff::Timestamp) -> Rows {
     let empty = "No runs. Start one: windlass workflow run FILE";
-    let mut rows = Rows::new(&["RUN", "WORKFLOW", "STATE", "STEPS", "STARTED", "TOOK"], empty);
+    let mut rows = Rows::new(&["RUN", "WORKFLOW…", "STATE", "STEPS", "STARTED", "TOOK"], empty);
     for run in runs {
         let ended = run.finished_at.as_deref().and_then(|end| times::between(&run.created_at, end));
         rows.add(vec![
             cell(run.id.to_string()),
             cell(run.workflow.as_deref().unwrap_or_default()),
-            Cell::new(run.state.name()).fg(colour(run.state)),
+            cell(run.state.name()).colour(colour(run.state)),
             cell(progress(run)),
             cell(times::relative(&run.created_at, now)),
             cell(ended.unwrap_or_default()),
@@ -34,12 +33,12 @@ pub fn list(runs: &[Run], now: jiff::Timestamp) -> Rows {
     rows
 }
 
-fn colour(state: RunState) -> Color {
+fn colour(state: RunState) -> Colour {
     match state {
-        RunState::Running => Color::Blue,
-        RunState::Completed => Color::Green,
-        RunState::Failed => Color::Red,
-        RunState::Cancelled => Color::DarkGrey,
+        RunState::Running => Colour::Blue,
+        RunState::Completed => Colour::Green,
+        RunState::Failed => Colour::Red,
+        RunState::Cancelled => Colour::Grey,
     }
 }
 
@@ -62,8 +61,8 @@ pub fn run(run: &Run, now: jiff::Timestamp) -> String {
         .add("Workflow", run.workflow.as_deref().unwrap_or_default())
         .add("State", run.state.name())
         .add("Steps", progress(run))
-        .add("Started", times::relative(&run.created_at, now))
-        .add("Ended", times::maybe_relative(run.finished_at.as_deref(), now))
+        .add("Started", times::both(&run.created_at, now))
+        .add("Ended", times::maybe_both(run.finished_at.as_deref(), now))
         .add("Owner", run.owner.as_deref().unwrap_or_default())
         .add("Cancelled by", run.cancelled_by.as_deref().unwrap_or_default())
         .add("Goes on from", run.retry_of.map(|id| id.to_string()).unwrap_or_default());
@@ -173,7 +172,7 @@ pub async fn stored(context: &Context, client: &Client) -> Done {
     let now = times::now();
     context.format.many(&all, || {
         let empty = "No stored workflows. Store one: windlass workflow apply FILE";
-        let mut rows = Rows::new(&["NAME", "VERSION", "STEPS", "STORED", "DESCRIPTION"], empty);
+        let mut rows = Rows::new(&["NAME", "VERSION", "STEPS", "STORED", "DESCRIPTION…"], empty);
         for workflow in &all {
             rows.add(vec![
                 cell(&workflow.name),

@@ -177,6 +177,15 @@ pub async fn named(fresh: Fresh) {
     }
     let results = bench.store.results(&names).await.expect("the store answers");
     assert_eq!(results, [(key(0), Payload::from("first"))], "an empty result is none");
+    let mut large = job(5);
+    large.payload = Payload::from("x".repeat(11).as_str());
+    let mut small = job(6);
+    small.payload = Payload::from("y".repeat(10).as_str());
+    accept(&mut bench, vec![submit(large), submit(small)]).await;
+    let payloads = bench.store.small_payloads(&[key(6), key(5), key(9), key(6)], 10).await.expect("the store answers");
+    let one = (key(6), Payload::from("y".repeat(10).as_str()));
+    assert_eq!(payloads, [one.clone(), one], "what is too large is left out");
+    assert!(bench.store.small_payloads(&[], 10).await.expect("the store answers").is_empty());
     assert!(bench.store.jobs_named(&[]).await.expect("the store answers").is_empty());
     assert!(bench.store.results(&[]).await.expect("the store answers").is_empty());
 }
@@ -225,4 +234,26 @@ pub async fn bodies(fresh: Fresh) {
         None,
         "removed with all that belongs to it"
     );
+}
+
+/// The one that was queued first, whatever its lane, its priority and its namespace; and namespaces by their records.
+pub async fn oldest(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let oldest =
+        async |bench: &Bench| bench.store.oldest_pending().await.expect("the store answers").map(|job| job.key);
+    assert_eq!(oldest(&bench).await, None);
+    let job_of = |number: u64, priority: i32, tag: &str| NewJob { priority, tags: tags(&[tag]), ..job(number) };
+    // The last in claim order is the first in time.
+    accept(&mut bench, vec![submit(job_of(9, 7, "z"))]).await;
+    let other = Submit { namespace: ns("a"), job: job_of(1, -5, "a") };
+    accept(&mut bench, vec![submit(job_of(8, 0, "z")), submit(job_of(2, 0, "a")), other.into()]).await;
+    assert_eq!(oldest(&bench).await, Some(key(9)));
+    // Held ones wait no more.
+    leases(&mut bench, claim("w", tags(&["z"]), 2, 1)).await;
+    assert_eq!(oldest(&bench).await, Some(key(2)));
+    leases(&mut bench, claim("v", tags(&["a"]), 1, 10)).await;
+    assert_eq!(oldest(&bench).await, Some(JobKey::new(&ns("a"), id(1))));
+    let found = async |limit| bench.store.namespaces(limit).await.expect("the store answers");
+    assert_eq!(found(10).await, [default()], "where workers are");
+    assert!(found(0).await.is_empty());
 }

@@ -18,7 +18,9 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     listing::filters(fresh().await).await;
     listing::bodies(fresh().await).await;
     listing::named(fresh().await).await;
+    listing::oldest(fresh().await).await;
     logs::pages(fresh().await).await;
+    logs::caps(fresh().await).await;
     records::order_and_pages(fresh().await).await;
     records::filters(fresh().await).await;
     events::numbers(fresh().await).await;

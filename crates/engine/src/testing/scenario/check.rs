@@ -201,6 +201,7 @@ fn worker_of(what: &What) -> Option<&str> {
         | What::WorkerUnreachable { worker }
         | What::WorkerOffline { worker }
         | What::WorkerDraining { worker }
+        | What::WorkerUndrained { worker }
         | What::WorkerDeleted { worker } => Some(worker.as_str()),
         _ => None,
     }

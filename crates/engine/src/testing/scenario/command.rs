@@ -23,18 +23,21 @@ use windlass_core::{
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
         holder::{Address, Holder},
-        principals::{CreatePrincipal, DisablePrincipal, IssueToken, RevokeToken, UseToken},
+        holds::Holds,
+        principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
-        release::Release,
+        release::{PassOn, Release},
         renew::Renew,
         retry::Retry,
         signal::{Judge, Signal},
         start::Start,
         submit::Submit,
         submit_run::{RunNode, RunPlan, SubmitRun},
+        tokens::{IssueToken, RevokeToken, UseToken},
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
+    policy::CancelPolicy,
     principal::Role,
     schedule::{Rule, Schedule, Template},
     stage::Hold,
@@ -61,8 +64,14 @@ impl Builder<'_> {
             ["all"] => All { commands: line.block.iter().map(|line| self.command(line)).collect::<Told<_>>()? }.into(),
             [worker, "claims"] => self.claim(&namespace, worker, &mut options)?.into(),
             ["cancel", job] => {
-                Cancel { namespace, job: self.names.job(job), by: options.arc("by").unwrap_or_else(|| "admin".into()) }
-                    .into()
+                let by = options.arc("by").unwrap_or_else(|| "admin".into());
+                let mode = match options.text("mode").as_deref() {
+                    None => None,
+                    Some("drain") => Some(CancelPolicy::Drain),
+                    Some("revoke") => Some(CancelPolicy::Revoke),
+                    Some(other) => return Err(format!("{other} is no way to cancel")),
+                };
+                Cancel { namespace, job: self.names.job(job), by, mode }.into()
             }
             ["cancel-run", run] => {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
@@ -90,9 +99,10 @@ impl Builder<'_> {
             ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
-            [verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release"), ref address @ ..] => {
-                self.report(verb, &namespace, address, &mut options)?
-            }
+            [
+                verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release" | "holds" | "pass"),
+                ref address @ ..,
+            ] => self.report(verb, &namespace, address, &mut options)?,
             [verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister"), worker] => {
                 worker_command(verb, namespace, worker, &mut options)?
             }
@@ -207,6 +217,11 @@ impl Builder<'_> {
                 let retryable = options.text("retryable").as_deref() != Some("no");
                 Fail { holder, message, retryable }.into()
             }
+            "holds" => Holds { holder }.into(),
+            "pass" => {
+                let delay = options.length("delay")?.ok_or("pass needs delay=")?;
+                PassOn { holder, delay, why: options.arc("message").unwrap_or_default() }.into()
+            }
             _ => Release { holder }.into(),
         })
     }
@@ -222,7 +237,8 @@ impl Builder<'_> {
             ["fire", name] => {
                 let expected_at = options.time("expected")?.ok_or("fire needs expected=")?;
                 let next_at = options.time("next")?.ok_or("fire needs next=")?;
-                Fire { namespace, name: name.into(), expected_at, next_at }.into()
+                let wall = options.time("wall")?.unwrap_or(self.now);
+                Fire { namespace, name: name.into(), expected_at, next_at, wall }.into()
             }
             ["principal", name] => {
                 let role = role(options.text("role").as_deref())?;
@@ -231,11 +247,18 @@ impl Builder<'_> {
                 let namespaces = namespaces.map_err(|refusal| refusal.to_string())?;
                 CreatePrincipal { namespace, name: name.into(), role, namespaces }.into()
             }
+            ["change", name] => {
+                let role = Some(role(options.text("role").as_deref())?);
+                ChangePrincipal { namespace, name: name.into(), role, namespaces: None }.into()
+            }
+            ["delete-principal", name] => DeletePrincipal { namespace, name: name.into() }.into(),
             ["disable", name] => DisablePrincipal { namespace, name: name.into() }.into(),
             ["token", name, "for", principal] => {
                 let hash = options.text("hash").unwrap_or_else(|| token_hash(name)).into();
                 let expires_at = options.time("expires")?;
-                IssueToken { namespace, principal: principal.into(), hash, shown: name.into(), expires_at }.into()
+                let made_by = options.text("made-by").map(|maker| token_hash(&maker).into());
+                let (principal, shown) = (principal.into(), name.into());
+                IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
             }
             ["revoke", name] => RevokeToken { namespace, hash: token_hash(name).into() }.into(),
             ["use", name] => UseToken { namespace, hash: token_hash(name).into() }.into(),

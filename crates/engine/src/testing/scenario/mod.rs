@@ -50,6 +50,7 @@ scenarios![
     "late_worker",
     "lease_with_worker",
     "logs_and_caps",
+    "pass_on",
     "pending_deadline",
     "poison",
     "principals",

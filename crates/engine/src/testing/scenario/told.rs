@@ -37,7 +37,7 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
             }
         }
         Ok(Reply::Definition(definition)) => format!("version {}", definition.version),
-        Ok(Reply::Principal(principal)) => principal.name.to_string(),
+        Ok(Reply::Principal(principal) | Reply::Token { principal, .. }) => principal.name.to_string(),
         Ok(Reply::Record(record)) => format!("version {}", record.version),
     }
 }
@@ -56,6 +56,7 @@ fn refused(refusal: &Refusal) -> String {
             what.to_string()
         }
         Refusal::NotHolder
+        | Refusal::LastAdmin
         | Refusal::NotStarted
         | Refusal::AlreadyStarted
         | Refusal::KeyReused { .. }

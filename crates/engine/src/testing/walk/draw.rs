@@ -1,34 +1,24 @@
 //! Draws commands: all of them, weighted, with arguments that mostly make sense and sometimes do not.
 
 use super::{
-    staged,
-    world::{Known, PRINCIPALS, RECORD_KIND, WORKERS, World},
+    reports, rights, staged,
+    world::{PRINCIPALS, RECORD_KIND, WORKERS, World},
 };
 use std::sync::Arc;
-use uuid::Uuid;
 use windlass_core::{
-    Command, JobId, LeaseId, LogStream, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
+    Command, JobId, Millis, Namespace, Payload, RecordKey, RunId, Tags, WorkerId,
     commands::{
         all::All,
-        append_log::AppendLog,
         audited::Audited,
         cancel::Cancel,
         cancel_run::CancelRun,
         claim::{Claim, Offer, Unknown},
-        complete::Complete,
         definitions::{DeleteDefinition, PutDefinition},
         due::Due,
-        fail::Fail,
         fire::{DeleteSchedule, Fire, PutSchedule},
         grace::Grace,
-        holder::{Address, Holder},
-        principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken, RevokeToken, UseToken},
-        progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
-        release::Release,
-        renew::Renew,
         retry::Retry,
-        start::Start,
         submit::{NewJob, Submit},
         submit_run::{RunNode, RunPlan, SubmitRun},
         tell::Tell,
@@ -39,24 +29,25 @@ use windlass_core::{
         AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
         ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
     },
-    principal::Role,
     schedule::{Missed, Rule, Schedule, Template},
 };
 
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 38] = [
+const WEIGHTS: [(usize, Draw); 44] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
-    (50, start),
-    (60, renew),
-    (40, progress),
-    (40, append_log),
-    (100, complete),
-    (70, fail),
-    (30, release),
+    (50, reports::start),
+    (60, reports::renew),
+    (40, reports::progress),
+    (40, reports::append_log),
+    (100, reports::complete),
+    (70, reports::fail),
+    (30, reports::release),
+    (20, reports::holds),
+    (15, reports::pass_on),
     (40, cancel),
     (12, cancel_run),
     (60, staged::advance),
@@ -74,12 +65,16 @@ const WEIGHTS: [(usize, Draw); 38] = [
     (10, put_schedule),
     (5, delete_schedule),
     (15, fire),
-    (15, create_principal),
-    (4, disable_principal),
-    (4, enable_principal),
-    (25, issue_token),
-    (15, revoke_token),
-    (20, use_token),
+    (15, rights::create_principal),
+    (4, rights::disable_principal),
+    (4, rights::enable_principal),
+    (6, rights::change_principal),
+    (6, rights::delete_principal),
+    (25, rights::issue_token),
+    (15, rights::revoke_token),
+    (20, rights::use_token),
+    (8, rights::kept_token),
+    (8, rights::admin_for_a_moment),
     (30, put_record),
     (15, delete_record),
     (10, tell),
@@ -214,7 +209,7 @@ fn submit(world: &mut World) -> Command {
 
 fn submit_run(world: &mut World) -> Command {
     if world.crowd > CROWD && world.dice.percent(90) {
-        return complete(world);
+        return reports::complete(world);
     }
     let namespace = world.namespace();
     let most = if world.dice.percent(5) { 10 } else { 7 };
@@ -269,77 +264,11 @@ fn claim(world: &mut World) -> Command {
     .into()
 }
 
-/// Mostly a live lease in the right hands; sometimes an old one, a made-up one, or somebody else's.
-fn holder(world: &mut World) -> Holder {
-    let namespace = world.namespace();
-    let stranger = Known { namespace, lease: lease_nobody_has(world), worker: world.worker(), principal: None };
-    let known = world.dice.recent(&world.leases, 12).cloned().unwrap_or(stranger);
-    let namespace = world.perhaps_foreign(&known.namespace);
-    let (mut lease, mut worker) = (known.lease, known.worker.clone());
-    if world.dice.percent(3) {
-        lease.secret = Uuid::from_u128(world.id());
-    }
-    if world.dice.percent(5) {
-        worker = world.worker();
-    }
-    let principal = if world.dice.percent(5) { world.dice.maybe_name(100, &PRINCIPALS) } else { known.principal };
-    let address = match world.dice.below(10) {
-        0 => Address::Worker { job: lease.job, worker },
-        1 => Address::Owner { job: lease.job, principal: principal.clone().unwrap_or_else(|| "alice".into()) },
-        2 => Address::Job(lease.job),
-        _ => Address::Lease(lease),
-    };
-    Holder { namespace, address, principal: principal.filter(|_| world.dice.percent(70)) }
-}
-
-fn lease_nobody_has(world: &mut World) -> LeaseId {
-    let job = world.job().id;
-    LeaseId::new(job, world.secret())
-}
-
-fn start(world: &mut World) -> Command {
-    Start { holder: holder(world) }.into()
-}
-
-fn renew(world: &mut World) -> Command {
-    let holder = holder(world);
-    let length =
-        world.dice.maybe_millis(50, 40_000).map(|length| if world.dice.percent(2) { Millis(0) } else { length });
-    Renew { holder, length }.into()
-}
-
-fn progress(world: &mut World) -> Command {
-    let holder = holder(world);
-    let dice = &mut world.dice;
-    let percent = if dice.percent(3) { f64::NAN } else { dice.between(-1, 101) as f64 };
-    ReportProgress { holder, percent, message: dice.percent(50).then(|| dice.text(40).into()) }.into()
-}
-
-fn append_log(world: &mut World) -> Command {
-    let holder = holder(world);
-    let data = Payload::from(world.dice.text(70).as_str());
-    let stream = if data.len() % 3 == 0 { LogStream::Err } else { LogStream::Out };
-    AppendLog { holder, stream, data }.into()
-}
-
-fn complete(world: &mut World) -> Command {
-    let holder = holder(world);
-    Complete { holder, result: Payload::from(world.dice.text(30).as_str()) }.into()
-}
-
-fn fail(world: &mut World) -> Command {
-    let holder = holder(world);
-    Fail { holder, message: world.dice.text(40).into(), retryable: world.dice.percent(80) }.into()
-}
-
-fn release(world: &mut World) -> Command {
-    Release { holder: holder(world) }.into()
-}
-
 fn cancel(world: &mut World) -> Command {
     let key = world.job();
     let namespace = world.perhaps_foreign(&key.namespace);
-    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS) }.into()
+    let mode = *world.dice.pick(&[None, None, Some(CancelPolicy::Revoke), Some(CancelPolicy::Drain)]);
+    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS), mode }.into()
 }
 
 fn cancel_run(world: &mut World) -> Command {
@@ -471,54 +400,19 @@ fn fire(world: &mut World) -> Command {
     let ((namespace, name), expected_at) = if known.is_empty() { unknown } else { world.dice.pick(&known).clone() };
     let expected_at = expected_at + Millis(i64::from(world.dice.percent(5)));
     let next_at = expected_at.max(now) + Millis(world.dice.between(0, 60_000));
-    Fire { namespace, name, expected_at, next_at }.into()
-}
-
-fn create_principal(world: &mut World) -> Command {
-    let namespace = world.namespace();
-    let role = *world.dice.pick(&[Role::Viewer, Role::Editor, Role::Admin, Role::Worker]);
-    let namespaces = if world.dice.percent(30) { vec![namespace.clone()] } else { Vec::new() };
-    CreatePrincipal { namespace, name: world.dice.name(&PRINCIPALS), role, namespaces }.into()
-}
-
-fn disable_principal(world: &mut World) -> Command {
-    DisablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
-}
-
-fn enable_principal(world: &mut World) -> Command {
-    EnablePrincipal { namespace: world.namespace(), name: world.dice.name(&PRINCIPALS) }.into()
+    let wall = now + Millis(world.dice.between(-60_000, 60_000));
+    Fire { namespace, name, expected_at, next_at, wall }.into()
 }
 
 /// Mostly of what an operator does.
 fn audited(world: &mut World) -> Command {
     let command = match world.dice.below(4) {
         0 => put_definition(world),
-        1 => issue_token(world),
+        1 => rights::issue_token(world),
         2 => drain(world),
         _ => heartbeat(world),
     };
     Audited { by: "alice".into(), command: Box::new(command) }.into()
-}
-
-fn token(world: &mut World) -> Arc<str> {
-    if world.dice.percent(2) {
-        return "nothing like a hash".into();
-    }
-    format!("{:064x}", world.dice.below(6)).into()
-}
-
-fn issue_token(world: &mut World) -> Command {
-    let (namespace, hash, now) = (world.namespace(), token(world), world.now);
-    let expires_at = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
-    IssueToken { namespace, principal: world.dice.name(&PRINCIPALS), hash, shown: "wl_abc".into(), expires_at }.into()
-}
-
-fn revoke_token(world: &mut World) -> Command {
-    RevokeToken { namespace: world.namespace(), hash: token(world) }.into()
-}
-
-fn use_token(world: &mut World) -> Command {
-    UseToken { namespace: world.namespace(), hash: token(world) }.into()
 }
 
 fn record_key(world: &mut World) -> RecordKey {
@@ -558,11 +452,12 @@ fn all(world: &mut World) -> Command {
     let count = if world.dice.percent(3) { 10 } else { 1 + world.dice.below(3) };
     let mut commands: Vec<Command> = Vec::new();
     for _ in 0..count {
-        let one = match world.dice.below(6) {
+        let one = match world.dice.below(7) {
             0 => command(world),
             1 => put_record(world),
-            2 => complete(world),
+            2 => reports::complete(world),
             3 => unregister(world),
+            4 => reports::holds(world),
             _ => submit(world),
         };
         if !matches!(one, Command::All(_)) || world.dice.percent(10) {

@@ -128,8 +128,12 @@ impl<'a> Rows<'a> {
         let live = &job.live;
         let wrong = |why: &str| Err(why.to_string());
         let may_hold = job.state == State::Pending || job.state.is_held();
-        if live.slot && !may_hold {
-            return wrong("it counts under its key without being pending or held");
+        let kept = job.state == State::Cancelled && live.slot_until.is_some();
+        if live.slot && !may_hold && !kept {
+            return wrong("it counts under its key without being pending or held, or taken from its holder");
+        }
+        if live.slot_until.is_some() && !(kept && live.slot) {
+            return wrong("it keeps a place that it does not have");
         }
         if may_hold && job.spec.concurrency.is_some() && !live.slot {
             return wrong("it does not count under its key");

@@ -1,8 +1,12 @@
 //! What must hold after every batch, whatever was asked: kept as a ledger of all that was told, apart from the rules.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
 use windlass_core::{
-    Command, Event, Job, JobId, JobKey, LeaseId, Millis, Namespace, Refusal, Reply, RunId, State, Timestamp, What,
+    Command, Event, Job, JobId, JobKey, LeaseId, Millis, Namespace, Payload, Refusal, Reply, RunId, State, Timestamp,
+    What,
     commands::holder::{Address, Holder},
 };
 
@@ -61,9 +65,31 @@ struct Entry {
     row: Option<Job>,
 }
 
+/// A final report as it was sent.
+#[derive(Clone, PartialEq)]
+pub(super) enum Report {
+    Completed(Payload),
+    Failed { message: Arc<str>, retryable: bool },
+}
+
+impl Report {
+    fn of(command: &Command) -> Option<Self> {
+        match command {
+            Command::Complete(complete) => Some(Report::Completed(complete.result.clone())),
+            Command::Fail(fail) => Some(Report::Failed { message: fail.message.clone(), retryable: fail.retryable }),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: HashMap<JobKey, Entry>,
+    /// The report that was accepted last about each job, and the lease it was about.
+    reports: HashMap<JobKey, (LeaseId, Report)>,
+    /// How often a report was recognised, and how often one was refused because it said something else.
+    pub repeated: usize,
+    pub contradicted: usize,
     /// Jobs that were retried as new ones, also after they were removed.
     pub retries: HashMap<JobKey, JobId>,
     /// Every job a run ever had, and how it ended.
@@ -73,22 +99,54 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Writes that were accepted came from the one that held the job, in time, and at most one ended it.
     pub fn check_writes(
-        &self,
+        &mut self,
         commands: &[&Command],
         replies: &[Result<Reply, Refusal>],
         now: Timestamp,
     ) -> Result<(), String> {
         let mut fates = HashMap::new();
         for (command, reply) in commands.iter().zip(replies) {
-            if let Ok(reply) = reply {
-                self.check_write(command, reply, now, &mut fates)?;
+            match reply {
+                Ok(reply) => self.check_write(command, reply, now, &mut fates)?,
+                Err(refusal) => self.check_refused(command, refusal)?,
             }
         }
         Ok(())
     }
 
+    /// A report is refused under the lease whose end it tells only if that end was told otherwise.
+    fn check_refused(&mut self, command: &Command, refusal: &Refusal) -> Result<(), String> {
+        let (Some(holder), Some(report)) = (holder_of(command), Report::of(command)) else { return Ok(()) };
+        let (Address::Lease(lease), Refusal::LeaseLost { .. }) = (&holder.address, refusal) else { return Ok(()) };
+        match self.reports.get(&holder.job_key()) {
+            Some((ended, accepted)) if ended == lease && self.is_latest(&holder.job_key(), lease) => {
+                if *accepted == report {
+                    return Err(format!("{} was refused although it repeats what was accepted", command.name()));
+                }
+                self.contradicted += 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_latest(&self, key: &JobKey, lease: &LeaseId) -> bool {
+        let row = self.entries.get(key).and_then(|entry| entry.row.as_ref());
+        row.is_some_and(|row| row.lease_id().as_ref() == Some(lease))
+    }
+
+    /// What is answered as a repetition says what was accepted, to the last byte.
+    fn check_repeated(&mut self, command: &Command, key: &JobKey) -> Result<(), String> {
+        let accepted = self.reports.get(key).map(|(_, report)| report);
+        if accepted.is_none() || accepted != Report::of(command).as_ref() {
+            return Err(format!("{} was answered as a repetition and is none: {key:?}", command.name()));
+        }
+        self.repeated += 1;
+        Ok(())
+    }
+
     fn check_write(
-        &self,
+        &mut self,
         command: &Command,
         reply: &Reply,
         now: Timestamp,
@@ -102,10 +160,10 @@ impl Ledger {
             fates.entry(grace.job.clone()).or_insert(Fate::Graced);
         }
         let Some(holder) = holder_of(command) else { return Ok(()) };
-        if matches!(reply, Reply::Ended { replayed: true, .. }) {
-            return Ok(());
-        }
         let key = holder.job_key();
+        if matches!(reply, Reply::Ended { replayed: true, .. }) {
+            return self.check_repeated(command, &key);
+        }
         let row = self.entries.get(&key).and_then(|entry| entry.row.as_ref());
         let row = row.ok_or_else(|| format!("{} was accepted for a job nobody knew", command.name()))?;
         let fate = fates.get(&key);
@@ -126,6 +184,10 @@ impl Ledger {
         };
         if !right {
             return Err(format!("{} was accepted from somebody else: {row:?}", command.name()));
+        }
+        let lease = row.lease_id();
+        if let (Some(lease), Some(report)) = (lease, Report::of(command)) {
+            self.reports.insert(key.clone(), (lease, report));
         }
         if matches!(command, Command::Complete(_) | Command::Fail(_) | Command::Release(_)) {
             fates.insert(key, Fate::Over);
@@ -166,6 +228,7 @@ impl Ledger {
             }
         }
         self.entries.retain(|key, _| there.contains(key));
+        self.reports.retain(|key, _| there.contains(key));
         for job in jobs {
             let entry = self.entries.get_mut(&job.key).ok_or_else(|| format!("nobody submitted {job:?}"))?;
             entry.compare(job).map_err(|why| format!("{why}: {job:?}"))?;
@@ -224,6 +287,9 @@ impl Entry {
         if before.state.is_final() {
             let mut same = job.clone();
             (same.due, same.live.unsettled) = (before.due, before.live.unsettled);
+            if !same.live.slot {
+                (same.live.slot, same.live.slot_until) = (before.live.slot, before.live.slot_until);
+            }
             if same != *before {
                 return Err(format!("a final job has changed from {before:?}"));
             }
@@ -241,6 +307,7 @@ pub(super) fn holder_of(command: &Command) -> Option<&Holder> {
         Command::Complete(command) => Some(&command.holder),
         Command::Fail(command) => Some(&command.holder),
         Command::Release(command) => Some(&command.holder),
+        Command::Holds(command) => Some(&command.holder),
         _ => None,
     }
 }

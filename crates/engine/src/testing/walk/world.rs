@@ -20,6 +20,8 @@ pub(super) struct World {
     pub namespaces: [Namespace; 2],
     pub jobs: Vec<JobKey>,
     pub leases: Vec<Known>,
+    /// Final reports that were accepted, to be sent again.
+    pub reports: Vec<Command>,
     pub runs: Vec<(Namespace, RunId)>,
     /// Steps that are decided while their run goes on.
     pub staged: Vec<(Namespace, RunId, JobId, Arc<str>)>,
@@ -69,6 +71,7 @@ impl World {
             namespaces: [Namespace::default(), other],
             jobs: Vec::new(),
             leases: Vec::new(),
+            reports: Vec::new(),
             runs: Vec::new(),
             staged: Vec::new(),
             crowd: 0,
@@ -143,6 +146,9 @@ impl World {
                 worker: claim.worker.clone(),
                 principal: claim.principal.clone(),
             })),
+            (Command::Complete(_) | Command::Fail(_), Reply::Ended { replayed: false, .. }) => {
+                self.reports.push(command.clone());
+            }
             (Command::PutSchedule(put), Reply::Done) => {
                 let Schedule { name, next_at, rule, .. } = &put.schedule;
                 if matches!(rule, Rule::Calendar(_)) {
@@ -181,6 +187,7 @@ impl World {
         let excess = |length: usize, most: usize| length.saturating_sub(most);
         self.jobs.drain(..excess(self.jobs.len(), 400));
         self.leases.drain(..excess(self.leases.len(), 120));
+        self.reports.drain(..excess(self.reports.len(), 20));
         self.runs.drain(..excess(self.runs.len(), 30));
         self.staged.drain(..excess(self.staged.len(), 40));
     }

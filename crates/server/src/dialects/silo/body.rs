@@ -38,7 +38,7 @@ fn is_json(kind: &HeaderValue) -> bool {
 impl Raw {
     /// An empty body counts as `{}`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, No> {
-        Ok(ask::parse(&self.0)?)
+        Ok(ask::parse_in_place(&self.0)?)
     }
 }
 

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     app::App,
-    auth::Caller,
     product::{
         change::{self, Synced},
         graph::{self, Asked, NOT_CLEAN},
@@ -109,8 +108,9 @@ pub async fn put(
     items::find(&app, &part).await?;
     let sent: Sent = raw.parse()?;
     let revision = sent.revision_number;
+    // The protocol lets any runner do this without a job to name; what is written for a job goes the way below.
     let writer = if caller.role == Role::Worker { Writer::Runner } else { Writer::User };
-    Ok(ok(synced(&change::write(&app, &part, &wanted(sent, revision), writer).await?)))
+    Ok(ok(synced(&change::write(&app, &part, &wanted(sent, revision), writer, None).await?)))
 }
 
 pub async fn put_for_job(
@@ -135,12 +135,9 @@ pub async fn put_for_job(
     let revision = sent.revision_number.or(snapshot);
     let wanted = wanted(sent, revision);
     wanted.check()?;
-    held(&app, &caller, &id).await?;
-    Ok(ok(synced(&change::write(&app, &part, &wanted, Writer::Runner).await?)))
-}
-
-async fn held(app: &App, caller: &Caller, id: &str) -> Result<(), No> {
-    work::held(app, caller, id).await.map(drop)
+    work::held(&app, &caller, &id).await?;
+    let holds = Some(work::holds(&caller, &job));
+    Ok(ok(synced(&change::write(&app, &part, &wanted, Writer::Runner, holds).await?)))
 }
 
 fn keys(graph: &Graph, nodes: impl IntoIterator<Item = u32>) -> Vec<Arc<str>> {

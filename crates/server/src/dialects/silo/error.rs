@@ -1,6 +1,6 @@
 //! How this protocol says no: a status, a code from a short list, a sentence, and where it helps, what is the matter now.
 
-use crate::{ask, problem::Problem};
+use crate::{ask, native::convert, problem::Problem};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
@@ -95,6 +95,7 @@ impl From<Refusal> for No {
             | Refusal::AlreadyStarted
             | Refusal::KeyReused { .. }
             | Refusal::Exists { .. }
+            | Refusal::LastAdmin
             | Refusal::VersionMismatch { .. }
             | Refusal::WorkerNotOnline { .. }
             | Refusal::WorkerDraining { .. }
@@ -126,7 +127,9 @@ impl From<Problem> for No {
             Some(field) if !problem.0.detail.contains(field) => format!("{field}: {}", problem.0.detail),
             _ => problem.0.detail.clone(),
         };
-        Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, told) }
+        let no = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, told) };
+        let state = State::ALL.into_iter().find(|state| problem.0.state == Some(convert::state(*state)));
+        state.into_iter().fold(no, Self::state)
     }
 }
 

@@ -7,6 +7,7 @@
 use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page, time},
     error::No,
+    namespace,
 };
 use crate::{
     app::App,
@@ -16,6 +17,7 @@ use crate::{
         items, revisions,
         store::{self, Change, Put},
     },
+    quota::{Grant, Owner},
 };
 use axum::{
     extract::{Request, State},
@@ -81,6 +83,8 @@ pub struct Incoming {
     pub size: u64,
     pub sha256: String,
     pub content_type: Option<String>,
+    /// Its room on the disk, to be kept with it.
+    pub grant: Grant,
 }
 
 impl Incoming {
@@ -105,11 +109,12 @@ struct Place<'a> {
     name: &'a str,
 }
 
-pub async fn receive(app: &App, params: &Params, request: Request) -> Result<Incoming, No> {
+pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Request) -> Result<Incoming, No> {
     let wanted = content::announced(params.get("sha256"))?;
     let (id, content_type) = (ids::job_id().0, content::content_type(request.headers()));
-    let (size, sha256) = content::receive(app, id, request.into_body(), wanted.as_deref()).await?;
-    Ok(Incoming { id, size, sha256, content_type })
+    let owner = Owner { namespace: namespace(), job };
+    let (size, sha256, grant) = content::receive(app, &owner, id, request, wanted.as_deref()).await?;
+    Ok(Incoming { id, size, sha256, content_type, grant })
 }
 
 pub async fn upload(
@@ -121,9 +126,11 @@ pub async fn upload(
 ) -> Result<Json<Value>, No> {
     let (_, number) = revision(&app, &part, &number).await?;
     check_name("name", &name)?;
-    let incoming = receive(&app, &params, request).await?;
+    let incoming = receive(&app, None, &params, request).await?;
     let written = keep(&app, &Place { part: &part, number, name: &name }, &incoming, &caller.name).await;
-    if !matches!(written, Ok((_, true, _))) {
+    if matches!(written, Ok((_, true, _))) {
+        incoming.grant.keep(incoming.size);
+    } else {
         content::remove(&app, incoming.id).await;
     }
     let (file, taken, before) = written?;
@@ -201,6 +208,7 @@ pub async fn delete(
         return Err(No::conflict(format!("the file {name} was just changed by somebody else")));
     }
     content::remove(&app, file.value.content).await;
+    app.usage.forget(&Owner { namespace: namespace(), job: None }, file.value.size);
     Ok(StatusCode::NO_CONTENT)
 }
 

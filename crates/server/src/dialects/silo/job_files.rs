@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     app::App,
+    auth::Caller,
     content,
     native::artifacts,
     product::{self, items, store},
@@ -134,14 +135,10 @@ pub async fn leave(
     if key == "cancelled" {
         return Err(No::invalid("key: an artifact cannot be called cancelled"));
     }
-    let incoming = files::receive(&app, &params, request).await?;
-    // The job may have been lost while the file came in.
-    let written = match work::held(&app, &caller, &id).await {
-        Ok(_) => keep_artifact(&app, &job, &key, &incoming).await,
-        Err(no) => Err(no),
-    };
-    match written {
+    let incoming = files::receive(&app, Some(job.key.id.0), &params, request).await?;
+    match keep_artifact(&app, &caller, &job, &key, &incoming).await {
         Ok((artifact, before)) => {
+            incoming.grant.keep(incoming.size);
             let new = before.is_empty();
             product::files::remove(&app, before).await;
             let shown = shown(&artifact);
@@ -154,8 +151,14 @@ pub async fn leave(
     }
 }
 
-/// The artifact, and the content of those it replaces.
-async fn keep_artifact(app: &App, job: &Job, key: &str, incoming: &Incoming) -> Result<(Artifact, Vec<Uuid>), No> {
+/// The artifact, and the content of those it replaces. The job may have been lost while the file came in.
+async fn keep_artifact(
+    app: &App,
+    caller: &Caller,
+    job: &Job,
+    key: &str,
+    incoming: &Incoming,
+) -> Result<(Artifact, Vec<Uuid>), No> {
     let all = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
     let before: Vec<Uuid> = all.iter().filter(|artifact| artifact.name == key).map(|artifact| artifact.id).collect();
     if all.len() - before.len() >= FILES_MAX {
@@ -171,7 +174,7 @@ async fn keep_artifact(app: &App, job: &Job, key: &str, incoming: &Incoming) -> 
         job: Some(job.key.id.0),
         created_at: wire_time::text(app.engine.now().await?),
     };
-    let mut commands = vec![artifacts::put(&namespace(), &artifact)?];
+    let mut commands = vec![work::holds(caller, job).into(), artifacts::put(&namespace(), &artifact)?];
     commands.extend(before.iter().copied().map(artifacts::forget));
     store::commit(app, commands).await?.ok_or_else(|| No::conflict("the artifact was just written; try again"))?;
     Ok((artifact, before))

@@ -8,7 +8,7 @@ use super::{
     show::{self, runner},
     trigger::{self, Asked, Fired, Target},
 };
-use crate::app::App;
+use crate::{app::App, log_view};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -156,7 +156,7 @@ pub async fn no_job() -> No {
 
 pub async fn cancel(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    app.engine.run(Cancel { namespace: namespace(), job: job.key.id, by: caller.name }).await?;
+    app.engine.run(Cancel { namespace: namespace(), job: job.key.id, by: caller.name, mode: None }).await?;
     one(State(app), Path(id)).await
 }
 
@@ -168,6 +168,10 @@ pub struct Entry {
     pub metadata: Map<String, Value>,
 }
 
+fn plain_entry(level: &str, message: String) -> Entry {
+    Entry { level: level.into(), message, metadata: Map::new() }
+}
+
 pub fn show_entry(job: &str, id: u64, at: windlass_core::Timestamp, entry: &Entry) -> Value {
     let Entry { level, message, metadata } = entry;
     json!({"id": id, "job_id": job, "timestamp": time(at), "level": level, "message": message, "metadata": metadata})
@@ -177,21 +181,23 @@ pub async fn logs(State(app): State<App>, Path(id): Path<String>, params: Params
     let job = show::find(&app, &id).await?;
     let mut after = params.number("after", 0, u64::MAX)?.unwrap_or(0);
     let limit = params.number("limit", 1, LOG_LIMIT_MAX)?.unwrap_or(LOG_LIMIT) as usize;
-    let mut entries = Vec::new();
+    let (mut entries, mut seen) = (Vec::new(), after);
     while entries.len() < limit {
         let pieces = app.engine.store().read_log(&job.key, after, LOG_BYTES).await?;
         let Some(last) = pieces.last() else { break };
         after = last.piece;
-        for piece in pieces.iter().take(limit - entries.len()) {
-            // The last entry before the log is full may be cut.
-            let cut = |_| Entry {
-                level: "info".into(),
-                message: String::from_utf8_lossy(piece.data.as_bytes()).into_owned(),
-                metadata: Map::new(),
-            };
-            let entry = serde_json::from_slice(piece.data.as_bytes()).unwrap_or_else(cut);
+        for piece in &pieces {
+            if let Some(gap) = job.live.log.gap(seen, piece.piece) {
+                let entry = plain_entry("warn", log_view::missing(gap).trim_end().into());
+                entries.push(show_entry(&id, piece.piece - 1, piece.at, &entry));
+            }
+            seen = piece.piece;
+            // An entry that is longer than all a log may have is cut.
+            let cut = |_| plain_entry("info", String::from_utf8_lossy(&piece.text()).into_owned());
+            let entry = serde_json::from_slice(&piece.text()).unwrap_or_else(cut);
             entries.push(show_entry(&id, piece.piece, piece.at, &entry));
         }
+        entries.truncate(limit);
     }
     Ok(ok(entries))
 }

@@ -21,8 +21,9 @@ use windlass_core::{
     commands::{
         all::All,
         audited::Audited,
-        principals::{CreatePrincipal, DisablePrincipal, IssueToken},
+        principals::{CreatePrincipal, DeletePrincipal},
         records::Expect,
+        tokens::IssueToken,
         workers::{RegisterWorker, UnregisterWorker},
     },
     policy::{AliveBy, MayClaim, OnlineFrom, Unregister, WorkerPolicy},
@@ -114,6 +115,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
         hash: auth::hash(&token).into(),
         shown: runner.token_prefix.as_str().into(),
         expires_at: None,
+        made_by: caller.token.clone(),
     };
     let register = RegisterWorker {
         namespace: namespace(),
@@ -183,9 +185,9 @@ pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<
 pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
     let found = find(&app, &id).await?;
     let worker = found.value.worker();
-    let disable = DisablePrincipal { namespace: home(), name: worker.as_str().into() };
+    let end = DeletePrincipal { namespace: home(), name: worker.as_str().into() };
     let leave = UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), principal: None };
-    let commands = vec![store::delete(store::RUNNER, &found.key, found.unchanged()), disable.into(), leave.into()];
+    let commands = vec![store::delete(store::RUNNER, &found.key, found.unchanged()), end.into(), leave.into()];
     app.engine.run(Audited::new(&caller.name, All { commands })).await?;
     app.auth.forget();
     Ok(StatusCode::NO_CONTENT)

@@ -57,7 +57,7 @@ pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Times
 
 /// Makes the records say what the definitions in force say.
 pub async fn follow(app: &App) -> Result<(), No> {
-    let now = app.engine.now().await?;
+    let now = app.engine.wall().await?;
     let definitions = definitions::all(app).await?;
     let known = store::list::<Next>(app, store::SCHEDULE, Of::All).await?;
     for one in &definitions {
@@ -102,11 +102,11 @@ pub async fn tick(app: &App) -> Result<Option<Duration>, No> {
     let mut soonest: Option<Timestamp> = None;
     for kept in store::list::<Next>(app, store::SCHEDULE, Of::All).await? {
         let Some(at) = kept.value.at else { continue };
-        let now = app.engine.now().await?;
+        let now = app.engine.wall().await?;
         let next = if at <= now { fire(app, &kept, at, now).await? } else { Some(at) };
         soonest = [soonest, next].into_iter().flatten().min();
     }
-    let now = app.engine.now().await?;
+    let now = app.engine.wall().await?;
     Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
 }
 

@@ -23,8 +23,9 @@ use windlass_core::{
     commands::{
         all::All,
         audited::Audited,
-        principals::{CreatePrincipal, DisablePrincipal, EnablePrincipal, IssueToken},
+        principals::{CreatePrincipal, DeletePrincipal, EnablePrincipal},
         records::Expect,
+        tokens::IssueToken,
     },
     principal::{Principal, Role},
 };
@@ -115,11 +116,17 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
 async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<(), No> {
     let name: Arc<str> = token.name.as_str().into();
     let taken = || No::conflict(format!("the name {} is taken", token.name));
-    // A name that was given up can be had again, with the rights it had.
+    // Deleting a token frees its name. Older versions only disabled it, as an admin may have done on purpose: only an admin gets
+    // such a one back, with the rights it had.
     let known = app.engine.read_record::<Principal>(&home(), &name).await?;
     let namespaces = vec![namespace()];
     let open = match &known {
-        Some(known) if !known.disabled || known.role != token.role || known.namespaces != namespaces => {
+        Some(known)
+            if !known.disabled
+                || caller.role != Role::Admin
+                || known.role != token.role
+                || known.namespaces != namespaces =>
+        {
             return Err(taken());
         }
         Some(_) => EnablePrincipal { namespace: home(), name: name.clone() }.into(),
@@ -133,6 +140,7 @@ async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<
         hash: auth::hash(text).into(),
         shown: token.token_prefix.as_str().into(),
         expires_at: None,
+        made_by: caller.token.clone(),
     };
     match app.engine.run(Audited::new(&caller.name, All { commands: vec![put, open, issue.into()] })).await {
         Ok(_) => Ok(()),
@@ -165,8 +173,12 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     if !is_own(&caller, &found.value) {
         return Err(No::forbidden("only its owner, or an admin, deletes a token"));
     }
-    let disable = DisablePrincipal { namespace: home(), name: found.value.name.as_str().into() };
-    let commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged()), disable.into()];
+    let mut commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged())];
+    // Where somebody deleted the principal itself, its name may be another's by now.
+    let known = app.engine.read_record::<Principal>(&home(), &found.value.name).await?;
+    if known.is_some_and(|known| *known.namespaces == [namespace()]) {
+        commands.push(DeletePrincipal { namespace: home(), name: found.value.name.as_str().into() }.into());
+    }
     app.engine.run(Audited::new(&caller.name, All { commands })).await?;
     app.auth.forget();
     app.native.streams.end_all();

@@ -24,6 +24,7 @@ use windlass_core::{
         complete::Complete,
         fail::Fail,
         holder::{Address, Holder},
+        holds::Holds,
         progress::ReportProgress,
         release::Release,
         workers::Heartbeat,
@@ -106,23 +107,18 @@ fn holder(caller: &Caller, job: &Job) -> Holder {
     Holder { namespace: namespace(), address, principal: Some(caller.name.clone()) }
 }
 
-/// The job, if this runner holds it now: for what is not a command of the engine.
-pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, No> {
-    let job = show::find(app, id).await?;
-    let now = app.engine.now().await?;
-    let mine = job.live.lease.as_ref().is_some_and(|lease| lease.worker == worker(caller));
-    if mine && job.state.is_held() && job.overdue(now).is_none() {
-        return Ok(job);
-    }
-    Err(match (&job.live.lease, mine) {
-        (Some(_), true) => windlass_core::Refusal::LeaseLost { state: ended(&job, now) }.into(),
-        (None, _) => windlass_core::Refusal::NotHeld { state: job.state }.into(),
-        (Some(_), false) => windlass_core::Refusal::NotHolder.into(),
-    })
+/// What has to be true when something is written for the job, in the transaction that writes it.
+pub fn holds(caller: &Caller, job: &Job) -> Holds {
+    Holds { holder: holder(caller, job) }
 }
 
-fn ended(job: &Job, now: windlass_core::Timestamp) -> windlass_core::State {
-    if job.overdue(now).is_some() { windlass_core::State::Failed } else { job.state }
+/// The job, if this runner holds it now: before it is shown what only its holder may see, and before long uploads.
+pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, No> {
+    let job = show::find(app, id).await?;
+    match app.engine.run(holds(caller, &job)).await? {
+        Reply::Job(job) => Ok(*job),
+        _ => Err(No::internal("a lease that holds is answered with its job")),
+    }
 }
 
 #[derive(Deserialize)]

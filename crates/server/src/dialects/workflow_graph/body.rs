@@ -78,15 +78,19 @@ impl From<windlass_engine::StoreError> for No {
 /// A JSON body, held to the content type the original demands.
 pub struct Sent<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Sent<T> {
+impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = No;
-    async fn from_request(request: Request, _: &App) -> Result<Self, No> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, No> {
         if !is_json(&request) {
             let why = "Expected request with `Content-Type: application/json`";
             return Err(No(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
         let bytes = ask::read(request.into_body()).await?;
-        serde_json::from_slice(&bytes).map(Sent).map_err(|error| {
+        let read = match bytes.len() {
+            0..=ask::LARGE => serde_json::from_slice(&bytes),
+            _ => app.aside.run(&super::namespace(), move || serde_json::from_slice(&bytes)).await?,
+        };
+        read.map(Sent).map_err(|error: serde_json::Error| {
             if error.is_data() {
                 return No::shape(error.to_string());
             }

@@ -1,28 +1,45 @@
-//! Logs: sent under a lease, read as chunks of one line, followed live.
+//! Logs: sent under a lease, read as the chunks they were sent in, followed live.
 
 use super::{
-    body::{Json, No, Sent, Who},
+    body::{No, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    auth::Caller,
+    log_view,
+    sse::{self, Closed, Sink},
+};
 use axum::{
+    Extension,
     body::Body,
     extract::{Path, State},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, StatusCode, header};
-use std::{convert::Infallible, time::Duration};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use windlass_api::Uuid;
 use windlass_core::{
-    Job, LogAppend, Payload,
+    Chunk, Job, JobId, LogAppend, LogForm, LogStream, Payload,
     commands::{append_log::AppendLog, holder::Holder},
+    log::{self, CHUNK_HEAD_MAX},
+    log_count::LogCount,
 };
+use windlass_engine::StoreError;
 
 /// Executions whose logs are shown together.
 const EXECUTIONS_MAX: usize = 100;
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 256 << 10;
+/// Of an answer: what is written at a time, and how many of these may wait for the reader.
+const PART_BYTES: usize = 32 << 10;
+const PARTS_WAITING: usize = 2;
+const KEEP_ALIVE: &str = ": keep-alive\n\n";
+/// More than this is put into pieces by a thread that may block.
+const ASIDE_BYTES: usize = 64 << 10;
 /// Between looks for a newer execution, and between comments that keep the connection open.
 const TURN: Duration = Duration::from_secs(10);
 
@@ -36,103 +53,157 @@ pub async fn append(
     let lease = lease.parse().map_err(|_| No::bare(StatusCode::CONFLICT))?;
     let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), lease) };
     let most = app.engine.settings().limits.log_piece_bytes_max;
-    let pieces = pieces(body.chunks, most);
-    let commands = pieces.into_iter().map(|(stream, data)| {
-        AppendLog { holder: holder.clone(), stream: stream.into(), data: Payload::from(data.into_bytes()) }.into()
-    });
-    let replies = app.engine.run_many(commands.collect()).await?;
+    let pieces = if body.chunks.iter().map(|chunk| chunk.data.len() + CHUNK_HEAD_MAX).sum::<usize>() <= ASIDE_BYTES {
+        pieces(&body.chunks, most)
+    } else {
+        let aside = tokio::task::spawn_blocking(move || pieces(&body.chunks, most)).await;
+        aside.map_err(|_| No::bare(StatusCode::INTERNAL_SERVER_ERROR))?
+    };
+    let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data }.into();
+    let replies = app.engine.run_many(pieces.into_iter().map(append).collect()).await?;
     match replies.into_iter().find_map(Result::err) {
         Some(_) => Err(No::bare(StatusCode::CONFLICT)),
         None => Ok(StatusCode::OK),
     }
 }
 
-/// Neighbours of one stream go together; nothing is longer than a piece may be.
-fn pieces(chunks: Vec<LogChunk>, most: usize) -> Vec<(Stream, String)> {
-    let mut pieces: Vec<(Stream, String)> = Vec::new();
-    for chunk in chunks {
-        let mut rest = chunk.data.as_str();
-        while !rest.is_empty() {
-            let same = pieces.last().is_some_and(|(stream, data)| *stream == chunk.stream && data.len() < most);
-            if !same {
-                pieces.push((chunk.stream, String::new()));
-            }
-            let (_, data) = pieces.last_mut().expect("one was just made sure of");
-            let mut end = rest.len().min(most - data.len());
-            while !rest.is_char_boundary(end) {
-                end -= 1;
-            }
-            if end == 0 {
-                pieces.push((chunk.stream, String::new()));
-                continue;
-            }
-            data.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
-    }
-    pieces.retain(|(_, data)| !data.is_empty());
-    pieces
+/// As many chunks as fit into a piece share one; each keeps its bounds, its number, its time and its stream.
+fn pieces(chunks: &[LogChunk], most: usize) -> Vec<Payload> {
+    let told = chunks.iter().map(|chunk| Chunk {
+        stream: Some(match chunk.stream {
+            Stream::Stdout => LogStream::Out,
+            Stream::Stderr => LogStream::Err,
+        }),
+        time: Some(chunk.timestamp_ms),
+        sequence: Some(chunk.sequence),
+        continues: false,
+        data: chunk.data.as_bytes(),
+    });
+    log::pieces_of(told, most)
 }
 
-impl From<Stream> for windlass_core::LogStream {
-    fn from(stream: Stream) -> Self {
-        match stream {
-            Stream::Stdout => windlass_core::LogStream::Out,
-            Stream::Stderr => windlass_core::LogStream::Err,
-        }
-    }
-}
-
-/// Cuts what was stored into lines again and numbers them within their attempt.
+/// Gives chunks back as they were sent. Text that was kept without them is cut into lines, and those are numbered within their
+/// attempt.
 struct Lines {
     workflow: String,
     job: String,
+    /// What there is of the log, as far as known.
+    log: LogCount,
+    after: u64,
     attempt: u32,
     sequence: u64,
+    /// The beginning of a chunk whose rest is in the next piece.
+    open: Option<LogChunk>,
 }
 
 impl Lines {
-    fn of(&mut self, piece: &LogAppend) -> Vec<LogChunk> {
+    fn new(workflow: &str, job: &str, execution: Option<&Job>) -> Self {
+        let log = execution.map(|job| job.live.log.clone()).unwrap_or_default();
+        let (workflow, job) = (workflow.to_owned(), job.to_owned());
+        Self { workflow, job, log, after: 0, attempt: 0, sequence: 0, open: None }
+    }
+
+    /// One at a time: a piece of nothing but line ends would become many times its size.
+    fn of<'a>(&'a mut self, piece: &'a LogAppend) -> impl Iterator<Item = LogChunk> + Send + 'a {
+        let gap = self.log.gap(self.after, piece.piece);
+        self.after = piece.piece;
+        let cut_off = if gap.is_some() || piece.attempt != self.attempt { self.open.take() } else { None };
         if piece.attempt != self.attempt {
             (self.attempt, self.sequence) = (piece.attempt, 0);
         }
-        let text = String::from_utf8_lossy(piece.data.as_bytes()).into_owned();
-        let stream = match piece.stream {
-            windlass_core::LogStream::Out => Stream::Stdout,
-            windlass_core::LogStream::Err => Stream::Stderr,
+        let gap = gap.map(|gap| self.chunk(piece, LogStream::Err, log_view::missing(gap)));
+        let is_text = piece.form != LogForm::Chunks;
+        let parts = piece.chunks().flat_map(move |chunk| {
+            let lines = chunk.data.split_inclusive(move |byte| is_text && *byte == b'\n');
+            let empty = (chunk.data.is_empty() && !is_text).then_some(chunk.data);
+            lines.chain(empty).map(move |data| Chunk { data, ..chunk })
+        });
+        cut_off.into_iter().chain(gap).chain(parts.filter_map(move |part| self.whole(piece, part)))
+    }
+
+    /// What comes of a part: nothing yet, if the rest of it is in the next piece.
+    fn whole(&mut self, piece: &LogAppend, part: Chunk<'_>) -> Option<LogChunk> {
+        let text = String::from_utf8_lossy(part.data).into_owned();
+        let mut whole = match self.open.take() {
+            Some(open) => LogChunk { data: open.data + &text, ..open },
+            None => self.chunk(piece, part.stream.unwrap_or(LogStream::Out), text),
         };
-        let chunk = |line: &str| {
-            let sequence = self.sequence;
-            self.sequence += 1;
-            LogChunk {
-                workflow_id: self.workflow.clone(),
-                job_id: self.job.clone(),
-                sequence,
-                data: line.to_owned(),
-                timestamp_ms: piece.at.0.max(0) as u64,
-                stream,
-            }
-        };
-        text.split_inclusive('\n').map(chunk).collect()
+        whole.sequence = part.sequence.unwrap_or(whole.sequence);
+        whole.timestamp_ms = part.time.unwrap_or(whole.timestamp_ms);
+        if part.continues {
+            self.open = Some(whole);
+            return None;
+        }
+        Some(whole)
+    }
+
+    /// With the next number and the server's time.
+    fn chunk(&mut self, piece: &LogAppend, stream: LogStream, data: String) -> LogChunk {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        LogChunk {
+            workflow_id: self.workflow.clone(),
+            job_id: self.job.clone(),
+            sequence,
+            data,
+            timestamp_ms: piece.at.0.max(0) as u64,
+            stream: match stream {
+                LogStream::Out => Stream::Stdout,
+                LogStream::Err => Stream::Stderr,
+            },
+        }
     }
 }
 
-pub async fn list(
-    State(app): State<App>,
-    Path((workflow, job)): Path<(String, String)>,
-) -> Result<Json<Vec<LogChunk>>, No> {
-    let mut chunks = Vec::new();
-    for execution in status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await? {
-        let mut lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
+/// The answer is written while it is read, so that a long log takes no more memory than a short one.
+pub async fn list(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
+    let executions = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
+    let (parts, queue) = mpsc::channel(PARTS_WAITING);
+    tokio::spawn(async move {
+        let written = write_list(&app, &workflow, &job, executions, &parts).await;
+        if let Err(error) = written {
+            // Half a list is none: the connection ends with it.
+            drop(parts.send(Err(error)).await);
+        }
+    });
+    let parts = stream::unfold(queue, |mut queue| async move { queue.recv().await.map(|part| (part, queue)) });
+    let mut response = Body::from_stream(parts).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+type Part = Result<Bytes, StoreError>;
+
+/// Ends early if nobody reads any more.
+async fn write_list(
+    app: &App,
+    workflow: &str,
+    job: &str,
+    executions: Vec<Job>,
+    parts: &mpsc::Sender<Part>,
+) -> Result<(), StoreError> {
+    let (mut text, mut between) = (String::from("["), "");
+    for execution in executions {
+        let mut lines = Lines::new(workflow, job, Some(&execution));
         let mut after = 0;
         loop {
             let pieces = app.engine.store().read_log(&execution.key, after, READ_BYTES).await?;
             let Some(last) = pieces.last() else { break };
             after = last.piece;
-            chunks.extend(pieces.iter().flat_map(|piece| lines.of(piece)));
+            for piece in &pieces {
+                for chunk in lines.of(piece) {
+                    text += std::mem::replace(&mut between, ",");
+                    text += &serde_json::to_string(&chunk).unwrap_or_default();
+                    if text.len() >= PART_BYTES && parts.send(Ok(std::mem::take(&mut text).into())).await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
-    Ok(Json(StatusCode::OK, chunks))
+    text += "]";
+    drop(parts.send(Ok(text.into())).await);
+    Ok(())
 }
 
 /// Where a follower has come to.
@@ -146,56 +217,139 @@ struct Follower {
     after: u64,
 }
 
-/// Everything stored, then everything new, for ever: also for jobs that have ended or are not known yet.
-pub async fn stream(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
+/// How far a reader had come, as it was told in an event's id.
+struct Place {
+    execution: JobId,
+    piece: u64,
+    attempt: u32,
+    sequence: u64,
+}
+
+impl Place {
+    /// A line of the last event of a piece.
+    fn id(&self) -> String {
+        format!("id: {}.{}.{}.{}\n", self.execution, self.piece, self.attempt, self.sequence)
+    }
+
+    /// Something else is no error: not every client keeps to what it was told.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let mut parts = headers.get("last-event-id")?.to_str().ok()?.trim().split('.');
+        Some(Self {
+            execution: JobId(Uuid::parse_str(parts.next()?).ok()?),
+            piece: parts.next()?.parse().ok()?,
+            attempt: parts.next()?.parse().ok()?,
+            sequence: parts.next()?.parse().ok()?,
+        })
+    }
+}
+
+/// What a follower finds at its next look.
+enum Found {
+    Pieces(Vec<LogAppend>),
+    /// Another execution begins.
+    Another,
+    Nothing,
+}
+
+/// Everything stored, then everything new, for ever: also for jobs that have ended or are not known yet. As with every other
+/// stream, a principal may have so many, and they end when a token is revoked.
+pub async fn stream(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Path((workflow, job)): Path<(String, String)>,
+) -> Result<Response, No> {
     let mut ahead = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     ahead.reverse();
-    let lines = Lines { workflow: workflow.clone(), job: job.clone(), attempt: 0, sequence: 0 };
-    let follower = Follower { app, workflow, job, ahead, lines, after: 0 };
-    let events = stream::unfold(follower, |mut follower| async move {
-        let text = follower.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(text)), follower))
+    let lines = Lines::new(&workflow, &job, ahead.last());
+    let mut follower = Follower { app: app.clone(), workflow, job, ahead, lines, after: 0 };
+    if let Some(place) = Place::of(&headers) {
+        follower.go_on(place);
+    }
+    let opened = sse::open(&app, &caller, |sink| async move {
+        // However it ends, the reader comes back.
+        drop(follower.pump(sink).await);
     });
-    let mut response = Body::from_stream(events).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let mut response = opened?;
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
 impl Follower {
-    /// The next events as text; a comment where there is nothing to tell. None ends the stream.
-    async fn next(&mut self) -> Option<String> {
+    async fn pump(mut self, mut sink: Sink) -> Result<(), Closed> {
+        loop {
+            let found = tokio::select! {
+                () = sink.over() => return Ok(()),
+                found = self.next() => found.ok_or(Closed)?,
+            };
+            match found {
+                Found::Pieces(pieces) => self.tell(&pieces, &mut sink).await?,
+                Found::Another => {}
+                Found::Nothing => sink.send(KEEP_ALIVE.to_owned()).await?,
+            }
+        }
+    }
+
+    /// From the start if the execution is not there any more.
+    fn go_on(&mut self, place: Place) {
+        if let Some(at) = self.ahead.iter().position(|job| job.key.id == place.execution) {
+            self.ahead.truncate(at + 1);
+            self.after = place.piece;
+            self.lines = Lines::new(&self.workflow, &self.job, self.ahead.last());
+            self.lines.after = place.piece;
+            (self.lines.attempt, self.lines.sequence) = (place.attempt, place.sequence);
+        }
+    }
+
+    async fn tell(&mut self, pieces: &[LogAppend], sink: &mut Sink) -> Result<(), Closed> {
+        let mut text = String::new();
+        for piece in pieces {
+            // Whoever comes back with the number of a piece needs nothing of it for the next one.
+            let is_whole = piece.chunks().last().is_none_or(|last| !last.continues);
+            let mut chunks = self.lines.of(piece).peekable();
+            while let Some(chunk) = chunks.next() {
+                let (attempt, sequence) = (piece.attempt, chunk.sequence + 1);
+                let place = Place { execution: piece.job.id, piece: piece.piece, attempt, sequence };
+                text += &event(&chunk, (is_whole && chunks.peek().is_none()).then_some(&place));
+                if text.len() >= sse::TOGETHER {
+                    sink.send(std::mem::take(&mut text)).await?;
+                }
+            }
+        }
+        if text.is_empty() { Ok(()) } else { sink.send(text).await }
+    }
+
+    /// None ends the stream.
+    async fn next(&mut self) -> Option<Found> {
         let Some(job) = self.ahead.last() else { return self.look().await };
         let pieces = self.app.engine.follow_log(&job.key, self.after, READ_BYTES, TURN).await.ok()?;
         if let Some(last) = pieces.last() {
             self.after = last.piece;
-            let chunks = pieces.iter().flat_map(|piece| self.lines.of(piece)).collect::<Vec<_>>();
-            return Some(chunks.iter().map(event).collect());
+            return Some(Found::Pieces(pieces));
         }
         self.look().await
     }
 
     /// Nothing new in this execution: go on to the next one, if there is one by now.
-    async fn look(&mut self) -> Option<String> {
+    async fn look(&mut self) -> Option<Found> {
         if self.ahead.len() > 1 {
             self.ahead.pop();
             self.begin();
-            return Some(String::new());
+            return Some(Found::Another);
         }
         let latest = status::executions(&self.app, &self.workflow, &self.job, 1).await.ok()?.pop();
         match (latest, self.ahead.last()) {
             (Some(latest), present) if present.is_none_or(|present| present.key != latest.key) => {
                 self.ahead = vec![latest];
                 self.begin();
-                Some(String::new())
+                Some(Found::Another)
             }
             (_, present) => {
                 // An ended job is not waited for by its log.
                 if present.is_none_or(|job| job.state.is_final()) || self.ended().await {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
-                Some(": keep-alive\n\n".into())
+                Some(Found::Nothing)
             }
         }
     }
@@ -208,44 +362,61 @@ impl Follower {
 
     fn begin(&mut self) {
         self.after = 0;
-        (self.lines.attempt, self.lines.sequence) = (0, 0);
+        self.lines = Lines::new(&self.workflow, &self.job, self.ahead.last());
     }
 }
 
 /// JSON escapes line ends, so an event is always one line of data.
-fn event(chunk: &LogChunk) -> String {
-    format!("event: log\ndata: {}\n\n", serde_json::to_string(chunk).unwrap_or_default())
+fn event(chunk: &LogChunk, place: Option<&Place>) -> String {
+    let data = serde_json::to_string(chunk).unwrap_or_default();
+    format!("event: log\ndata: {data}\n{}\n", place.map(Place::id).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_core::{JobId, JobKey, Namespace, Timestamp};
 
-    fn chunk(stream: Stream, data: &str) -> LogChunk {
-        LogChunk {
-            workflow_id: "w".into(),
-            job_id: "j".into(),
-            sequence: 0,
-            data: data.into(),
-            timestamp_ms: 0,
-            stream,
+    fn chunk(sequence: u64, stream: Stream, data: &str) -> LogChunk {
+        let (workflow_id, job_id) = ("w".into(), "j".into());
+        LogChunk { workflow_id, job_id, sequence, data: data.into(), timestamp_ms: 1_000 + sequence * 7, stream }
+    }
+
+    fn kept(piece: u64, attempt: u32, form: LogForm, data: Payload) -> LogAppend {
+        let job = JobKey::new(&Namespace::default(), JobId::from_u128(1));
+        LogAppend { job, piece, attempt, at: Timestamp(5), form, data }
+    }
+
+    fn shown(pieces: &[LogAppend]) -> Vec<LogChunk> {
+        let mut lines = Lines::new("w", "j", None);
+        pieces.iter().flat_map(|piece| lines.of(piece).collect::<Vec<_>>()).collect()
+    }
+
+    #[test]
+    fn chunks_come_back_as_they_were_sent_however_they_are_cut() {
+        let sent = [
+            chunk(0, Stream::Stdout, "one\ntwo\n"),
+            chunk(1, Stream::Stderr, ""),
+            chunk(9, Stream::Stdout, &"é".repeat(500)),
+            chunk(3, Stream::Stdout, "no line end"),
+            chunk(3, Stream::Stderr, "\n"),
+        ];
+        for most in [40, 64, 100, 1 << 18] {
+            let pieces = pieces(&sent, most);
+            assert!(pieces.iter().all(|piece| piece.len() <= most));
+            let stored: Vec<LogAppend> =
+                (1u64..).zip(pieces).map(|(at, data)| kept(at, 1, LogForm::Chunks, data)).collect();
+            assert_eq!(shown(&stored), sent, "{most}");
         }
     }
 
     #[test]
-    fn neighbours_of_one_stream_go_together_and_long_ones_are_cut() {
-        use Stream::*;
-        type Case<'a> = (Vec<LogChunk>, &'a [(Stream, &'a str)]);
-        let table: [Case; 4] = [
-            (vec![chunk(Stdout, "a\n"), chunk(Stdout, "b\n")], &[(Stdout, "a\nb\n")]),
-            (vec![chunk(Stdout, "a\n"), chunk(Stderr, "b\n")], &[(Stdout, "a\n"), (Stderr, "b\n")]),
-            (vec![chunk(Stdout, "0123456789")], &[(Stdout, "01234567"), (Stdout, "89")]),
-            (vec![chunk(Stdout, "1234567é"), chunk(Stdout, "")], &[(Stdout, "1234567"), (Stdout, "é")]),
-        ];
-        for (chunks, expected) in table {
-            let found = pieces(chunks, 8);
-            let found: Vec<(Stream, &str)> = found.iter().map(|(stream, data)| (*stream, data.as_str())).collect();
-            assert_eq!(found, expected);
-        }
+    fn text_without_chunks_is_cut_into_lines_and_a_gap_is_told() {
+        let text = |piece, attempt, data: &str| kept(piece, attempt, LogForm::default(), Payload::from(data));
+        let found = shown(&[text(1, 1, "a\nb"), text(2, 2, "c\n"), text(9, 2, "d\n")]);
+        let found: Vec<(u64, &str)> = found.iter().map(|chunk| (chunk.sequence, chunk.data.as_str())).collect();
+        assert_eq!(found[..3], [(0, "a\n"), (1, "b"), (0, "c\n")]);
+        assert!(found[3].1.contains("missing here"), "{found:?}");
+        assert_eq!(found[4].1, "d\n");
     }
 }

@@ -1,0 +1,37 @@
+//! Answers on their way from the batcher to whoever asked.
+
+use crate::{
+    batcher::{self, Answer},
+    engine::{Error, Inner},
+    store::StoreError,
+};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use windlass_core::{Namespace, Refusal, Reply};
+
+/// A batcher that went away in the middle means a bug brought it down: nobody knows whether it had committed.
+pub fn lost(_: oneshot::error::RecvError) -> StoreError {
+    StoreError::Unavailable("the engine stopped before it answered".into())
+}
+
+/// The way of a claim's answer. If the claimer goes away while the answer is on it, the jobs are taken back.
+pub struct Delivery {
+    pub inner: Arc<Inner>,
+    pub abandon: Option<Namespace>,
+    pub receiver: oneshot::Receiver<Answer>,
+}
+
+impl Delivery {
+    pub async fn answer(&mut self) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        Ok((&mut self.receiver).await.map_err(lost)??)
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.receiver.close();
+        if let (Ok(Ok(undelivered)), Some(namespace)) = (self.receiver.try_recv(), &self.abandon) {
+            batcher::take_back(&self.inner, namespace, undelivered);
+        }
+    }
+}

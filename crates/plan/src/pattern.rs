@@ -1,0 +1,222 @@
+//! Patterns of expressions: compiled once, within limits, and what looking for one costs.
+//!
+//! The engine never backtracks, but it may keep as many places of a pattern in mind as the pattern has when it is written
+//! out, for each byte of the text. So the price of a byte goes by the size of the compiled pattern, classes of characters
+//! being one place each, however large they are.
+
+use regex::{Regex, RegexBuilder};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex},
+};
+
+pub const LENGTH_MAX: usize = 1_000;
+/// Classes such as `\pL` have hundreds of ranges each.
+const CLASSES_MAX: usize = 16;
+const NEST_MAX: u32 = 32;
+/// Bytes a compiled pattern may have. The smallest that suffices sets the price.
+const SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
+/// Bytes of compiled patterns that are kept.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Steps a byte of text costs with the largest pattern.
+pub(crate) const PRICE_MAX: u64 = (SIZES[SIZES.len() - 1] >> 10) as u64;
+/// Steps a byte of a pattern costs that has to be compiled.
+pub(crate) const COMPILE_PRICE: u64 = 500;
+
+#[derive(Debug)]
+pub struct Pattern {
+    regex: Regex,
+    size: usize,
+    places: usize,
+}
+
+impl Pattern {
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Steps for each byte of text.
+    pub fn price(&self) -> u64 {
+        (self.places >> 10) as u64
+    }
+
+    /// KiB of the compiled pattern, at most.
+    pub fn kib(&self) -> u64 {
+        (self.size >> 10) as u64
+    }
+}
+
+/// Why a pattern cannot be used.
+#[derive(Debug)]
+pub struct Wrong {
+    pub why: String,
+    /// It would take too much; otherwise it cannot be read.
+    pub too_large: bool,
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+type Made = Result<Arc<Pattern>, Arc<Wrong>>;
+
+fn too_large<T>(why: String) -> Result<T, Arc<Wrong>> {
+    Err(Arc::new(Wrong { why, too_large: true }))
+}
+
+#[derive(Default)]
+struct Kept {
+    uses: u64,
+    bytes: usize,
+    made: HashMap<String, (u64, Made)>,
+}
+
+static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+
+/// The compiled pattern, kept for the next time; what cannot be used is kept as well.
+pub fn get(text: &str) -> Made {
+    fits(text)?;
+    if let Some(made) = KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get(text) {
+        return made;
+    }
+    let made = compile(text);
+    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(text, made.clone());
+    made
+}
+
+/// Limits that a look at the text suffices for.
+fn fits(text: &str) -> Result<(), Arc<Wrong>> {
+    if text.len() > LENGTH_MAX {
+        return too_large(format!("a pattern may have {LENGTH_MAX} bytes, not {}", text.len()));
+    }
+    let classes = text.match_indices("\\p").count() + text.match_indices("\\P").count();
+    if classes > CLASSES_MAX {
+        return too_large(format!("{text:?} has {classes} classes of characters (\\p); at most {CLASSES_MAX}"));
+    }
+    Ok(())
+}
+
+fn compile(text: &str) -> Made {
+    match build(text) {
+        Ok(Some((regex, size))) => {
+            let places = build(&without_classes(text)).ok().flatten().map_or(size, |(_, places)| places.min(size));
+            Ok(Arc::new(Pattern { regex, size, places }))
+        }
+        Ok(None) => {
+            let most = SIZES[SIZES.len() - 1];
+            too_large(format!(
+                "the pattern {text:?} takes more than {most} bytes when it is compiled, the most that it may take"
+            ))
+        }
+        Err(error) => {
+            let told = error.to_string();
+            let last = told.lines().last().unwrap_or("it cannot be read");
+            Err(Arc::new(Wrong { why: format!("{text:?} is not a pattern: {last}"), too_large: false }))
+        }
+    }
+}
+
+/// With the smallest size that suffices; None: none does.
+fn build(text: &str) -> Result<Option<(Regex, usize)>, regex::Error> {
+    for size in SIZES {
+        let made = RegexBuilder::new(text).size_limit(size).dfa_size_limit(4 * size).nest_limit(NEST_MAX).build();
+        match made {
+            Ok(regex) => return Ok(Some((regex, size))),
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The pattern with one letter in place of every class that has a name.
+fn without_classes(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text.chars());
+    while let Some(sign) = rest.next() {
+        match (sign, if sign == '\\' { rest.next() } else { None }) {
+            ('.', _) | ('\\', Some('w' | 'W' | 'd' | 'D' | 's' | 'S')) => out.push('a'),
+            ('\\', Some('p' | 'P')) => {
+                if rest.next() == Some('{') {
+                    rest.by_ref().find(|sign| *sign == '}');
+                }
+                out.push('a');
+            }
+            (sign, next) => {
+                out.push(sign);
+                out.extend(next);
+            }
+        }
+    }
+    out
+}
+
+impl Kept {
+    fn get(&mut self, text: &str) -> Option<Made> {
+        self.uses += 1;
+        let now = self.uses;
+        let (used, made) = self.made.get_mut(text)?;
+        *used = now;
+        Some(made.clone())
+    }
+
+    fn put(&mut self, text: &str, made: Made) {
+        self.bytes += weight(text, &made);
+        let now = self.uses;
+        if let Some((_, old)) = self.made.insert(text.to_owned(), (now, made)) {
+            self.bytes -= weight(text, &old);
+        }
+        while self.bytes > KEPT_BYTES {
+            let oldest = self.made.iter().min_by_key(|(_, (used, _))| *used).map(|(text, _)| text.clone());
+            let Some((text, (_, made))) = oldest.and_then(|oldest| self.made.remove_entry(&oldest)) else { return };
+            self.bytes -= weight(&text, &made);
+        }
+    }
+}
+
+fn weight(text: &str, made: &Made) -> usize {
+    text.len() + 256 + made.as_ref().map_or_else(|wrong| wrong.why.len(), |pattern| pattern.size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_compiled_within_limits_and_kept_whatever_came_of_it() {
+        assert!(get("^[a-z]+$").unwrap().is_match("abc"));
+        assert!(get("^[a-z]+$").unwrap().price() < get("^[a-z]{1000}$").unwrap().price());
+        assert_eq!(get("^[a-z]+$").unwrap().price(), get(r"^\w+\pL*\p{Greek}*$").unwrap().price());
+        let table = [
+            (r"(\pL{30}){6}[k]".to_owned(), "compiled"),
+            ("(((((a{20}){20}){20}){20}){20})".to_owned(), "compiled"),
+            (r"\pL".repeat(17), "classes"),
+            ("a".repeat(1_001), "1000 bytes"),
+            ("(".repeat(400) + &")".repeat(400), "pattern"),
+            ("(a".to_owned(), "pattern"),
+        ];
+        for (text, why) in table {
+            for _ in 0..2 {
+                let told = get(&text).unwrap_err();
+                assert!(told.why.contains(why), "{told}");
+            }
+        }
+        let first = get("kept").unwrap();
+        assert!(Arc::ptr_eq(&first, &get("kept").unwrap()), "compiled once");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut kept = Kept::default();
+        let regex = Regex::new("a").unwrap();
+        for at in 0..20 {
+            let size = SIZES[SIZES.len() - 1];
+            let made = Pattern { regex: regex.clone(), size, places: size };
+            kept.put(&format!("a{at}"), Ok(Arc::new(made)));
+        }
+        assert!(kept.bytes <= KEPT_BYTES && kept.made.len() < 20);
+        assert_eq!(kept.bytes, kept.made.iter().map(|(text, (_, made))| weight(text, made)).sum::<usize>());
+    }
+}

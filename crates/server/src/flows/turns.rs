@@ -1,0 +1,155 @@
+//! Which turns come next: namespaces in turn, and within each its runs.
+
+use crate::{app::App, problem::Problem};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+use windlass_core::{
+    JobId, Namespace, RunId,
+    record::Kind,
+    stage::{self, Turn},
+};
+use windlass_engine::store::RecordQuery;
+
+/// Turns of one namespace that are looked at at a time.
+const PAGE: usize = 500;
+/// Runs whose last turn is remembered.
+const REMEMBERED: usize = 10_000;
+/// Greater than every key that begins as this one.
+const END: char = '\u{7f}';
+
+/// Turns of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    pub namespace: Namespace,
+    pub run: RunId,
+    pub jobs: Vec<Option<JobId>>,
+}
+
+/// Where the next look at each namespace begins, so that a run with turns all the time does not keep the others waiting.
+#[derive(Default)]
+pub struct Places(HashMap<Namespace, RunId>);
+
+/// What waits to be decided, a list for each namespace.
+pub async fn find(app: &App, places: &mut Places) -> Result<Vec<Vec<Unit>>, Problem> {
+    let mut lists: Vec<Vec<Unit>> = Vec::new();
+    let all = page(app, None, PAGE).await?;
+    if all.len() < PAGE {
+        places.0.clear();
+        return Ok(by_namespace(all));
+    }
+    let mut after: Option<Arc<str>> = None;
+    while let Some(first) = page(app, after.take(), 1).await?.pop() {
+        let namespace = first.namespace;
+        let mut turns = Vec::new();
+        if let Some(run) = places.0.get(&namespace) {
+            let from = format!("{namespace}/{run}/{END}");
+            turns = page(app, Some(from.into()), PAGE).await?;
+            turns.retain(|turn| turn.namespace == namespace);
+        }
+        if turns.is_empty() {
+            turns = page(app, Some(format!("{namespace}/").into()), PAGE).await?;
+            turns.retain(|turn| turn.namespace == namespace);
+        }
+        let units = by_run(turns);
+        match units.last() {
+            Some(last) => drop(places.0.insert(namespace.clone(), last.run)),
+            None => drop(places.0.remove(&namespace)),
+        }
+        lists.push(units);
+        after = Some(format!("{namespace}/{END}").into());
+    }
+    Ok(lists)
+}
+
+async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Turn>, Problem> {
+    let query =
+        RecordQuery { namespace: stage::home(), kind: Turn::KIND.into(), parent: None, facet: None, after, limit };
+    let found = app.engine.store().records(&query).await?;
+    let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new("damaged", error.to_string()));
+    found.into_iter().map(|record| turn(&record.value)).collect()
+}
+
+fn by_namespace(turns: Vec<Turn>) -> Vec<Vec<Unit>> {
+    let mut lists: Vec<Vec<Unit>> = Vec::new();
+    for unit in by_run(turns) {
+        match lists.last_mut().filter(|list| list.last().is_some_and(|last| last.namespace == unit.namespace)) {
+            Some(list) => list.push(unit),
+            None => lists.push(vec![unit]),
+        }
+    }
+    lists
+}
+
+fn by_run(turns: Vec<Turn>) -> Vec<Unit> {
+    let mut found: Vec<Unit> = Vec::new();
+    for turn in turns {
+        match found.last_mut().filter(|unit| unit.run == turn.run) {
+            Some(unit) => unit.jobs.push(turn.job),
+            None => found.push(Unit { namespace: turn.namespace, run: turn.run, jobs: vec![turn.job] }),
+        }
+    }
+    found
+}
+
+/// Who was served when.
+#[derive(Default)]
+pub struct Served {
+    times: u64,
+    namespaces: HashMap<Namespace, u64>,
+    runs: HashMap<RunId, u64>,
+}
+
+impl Served {
+    pub fn note(&mut self, unit: &Unit) {
+        self.times += 1;
+        if self.runs.len() >= REMEMBERED {
+            self.runs.clear();
+            self.namespaces.clear();
+        }
+        self.namespaces.insert(unit.namespace.clone(), self.times);
+        self.runs.insert(unit.run, self.times);
+    }
+
+    /// One run of every namespace, then another of each, and so on; those first that were served longest ago.
+    pub fn order(&self, mut lists: Vec<Vec<Unit>>) -> VecDeque<Unit> {
+        let last = |list: &Vec<Unit>| list.first().and_then(|unit| self.namespaces.get(&unit.namespace).copied());
+        lists.sort_by_key(|list| last(list).unwrap_or(0));
+        for list in &mut lists {
+            list.sort_by_key(|unit| self.runs.get(&unit.run).copied().unwrap_or(0));
+        }
+        let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
+        let mut all = VecDeque::new();
+        while !lists.is_empty() {
+            lists.retain_mut(|list| list.next().map(|unit| all.push_back(unit)).is_some());
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_take_turns_whatever_each_has_waiting() {
+        let turn = |namespace: &str, run: u128| Turn {
+            namespace: Namespace::new(namespace).unwrap(),
+            run: RunId::from_u128(run),
+            job: None,
+        };
+        let turns = (0..9).map(|at| turn("busy", at / 3)).chain([turn("quiet", 7)]).collect();
+        let lists = by_namespace(turns);
+        let mut served = Served::default();
+        let shown = |units: VecDeque<Unit>| -> Vec<String> {
+            units.iter().map(|unit| format!("{}{}", unit.namespace, unit.jobs.len())).collect()
+        };
+        let order = shown(served.order(lists.clone()));
+        assert_eq!(order, ["busy3", "quiet1", "busy3", "busy3"]);
+        served.note(&lists[0][0]);
+        let next = served.order(lists.clone());
+        assert_eq!(next[0].namespace.as_str(), "quiet", "who was served waits for who was not");
+        assert_eq!(next.iter().map(|unit| unit.run).collect::<Vec<_>>(), [7, 1, 2, 0].map(RunId::from_u128));
+    }
+}

@@ -1,0 +1,81 @@
+//! What is asked of the store when somebody looks: how many jobs are unfinished, how long the oldest waits, who works.
+
+use crate::{app::App, problem::Problem};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use windlass_core::{
+    State,
+    record::Kind,
+    worker::{Liveness, Worker},
+};
+use windlass_engine::store::{JobQuery, RecordQuery};
+
+/// Jobs of one state are counted no further than this: counting what grows would make looking at a full queue expensive.
+const JOBS_COUNTED_MAX: usize = 10_000;
+const WORKERS_COUNTED_MAX: usize = 10_000;
+const NAMESPACES_MAX: usize = 1_000;
+/// How long an answer stands, so that many who ask cost no more than one.
+const STANDS: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Default)]
+pub struct Figures {
+    pub jobs: Vec<(&'static str, usize)>,
+    pub oldest_seconds: f64,
+    pub workers: BTreeMap<&'static str, usize>,
+}
+
+#[derive(Default)]
+pub struct Kept(tokio::sync::Mutex<Option<(Instant, Arc<Figures>)>>);
+
+impl Kept {
+    pub async fn get(&self, app: &App) -> Result<Arc<Figures>, Problem> {
+        let mut kept = self.0.lock().await;
+        if let Some((at, figures)) = &*kept
+            && at.elapsed() < STANDS
+        {
+            return Ok(figures.clone());
+        }
+        let figures = Arc::new(look(app).await?);
+        *kept = Some((Instant::now(), figures.clone()));
+        Ok(figures)
+    }
+}
+
+async fn look(app: &App) -> Result<Figures, Problem> {
+    let store = app.engine.store();
+    let now = app.engine.now().await?;
+    let mut jobs = Vec::new();
+    for state in State::ALL.into_iter().filter(|state| !state.is_final()) {
+        let query = JobQuery { states: vec![state], limit: JOBS_COUNTED_MAX, ..JobQuery::default() };
+        jobs.push((state.name(), store.count(&query, JOBS_COUNTED_MAX).await?));
+    }
+    let oldest = store.oldest_pending().await?.and_then(|job| job.live.pending_since);
+    let oldest_seconds = oldest.map_or(0.0, |since| (now.0 - since.0).max(0) as f64 / 1_000.0);
+    Ok(Figures { jobs, oldest_seconds, workers: workers(app).await? })
+}
+
+async fn workers(app: &App) -> Result<BTreeMap<&'static str, usize>, Problem> {
+    let (store, now) = (app.engine.store(), app.engine.now().await?);
+    let mut counts = BTreeMap::from(["online", "draining", "unreachable", "offline"].map(|state| (state, 0)));
+    let mut left = WORKERS_COUNTED_MAX;
+    for namespace in store.namespaces(NAMESPACES_MAX).await? {
+        let query =
+            RecordQuery { namespace, kind: Worker::KIND.into(), parent: None, facet: None, after: None, limit: left };
+        let found = store.records(&query).await?;
+        left -= found.len().min(left);
+        for worker in found.iter().filter_map(|record| serde_json::from_str::<Worker>(&record.value).ok()) {
+            let state = match worker.liveness(now) {
+                Liveness::Online if worker.draining => "draining",
+                liveness => liveness.name(),
+            };
+            *counts.entry(state).or_default() += 1;
+        }
+        if left == 0 {
+            break;
+        }
+    }
+    Ok(counts)
+}

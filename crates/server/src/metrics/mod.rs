@@ -1,0 +1,241 @@
+//! What is counted, for Prometheus. Label values come from tables, never from callers, so their number is bounded; a route has
+//! series once it was called. Jobs and workers are asked of the store, which knows them after a restart and those of other
+//! servers too, and never for more than a bounded number of rows.
+
+mod figures;
+pub mod text;
+
+use crate::{
+    app::App,
+    auth::Caller,
+    problem::Problem,
+    route::{Access, Route, Surface},
+};
+use axum::{
+    Extension,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use figures::Figures;
+use http::{HeaderValue, header};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use text::{Family, Kind, Text};
+use windlass_engine::tally::{Histogram, SHORT};
+
+/// Statuses whose counters are kept at hand; others are looked up.
+const AT_HAND: [u16; 12] = [200, 201, 204, 400, 401, 403, 404, 409, 413, 422, 500, 503];
+
+const fn family(name: &'static str, kind: Kind, help: &'static str) -> Family {
+    Family { name, kind, help }
+}
+
+/// Every family, in the order in which it is served.
+pub const FAMILIES: &[Family] = &[
+    family("windlass_jobs", Kind::Gauge, "Unfinished jobs by state, counted up to 10000 each"),
+    family("windlass_oldest_waiting_seconds", Kind::Gauge, "How long the oldest pending job has waited; 0 if none is"),
+    family("windlass_jobs_submitted", Kind::Counter, "Jobs submitted to this server, steps of runs included"),
+    family("windlass_jobs_claimed", Kind::Counter, "Jobs given to workers by this server"),
+    family("windlass_jobs_requeued", Kind::Counter, "Attempts that failed or were lost and are followed by another"),
+    family("windlass_jobs_ended", Kind::Counter, "Jobs that ended, by outcome"),
+    family("windlass_job_wait_seconds", Kind::Histogram, "From when a job could be claimed to its claim"),
+    family("windlass_job_run_seconds", Kind::Histogram, "From a job's claim to the report that ended it"),
+    family("windlass_report_seconds", Kind::Histogram, "From a worker's report to its durable acknowledgement"),
+    family("windlass_workers", Kind::Gauge, "Registered workers by state, counted up to 10000"),
+    family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for work on this server"),
+    family("windlass_event_readers", Kind::Gauge, "Readers of the event feed on this server"),
+    family("windlass_engine_commands", Kind::Counter, "Commands run, refused ones included"),
+    family("windlass_engine_commits", Kind::Counter, "Transactions committed"),
+    family("windlass_engine_commit_seconds", Kind::Histogram, "Time of a transaction"),
+    family("windlass_engine_syncs", Kind::Counter, "Waits for the disk; with PostgreSQL the commit includes them"),
+    family("windlass_engine_sync_seconds", Kind::Histogram, "Time of a wait for the disk"),
+    family("windlass_log_bytes", Kind::Counter, "Bytes of job logs taken"),
+    family("windlass_http_requests", Kind::Counter, "Requests answered, by method, route and status"),
+    family(
+        "windlass_http_request_seconds",
+        Kind::Histogram,
+        "Time to the head of an answer by API, long polls included",
+    ),
+    family("windlass_http_connections", Kind::Gauge, "Open connections"),
+    family("windlass_http_connections_refused", Kind::Counter, "Connections turned away, by reason"),
+];
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What was answered on one route.
+#[derive(Default)]
+struct Answered {
+    at_hand: [AtomicU64; AT_HAND.len()],
+    others: Mutex<BTreeMap<u16, u64>>,
+}
+
+impl Answered {
+    fn count(&self, status: u16) {
+        match AT_HAND.iter().position(|known| *known == status) {
+            Some(at) => {
+                self.at_hand[at].fetch_add(1, Relaxed);
+            }
+            None => *lock(&self.others).entry(status).or_default() += 1,
+        }
+    }
+
+    fn each(&self, mut see: impl FnMut(u16, u64)) {
+        let at_hand = AT_HAND.iter().zip(&self.at_hand).map(|(status, count)| (*status, count.load(Relaxed)));
+        at_hand.filter(|(_, count)| *count > 0).for_each(|(status, count)| see(status, count));
+        lock(&self.others).iter().for_each(|(status, count)| see(*status, *count));
+    }
+}
+
+pub struct Metrics {
+    routes: Mutex<BTreeMap<(&'static str, &'static str), Arc<Answered>>>,
+    seconds: [Arc<Histogram>; Surface::ALL.len()],
+    connections: Arc<AtomicI64>,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+    figures: figures::Kept,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            routes: Mutex::default(),
+            seconds: Surface::ALL.map(|_| Arc::new(Histogram::new(SHORT))),
+            connections: Arc::default(),
+            refused: Mutex::default(),
+            figures: figures::Kept::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// An open connection, until dropped.
+    pub fn connection(&self) -> Open {
+        self.connections.fetch_add(1, Relaxed);
+        Open(self.connections.clone())
+    }
+
+    pub fn refused_connection(&self, reason: &'static str) {
+        *lock(&self.refused).entry(reason).or_default() += 1;
+    }
+
+    pub fn meter(&self, surface: Surface, method: &'static str, route: &'static str) -> Meter {
+        let answered = lock(&self.routes).entry((route, method)).or_default().clone();
+        let at = Surface::ALL.iter().position(|known| *known == surface).unwrap_or_default();
+        Meter { method, route, answered, seconds: self.seconds[at].clone() }
+    }
+
+    fn write(&self, app: &App, figures: &Figures) -> String {
+        let mut text = Text::default();
+        for family in FAMILIES {
+            self.write_family(app, figures, family, &mut text);
+        }
+        text.end()
+    }
+
+    fn write_family(&self, app: &App, figures: &Figures, family: &Family, text: &mut Text) {
+        let (tally, counts) = (app.engine.tally(), app.engine.counts());
+        let mut samples = text.family(family);
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        match family.name {
+            "windlass_jobs" => figures.jobs.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count)),
+            "windlass_oldest_waiting_seconds" => samples.put(&[], figures.oldest_seconds),
+            "windlass_jobs_submitted" => samples.put(&[], load(&tally.submitted)),
+            "windlass_jobs_claimed" => samples.put(&[], load(&tally.claimed)),
+            "windlass_jobs_requeued" => samples.put(&[], load(&tally.requeued)),
+            "windlass_jobs_ended" => {
+                samples.put(&[("outcome", "completed")], load(&tally.completed));
+                samples.put(&[("outcome", "failed")], load(&tally.failed));
+                samples.put(&[("outcome", "cancelled")], load(&tally.cancelled));
+                samples.put(&[("outcome", "skipped")], load(&tally.skipped));
+            }
+            "windlass_job_wait_seconds" => samples.histogram(&[], &tally.wait.observed()),
+            "windlass_job_run_seconds" => samples.histogram(&[], &tally.run.observed()),
+            "windlass_report_seconds" => samples.histogram(&[], &tally.report.observed()),
+            "windlass_workers" => {
+                figures.workers.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count));
+            }
+            "windlass_claims_waiting" => samples.put(&[], counts.waiting),
+            "windlass_event_readers" => samples.put(&[], counts.readers),
+            "windlass_engine_commands" => samples.put(&[], counts.commands),
+            "windlass_engine_commits" => samples.put(&[], counts.batches),
+            "windlass_engine_commit_seconds" => samples.histogram(&[], &tally.commit.observed()),
+            "windlass_engine_syncs" => samples.put(&[], tally.sync.observed().count),
+            "windlass_engine_sync_seconds" => samples.histogram(&[], &tally.sync.observed()),
+            "windlass_log_bytes" => samples.put(&[], counts.log_bytes),
+            "windlass_http_requests" => {
+                for ((route, method), answered) in lock(&self.routes).iter() {
+                    answered.each(|status, count| {
+                        let status = status.to_string();
+                        samples.put(&[("method", *method), ("route", *route), ("status", &status)], count);
+                    });
+                }
+            }
+            "windlass_http_request_seconds" => {
+                let called = Surface::ALL.iter().zip(&self.seconds).map(|(of, seconds)| (of, seconds.observed()));
+                for (surface, observed) in called.filter(|(_, observed)| observed.count > 0) {
+                    samples.histogram(&[("api", surface.name())], &observed);
+                }
+            }
+            "windlass_http_connections" => samples.put(&[], self.connections.load(Relaxed)),
+            "windlass_http_connections_refused" => {
+                lock(&self.refused).iter().for_each(|(reason, count)| samples.put(&[("reason", *reason)], count));
+            }
+            other => unreachable!("{other} is in the table and not written"),
+        }
+    }
+}
+
+pub struct Open(Arc<AtomicI64>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Counts the requests of one route.
+pub struct Meter {
+    pub method: &'static str,
+    pub route: &'static str,
+    answered: Arc<Answered>,
+    seconds: Arc<Histogram>,
+}
+
+impl Meter {
+    pub fn count(&self, status: u16, took: Duration) {
+        self.seconds.observe(took);
+        self.answered.count(status);
+    }
+}
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        // Not open, not even on loopback: how busy a server is may concern its users, but not everybody on the machine.
+        Route::get("/metrics", Access::Viewer, show).says("Metrics for Prometheus").answers_with(200, CONTENT),
+    ]
+}
+
+const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+    if !caller.namespaces.is_empty() {
+        let why = "metrics cover all namespaces; use a token that is not limited to some";
+        return Err(Problem::new("forbidden", why));
+    }
+    let figures = app.metrics.figures.get(&app).await?;
+    let text = app.metrics.write(&app, &figures);
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT))], text).into_response())
+}
+
+/// The table of `docs/operations.md`.
+pub fn markdown() -> String {
+    let row = |family: &Family| format!("| `{}` | {} | {} |\n", family.shown(), family.kind.name(), family.help);
+    format!("| metric | type | what it is |\n|---|---|---|\n{}", FAMILIES.iter().map(row).collect::<String>())
+}

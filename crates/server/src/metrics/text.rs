@@ -1,0 +1,109 @@
+//! Metrics as text: OpenMetrics, which Prometheus reads. Each family is declared once, in a table the documentation follows.
+
+use std::fmt::{Display, Write};
+use windlass_engine::tally::Observed;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// One family of series.
+#[derive(Debug)]
+pub struct Family {
+    /// Without the ending that its samples may have.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+}
+
+impl Family {
+    /// As people look for it.
+    pub fn shown(&self) -> String {
+        let ending = if self.kind == Kind::Counter { "_total" } else { "" };
+        format!("{}{ending}", self.name)
+    }
+}
+
+pub type Labels<'a> = &'a [(&'static str, &'a str)];
+
+/// Values come from tables of ours and need no escaping.
+#[derive(Default)]
+pub struct Text(String);
+
+// Writing to a String does not fail.
+impl Text {
+    pub fn family(&mut self, family: &Family) -> Samples<'_> {
+        let Family { name, kind, help } = family;
+        let _ = writeln!(self.0, "# TYPE {name} {}\n# HELP {name} {help}.", kind.name());
+        Samples { text: &mut self.0, name, kind: *kind }
+    }
+
+    pub fn end(mut self) -> String {
+        self.0.push_str("# EOF\n");
+        self.0
+    }
+}
+
+pub struct Samples<'a> {
+    text: &'a mut String,
+    name: &'static str,
+    kind: Kind,
+}
+
+impl Samples<'_> {
+    pub fn put(&mut self, labels: Labels, value: impl Display) {
+        let ending = if self.kind == Kind::Counter { "_total" } else { "" };
+        self.sample(ending, labels, None, value);
+    }
+
+    pub fn histogram(&mut self, labels: Labels, observed: &Observed) {
+        for (bound, count) in &observed.at_most {
+            self.sample("_bucket", labels, Some(&format!("{bound:?}")), count);
+        }
+        self.sample("_bucket", labels, Some("+Inf"), observed.count);
+        self.sample("_sum", labels, None, observed.seconds);
+        self.sample("_count", labels, None, observed.count);
+    }
+
+    fn sample(&mut self, ending: &str, labels: Labels, bound: Option<&str>, value: impl Display) {
+        let all = labels.iter().copied().chain(bound.map(|bound| ("le", bound)));
+        let _ = write!(self.text, "{}{ending}", self.name);
+        let mut sign = '{';
+        for (name, value) in all {
+            let _ = write!(self.text, "{sign}{name}=\"{value}\"");
+            sign = ',';
+        }
+        let _ = writeln!(self.text, "{} {value}", if sign == ',' { "}" } else { "" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_written_as_prometheus_reads_them() {
+        let mut text = Text::default();
+        text.family(&Family { name: "a", kind: Kind::Counter, help: "Some" }).put(&[("of", "x"), ("by", "y")], 3);
+        text.family(&Family { name: "b", kind: Kind::Gauge, help: "More" }).put(&[], 0.5);
+        let observed = Observed { at_most: vec![(0.1, 1), (1.0, 2)], count: 3, seconds: 2.5 };
+        text.family(&Family { name: "c", kind: Kind::Histogram, help: "Long" }).histogram(&[("of", "z")], &observed);
+        let expected = "# TYPE a counter\n# HELP a Some.\na_total{of=\"x\",by=\"y\"} 3\n# TYPE b gauge\n# HELP b More.\nb 0.5\n\
+            # TYPE c histogram\n# HELP c Long.\nc_bucket{of=\"z\",le=\"0.1\"} 1\nc_bucket{of=\"z\",le=\"1.0\"} 2\n\
+            c_bucket{of=\"z\",le=\"+Inf\"} 3\nc_sum{of=\"z\"} 2.5\nc_count{of=\"z\"} 3\n# EOF\n";
+        assert_eq!(text.end(), expected);
+    }
+}

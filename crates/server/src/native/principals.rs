@@ -1,0 +1,145 @@
+//! `/api/v1/principals`: whom tokens stand for, and what they may do.
+
+use super::{
+    convert,
+    events::Who,
+    ruling::{Scan, Shown, forget, rules, sparing},
+};
+use crate::{
+    app::App,
+    ask::{Answer, Path, Query, Sent, ok},
+    auth::{Caller, home},
+    problem::Problem,
+    route::{Access, Route},
+    wire_time::text,
+};
+use axum::extract::State;
+use http::StatusCode;
+use std::sync::Arc;
+use windlass_api::{
+    page::{Page, Paging},
+    token::{ChangePrincipal as Change, EndPrincipal, Force, Principal},
+};
+use windlass_core::{
+    Command, Namespace,
+    commands::{
+        audited::Audited,
+        principals::{ChangePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
+    },
+    principal::Principal as Row,
+    record::Kind,
+};
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/principals", Access::Admin, principals)
+            .says("List principals by name")
+            .query::<Paging>()
+            .answers::<Page<Principal>>(200)
+            .refuses(&["invalid", "too-many"]),
+        Route::put("/api/v1/principals/{name}", Access::Admin, change)
+            .says("Change the role or the namespaces of a principal; its tokens follow at once")
+            .query::<Force>()
+            .takes::<Change>()
+            .answers::<Principal>(200)
+            .refuses(&["not-found", "invalid", "too-large", "last-admin"]),
+        Route::delete("/api/v1/principals/{name}", Access::Admin, disable)
+            .says("Disable a principal, or remove it; all its tokens end, and what was made with them")
+            .query::<EndPrincipal>()
+            .answers_with(204, "")
+            .refuses(&["not-found", "invalid", "last-admin"]),
+        Route::post("/api/v1/principals/{name}/enable", Access::Admin, enable)
+            .says("Let a disabled principal have tokens again")
+            .answers::<Principal>(200)
+            .refuses(&["not-found"]),
+    ]
+}
+
+fn principal(row: &Row) -> Principal {
+    Principal {
+        name: row.name.to_string(),
+        role: convert::role(row.role),
+        namespaces: row.namespaces.iter().map(Namespace::to_string).collect(),
+        disabled: row.disabled,
+        created_at: text(row.created_at),
+    }
+}
+
+async fn principals(
+    State(app): State<App>,
+    Who(caller): Who,
+    Query(query): Query<Paging>,
+) -> Result<Answer<Page<Principal>>, Problem> {
+    let (mut shown, mut scan) = (Shown::new(query.limit)?, Scan::new(query.cursor));
+    'all: while let Some(found) = scan.next(&app, Row::KIND).await? {
+        for record in &found {
+            let row = serde_json::from_str::<Row>(&record.value).ok().filter(|row| rules(&caller, &row.namespaces));
+            if row.is_some_and(|row| !shown.add(&record.key.key, principal(&row))) {
+                break 'all;
+            }
+        }
+    }
+    Ok(ok(shown.page(|name| name.to_string())))
+}
+
+/// The principal, if there is one that the caller rules over.
+async fn ruled(app: &App, caller: &Caller, name: &str) -> Result<Row, Problem> {
+    let row = app.engine.read_record::<Row>(&home(), name).await?;
+    row.filter(|row| rules(caller, &row.namespaces)).ok_or_else(|| Problem::not_found("principal", name))
+}
+
+async fn disable(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(name): Path<String>,
+    Query(query): Query<EndPrincipal>,
+) -> Result<StatusCode, Problem> {
+    ruled(&app, &caller, &name).await?;
+    if *name == *caller.name && !query.force {
+        return Err(Problem::invalid("name", "that is you; let another admin do it, or say `force=true`"));
+    }
+    let name: Arc<str> = name.into();
+    let command: Command = match query.remove {
+        true => DeletePrincipal { namespace: home(), name: name.clone() }.into(),
+        false => DisablePrincipal { namespace: home(), name: name.clone() }.into(),
+    };
+    let command = sparing(&app, &caller, query.force, command, None, |_, token| token.principal != name).await?;
+    app.engine.run(Audited::new(&caller.name, command)).await?;
+    forget(&app);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn change(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(name): Path<String>,
+    Query(query): Query<Force>,
+    Sent(body): Sent<Change>,
+) -> Result<Answer<Principal>, Problem> {
+    let row = ruled(&app, &caller, &name).await?;
+    let names = |names: Vec<String>| names.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>();
+    let namespaces = body.namespaces.map(names).transpose()?;
+    if !rules(&caller, namespaces.as_ref().unwrap_or(&row.namespaces)) {
+        return Err(Problem::new("forbidden", "a principal may not reach further than the one that changes it"));
+    }
+    let name: Arc<str> = name.into();
+    let role = body.role.map(convert::role_back);
+    let after = Row { role: role.unwrap_or(row.role), namespaces: namespaces.clone().unwrap_or(row.namespaces), ..row };
+    let change = ChangePrincipal { namespace: home(), name: name.clone(), role, namespaces };
+    let but = Some(&name).filter(|_| !after.rules_all());
+    let command = sparing(&app, &caller, query.force, change.into(), but, |_, _| true).await?;
+    app.engine.run(Audited::new(&caller.name, command)).await?;
+    forget(&app);
+    Ok(ok(principal(&after)))
+}
+
+async fn enable(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(name): Path<String>,
+) -> Result<Answer<Principal>, Problem> {
+    let row = ruled(&app, &caller, &name).await?;
+    let enable = EnablePrincipal { namespace: home(), name: name.into() };
+    app.engine.run(Audited::new(&caller.name, enable)).await?;
+    Ok(ok(principal(&Row { disabled: false, ..row })))
+}

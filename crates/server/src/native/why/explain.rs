@@ -1,0 +1,311 @@
+//! What the facts mean, in words. Pure: a table of cases says all of it.
+
+use super::{Facts, NAMED_MAX, pending::pending};
+use crate::{native::convert, wire_time::text};
+use windlass_api::why::{Cause, Why};
+use windlass_core::{Job, State as JobState, stage::Hold};
+
+pub(super) fn explain(facts: &Facts) -> Why {
+    let job = &facts.job;
+    let reasons = match job.state {
+        JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Skipped => vec![ended(job)],
+        JobState::Claimed | JobState::Running => vec![running(facts)],
+        JobState::Scheduled => vec![scheduled(job)],
+        JobState::Blocked if job.live.waiting == 1 && job.live.hold.is_some() => vec![held(job)],
+        JobState::Blocked if job.live.waiting > 0 => vec![waits_for_jobs(facts)],
+        JobState::Blocked => vec![concurrency_full(facts)],
+        JobState::Pending => pending(facts),
+    };
+    Why {
+        job: job.key.id.0,
+        state: convert::state(job.state),
+        summary: reasons.first().map(|cause| cause.text.clone()).unwrap_or_default(),
+        reasons,
+    }
+}
+
+pub(super) fn cause(code: &str, text: String) -> Cause {
+    Cause { code: code.into(), text, help: None, jobs: Vec::new(), workers: Vec::new() }
+}
+
+/// A command line of `windlass` that works in the job's namespace.
+pub(super) fn command(job: &Job, line: &str) -> String {
+    match job.key.namespace.as_str() {
+        "default" => format!("windlass {line}"),
+        other => format!("windlass {line} --namespace {}", word(other)),
+    }
+}
+
+/// A name as a shell takes it.
+pub(super) fn word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "._:/@%+,-[]".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// What a job is called: its step where it has one.
+fn name(job: &Job) -> String {
+    match &job.spec.node {
+        Some(node) => format!("{} ({})", node.name, doing(job)),
+        None => format!("{} ({})", job.key.id, doing(job)),
+    }
+}
+
+/// How far it is, and with whom.
+pub(super) fn doing(job: &Job) -> String {
+    let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
+    match job.holder() {
+        Some(worker) => format!("{} on {worker}{since}", job.state.name()),
+        None => job.state.name().to_owned(),
+    }
+}
+
+fn ended(job: &Job) -> Cause {
+    let at = job.live.finished_at.map(|at| format!(" at {}", text(at))).unwrap_or_default();
+    let why = match job.live.outcome.as_ref().filter(|_| job.state != JobState::Completed) {
+        Some(outcome) if !outcome.message.is_empty() => format!(": {}", outcome.message),
+        _ => String::new(),
+    };
+    let mut cause = cause("ended", format!("The job ended {}{at}{why}.", job.state.name()));
+    let id = job.key.id;
+    if let Some(next) = job.live.retry_job {
+        cause.text += &format!(" It is tried again as {next}.");
+        cause.jobs.push(next.0);
+    } else if job.state == JobState::Failed {
+        let (logs, retry) = (command(job, &format!("logs {id}")), command(job, &format!("retry {id}")));
+        cause.help = Some(format!("What it wrote: {logs}; to run it again: {retry}"));
+    }
+    cause
+}
+
+/// A step of a run that waits for no other step.
+fn held(job: &Job) -> Cause {
+    let wait = job.spec.stage.wait.as_ref();
+    let until = job.live.hold_until.map(|at| format!(", until {} at the latest", text(at))).unwrap_or_default();
+    let (run, step) = match &job.spec.node {
+        Some(node) => (node.run.to_string(), word(&node.name)),
+        None => (String::new(), String::new()),
+    };
+    match (job.live.hold, wait.and_then(|wait| wait.event.as_ref())) {
+        (Some(Hold::Event), Some(event)) => Cause {
+            help: Some(format!("Send it: {}", command(job, &format!("workflow signal {run} {}", word(event))))),
+            ..cause("waits_for_event", format!("It waits for the event {event}{until}."))
+        },
+        (Some(Hold::Event), None) if wait.is_some_and(|wait| wait.approval) => Cause {
+            help: Some(format!("Say yes: {}", command(job, &format!("workflow approve {run} {step}")))),
+            ..cause("waits_for_approval", format!("It waits for somebody's approval{until}."))
+        },
+        (Some(Hold::Event), None) => cause("waits_for_time", format!("It waits for a time{until}.")),
+        _ => cause("waits_for_plan", "It is its turn; the planner decides what becomes of it.".into()),
+    }
+}
+
+fn running(facts: &Facts) -> Cause {
+    let job = &facts.job;
+    let worker = job.holder().map(ToString::to_string).unwrap_or_default();
+    let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
+    let until = match job.live.lease.as_ref().and_then(|lease| lease.until) {
+        Some(until) if until <= facts.now => format!("; its lease ran out at {} and will be taken away", text(until)),
+        Some(until) => format!("; its lease holds until {}", text(until)),
+        None => "; its lease holds as long as the worker is alive".into(),
+    };
+    let cancel = job.live.cancel.as_ref().map(|cancel| format!("; {} asked for its end", cancel.by));
+    let words = format!("{worker} works on it{since}{until}{}.", cancel.unwrap_or_default());
+    let help = Some(format!("Watch it: {}", command(job, &format!("logs --follow {}", job.key.id))));
+    Cause { workers: vec![worker], help, ..cause("running", words) }
+}
+
+fn scheduled(job: &Job) -> Cause {
+    let at = job.live.run_at.map(text).unwrap_or_default();
+    if job.live.attempt == 0 {
+        return cause("scheduled", format!("It waits for its time, {at}."));
+    }
+    let why = match &job.live.outcome {
+        Some(outcome) if !outcome.message.is_empty() => {
+            format!(" ({})", outcome.message.lines().next().unwrap_or_default())
+        }
+        _ => String::new(),
+    };
+    let (attempt, all) = (job.live.attempt, job.spec.policy.retry.attempts);
+    cause("scheduled", format!("It is tried again at {at}, after attempt {attempt} of {all} did not succeed{why}."))
+}
+
+fn waits_for_jobs(facts: &Facts) -> Cause {
+    // What holds a step back beside others counts among what it waits for.
+    let count = facts.job.live.waiting - u32::from(facts.job.live.hold.is_some());
+    let named: Vec<String> = facts.parents.iter().take(3).map(name).collect();
+    let steps = facts.parents.iter().all(|parent| parent.spec.node.is_some()) && !facts.parents.is_empty();
+    let jobs = match (count, steps) {
+        (1, true) => "another step".to_owned(),
+        (1, false) => "another job".to_owned(),
+        (_, true) => format!("{count} other steps"),
+        (_, false) => format!("{count} other jobs"),
+    };
+    let more = if count > 3 { " and others" } else { "" };
+    let words = format!("It waits for {jobs} to end: {}{more}.", named.join(", "));
+    let help = facts.parents.first().map(|parent| {
+        format!("What the first of them waits for: {}", command(&facts.job, &format!("why {}", parent.key.id)))
+    });
+    let jobs = facts.parents.iter().take(NAMED_MAX).map(|job| job.key.id.0).collect();
+    Cause { jobs, help, ..cause("waits_for_jobs", words) }
+}
+
+fn concurrency_full(facts: &Facts) -> Cause {
+    let key = facts.job.spec.concurrency.as_ref();
+    let (key, limit) = key.map_or((String::new(), 0), |key| (key.key.to_string(), key.limit));
+    let named: Vec<String> =
+        facts.rivals.iter().take(3).map(|job| format!("job {} ({})", job.key.id, doing(job))).collect();
+    let by = if named.is_empty() { String::new() } else { format!(" by {}", named.join(", ")) };
+    let words =
+        format!("Its concurrency key {key:?} lets {limit} through at a time, and they are taken or promised{by}.");
+    let help = facts.rivals.first().map(|rival| {
+        let id = rival.key.id;
+        let (show, cancel) =
+            (command(&facts.job, &format!("job show {id}")), command(&facts.job, &format!("cancel {id}")));
+        format!("It goes on when one of them ends. Look at it: {show}; end it: {cancel}")
+    });
+    let jobs = facts.rivals.iter().take(NAMED_MAX).map(|job| job.key.id.0).collect();
+    Cause { jobs, help, ..cause("concurrency_full", words) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::pending::tests::{NOW, facts, job, told},
+        *,
+    };
+    use std::sync::Arc;
+    use windlass_api::Uuid;
+    use windlass_core::{
+        JobId, Lease, Millis, Outcome, Reason, RunId, Spec, WorkerId,
+        job::{CancelRequest, Live, Node},
+        stage::{Stage, Wait},
+    };
+
+    fn lease(until: i64) -> Lease {
+        Lease {
+            secret: Uuid::from_u128(9),
+            worker: WorkerId::trusted("w"),
+            principal: None,
+            length: Millis(1),
+            until: Some(NOW + Millis(until)),
+            deadline: None,
+        }
+    }
+
+    fn held(until: i64) -> Live {
+        Live { lease: Some(lease(until)), claimed_at: Some(NOW), ..Live::default() }
+    }
+
+    #[test]
+    fn every_other_state_says_what_it_is_about() {
+        let cancel = Some(CancelRequest { by: "ann".into(), at: NOW });
+        let outcome = || Some(Outcome::new(Reason::Reported, "no disk"));
+        let table = [
+            (
+                JobState::Failed,
+                Live { outcome: outcome(), finished_at: Some(NOW), ..Live::default() },
+                "ended",
+                "no disk",
+            ),
+            (JobState::Completed, Live::default(), "ended", "ended completed"),
+            (
+                JobState::Running,
+                held(5_000),
+                "running",
+                "w works on it since 2025-11-15T12:00:00.000Z; its lease holds until",
+            ),
+            (JobState::Claimed, held(-1), "running", "ran out"),
+            (JobState::Running, Live { cancel, ..held(5_000) }, "running", "ann asked for its end"),
+            (
+                JobState::Scheduled,
+                Live { run_at: Some(NOW), ..Live::default() },
+                "scheduled",
+                "its time, 2025-11-15T12:00",
+            ),
+            (
+                JobState::Scheduled,
+                Live { run_at: Some(NOW), attempt: 1, outcome: outcome(), ..Live::default() },
+                "scheduled",
+                "tried again at 2025-11-15T12:00:00.000Z, after attempt 1 of 3 did not succeed (no disk).",
+            ),
+            (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "another job"),
+            (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "4 other jobs"),
+            (
+                JobState::Blocked,
+                Live { waiting: 1, hold: Some(Hold::Plan), ..Live::default() },
+                "waits_for_plan",
+                "turn",
+            ),
+            (
+                JobState::Blocked,
+                Live { waiting: 1, hold: Some(Hold::Event), ..Live::default() },
+                "waits_for_time",
+                "time",
+            ),
+            (
+                JobState::Blocked,
+                Live { waiting: 2, hold: Some(Hold::Plan), ..Live::default() },
+                "waits_for_jobs",
+                "another job",
+            ),
+            (JobState::Blocked, Live::default(), "concurrency_full", "\"k\" lets 2 through"),
+        ];
+        for (state, live, code, words) in table {
+            let (codes, summary, _) = told(&facts(job(state, &[], live), Vec::new(), 0));
+            assert_eq!(codes, [code], "{summary}");
+            assert!(summary.contains(words), "{summary}");
+        }
+    }
+
+    #[test]
+    fn a_job_that_waits_names_what_it_waits_for_and_the_command_that_helps() {
+        let numbered = |number: u128, live: Live| {
+            let mut made = job(JobState::Running, &[], live);
+            made.key.id = JobId::from_u128(number);
+            made
+        };
+        let mut waits = facts(job(JobState::Blocked, &[], Live::default()), Vec::new(), 0);
+        waits.rivals = vec![numbered(7, held(5_000))];
+        let (_, summary, help) = told(&waits);
+        let rival = JobId::from_u128(7);
+        assert!(
+            summary.contains(&format!("by job {rival} (running on w since 2025-11-15T12:00:00.000Z)")),
+            "{summary}"
+        );
+        assert!(help.contains(&format!("windlass cancel {rival}")), "{help}");
+
+        let mut step = numbered(8, held(5_000));
+        let mut spec = Spec::clone(&step.spec);
+        spec.node = Some(Node { run: RunId(Uuid::from_u128(1)), name: "build".into() });
+        step.spec = Arc::new(spec);
+        let mut waits = facts(job(JobState::Blocked, &[], Live { waiting: 1, ..Live::default() }), Vec::new(), 0);
+        waits.parents = vec![step];
+        let (_, summary, help) = told(&waits);
+        assert!(summary.contains("another step to end: build (running on w since"), "{summary}");
+        assert!(help.contains(&format!("windlass why {}", JobId::from_u128(8))), "{help}");
+    }
+
+    #[test]
+    fn a_step_that_waits_for_somebody_names_the_command_with_its_run() {
+        let run = RunId(Uuid::from_u128(5));
+        let approval = |wait: Wait| {
+            let live = Live { waiting: 1, hold: Some(Hold::Event), ..Live::default() };
+            let mut made = job(JobState::Blocked, &[], live);
+            let mut spec = Spec::clone(&made.spec);
+            spec.node = Some(Node { run, name: "go live".into() });
+            spec.stage = Stage { wait: Some(wait), ..Stage::default() };
+            made.spec = Arc::new(spec);
+            told(&facts(made, Vec::new(), 0))
+        };
+        let wait = Wait { event: None, approval: true, timeout: None, then_complete: false };
+        let (codes, _, help) = approval(wait.clone());
+        assert_eq!(codes, ["waits_for_approval"]);
+        assert_eq!(help, format!("Say yes: windlass workflow approve {run} 'go live'"));
+        let (codes, _, help) = approval(Wait { event: Some("paid".into()), approval: false, ..wait });
+        assert_eq!(codes, ["waits_for_event"]);
+        assert_eq!(help, format!("Send it: windlass workflow signal {run} paid"));
+    }
+}

@@ -1,0 +1,184 @@
+//! `/api/v1/jobs/{id}/why`: why is this job not running?
+//!
+//! What bears on a job is read first, all of it bounded; [`explain`] then says what it means, and looks at nothing else.
+
+mod explain;
+mod pending;
+
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, ok},
+    problem::Problem,
+    route::{Access, Route},
+};
+use axum::extract::State;
+use windlass_api::{Uuid, why::Why};
+use windlass_core::{
+    Job, JobId, JobKey, State as JobState, Timestamp, WorkerId,
+    record::Kind,
+    worker::{Liveness, Worker},
+};
+use windlass_engine::store::{JobQuery, RecordQuery};
+
+/// Jobs ahead are counted exactly up to this.
+const AHEAD_MAX: usize = 1_000;
+/// Workers and holders of a key looked at.
+const LOOK_MAX: usize = 1_000;
+/// Workers whose jobs are looked at, and jobs of each.
+const HANDS_MAX: usize = 20;
+/// Jobs retried as others that are followed to the one that counts.
+const RETRIES_MAX: usize = 20;
+const NAMED_MAX: usize = 10;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/jobs/{id}/why", Access::Viewer, why)
+            .says("Why a job is not running, or what it is doing")
+            .answers::<Why>(200)
+            .refuses(&["not-found"]),
+    ]
+}
+
+/// Everything that bears on a job.
+struct Facts {
+    job: Job,
+    now: Timestamp,
+    /// Parents that have not ended.
+    parents: Vec<Job>,
+    /// Jobs that have a place under its concurrency key.
+    rivals: Vec<Job>,
+    workers: Vec<Seen>,
+    /// Jobs with its tags, or more, that are held by workers which are not registered: those workers fit as well.
+    strangers: Vec<Job>,
+    /// Claimers that wait on this server for a job like this one.
+    waiting: usize,
+    /// Jobs before it in its lane, counted no further than [`AHEAD_MAX`].
+    ahead: usize,
+}
+
+/// A registered worker.
+struct Seen {
+    worker: Worker,
+    /// What it holds; looked up for some of those that could take the job, empty for all others.
+    held: Vec<Job>,
+    /// Whether that was looked up.
+    looked: bool,
+}
+
+impl Seen {
+    fn fits(&self, job: &Job) -> bool {
+        job.spec.tags.subset_of(&self.worker.tags)
+    }
+
+    fn takes_jobs(&self, now: Timestamp) -> bool {
+        !self.worker.draining && self.worker.liveness(now) == Liveness::Online
+    }
+
+    /// Of what it can do at a time nothing is left.
+    fn is_busy(&self) -> bool {
+        self.looked && self.held.len() >= self.worker.slots.max(1) as usize
+    }
+}
+
+async fn why(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Why>, Problem> {
+    let key = JobKey::new(&ask.namespace, JobId(id));
+    let job = app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", id))?;
+    Ok(ok(explain::explain(&gather(&app, job).await?)))
+}
+
+async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
+    let mut facts = Facts {
+        now: app.engine.now().await?,
+        parents: Vec::new(),
+        rivals: Vec::new(),
+        workers: Vec::new(),
+        strangers: Vec::new(),
+        waiting: 0,
+        ahead: 0,
+        job,
+    };
+    match facts.job.state {
+        JobState::Blocked if facts.job.live.waiting > 0 => facts.parents = parents(app, &facts.job).await?,
+        JobState::Blocked => facts.rivals = rivals(app, &facts.job).await?,
+        JobState::Pending => {
+            facts.workers = workers(app, &facts.job, facts.now).await?;
+            facts.strangers = strangers(app, &facts.job, &facts.workers).await?;
+            facts.waiting = app.engine.waiting_for(&facts.job.key.namespace, &facts.job.spec.tags);
+            facts.ahead = app.engine.store().ahead(&facts.job, AHEAD_MAX).await?;
+        }
+        _ => {}
+    }
+    Ok(facts)
+}
+
+async fn parents(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
+    let mut open = Vec::new();
+    for &id in &job.spec.parents {
+        let mut parent = app.engine.store().job(&JobKey::new(&job.key.namespace, id)).await?;
+        // Whoever waits for a job that is retried as another one waits for that one.
+        for _ in 0..RETRIES_MAX {
+            let Some(next) = parent.as_ref().and_then(|parent| parent.live.retry_job) else { break };
+            parent = app.engine.store().job(&JobKey::new(&job.key.namespace, next)).await?;
+        }
+        open.extend(parent.filter(|parent| !parent.state.is_final()));
+        if open.len() > NAMED_MAX {
+            break;
+        }
+    }
+    Ok(open)
+}
+
+/// Those that run first: they say when it goes on.
+async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
+    let Some(own) = &job.spec.concurrency else { return Ok(Vec::new()) };
+    let mut rivals = Vec::new();
+    for states in [vec![JobState::Claimed, JobState::Running], vec![JobState::Pending]] {
+        let found = held(app, job, None, states, LOOK_MAX).await?;
+        let holds = |job: &Job| job.live.slot && job.spec.concurrency.as_ref().is_some_and(|key| key.key == own.key);
+        rivals.extend(found.into_iter().filter(holds));
+        if rivals.len() >= own.limit as usize {
+            break;
+        }
+    }
+    Ok(rivals)
+}
+
+/// Jobs of the same namespace in these states, of one worker or of all.
+async fn held(
+    app: &App,
+    job: &Job,
+    holder: Option<WorkerId>,
+    states: Vec<JobState>,
+    limit: usize,
+) -> Result<Vec<Job>, Problem> {
+    let namespace = Some(job.key.namespace.clone());
+    Ok(app.engine.store().jobs(&JobQuery { namespace, states, holder, limit, ..JobQuery::default() }).await?)
+}
+
+async fn workers(app: &App, job: &Job, now: Timestamp) -> Result<Vec<Seen>, Problem> {
+    let query = RecordQuery {
+        namespace: job.key.namespace.clone(),
+        kind: Worker::KIND.into(),
+        parent: None,
+        facet: None,
+        after: None,
+        limit: LOOK_MAX,
+    };
+    let found = app.engine.store().records(&query).await?;
+    let known = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok());
+    let mut workers: Vec<Seen> = known.map(|worker| Seen { worker, held: Vec::new(), looked: false }).collect();
+    let able = workers.iter_mut().filter(|seen| seen.fits(job) && seen.takes_jobs(now)).take(HANDS_MAX);
+    for seen in able {
+        let limit = (seen.worker.slots.max(1) as usize).min(LOOK_MAX);
+        seen.held = held(app, job, Some(seen.worker.id.clone()), Vec::new(), limit).await?;
+        seen.looked = true;
+    }
+    Ok(workers)
+}
+
+async fn strangers(app: &App, job: &Job, workers: &[Seen]) -> Result<Vec<Job>, Problem> {
+    let found = held(app, job, None, vec![JobState::Claimed, JobState::Running], LOOK_MAX).await?;
+    let known = |worker: &WorkerId| workers.iter().any(|seen| seen.worker.id == *worker);
+    let fits = |other: &Job| job.spec.tags.subset_of(&other.spec.tags) && other.holder().is_some_and(|by| !known(by));
+    Ok(found.into_iter().filter(fits).take(HANDS_MAX).collect())
+}

@@ -1,0 +1,299 @@
+//! How much of the disk files may take: those of one job, those of one namespace, and all of them without touching a reserve.
+//!
+//! Sums are counted from the records once and kept in memory from there on. Another server on the same store does not tell what
+//! it takes in, and not everything that is deleted is told either; so a sum that leaves no room is counted again before
+//! somebody is refused, but not more often than counting is worth.
+
+use crate::{app::App, native::artifacts, problem::Problem, product::files};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
+use windlass_api::Uuid;
+use windlass_core::Namespace;
+
+/// What a file takes beside its bytes: its record, and what is left of its last block.
+const OVERHEAD: u64 = 4 << 10;
+/// A sum that was counted so lately is not counted again.
+const COUNTED_FOR: Duration = Duration::from_secs(2);
+/// Counting may take up one part in so many of the time.
+const COUNTING_SHARE: u32 = 50;
+/// Sums kept; those of jobs with no upload under way make room for others.
+const SUMS_MAX: usize = 10_000;
+/// The reserve is never more than one part in so many of the disk.
+const RESERVE_SHARE: u64 = 10;
+
+/// Bytes; 0 is no limit.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub per_job: u64,
+    pub per_namespace: u64,
+    /// What files leave free on the disk they are on.
+    pub reserve: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { per_job: 8 << 30, per_namespace: 64 << 30, reserve: 1 << 30 }
+    }
+}
+
+/// Whose file it is.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    pub namespace: Namespace,
+    pub job: Option<Uuid>,
+}
+
+/// What is summed up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Whose {
+    Namespace(Namespace),
+    Job(Namespace, Uuid),
+}
+
+impl Owner {
+    fn all(&self) -> impl Iterator<Item = Whose> {
+        let job = self.job.map(|job| Whose::Job(self.namespace.clone(), job));
+        job.into_iter().chain([Whose::Namespace(self.namespace.clone())])
+    }
+}
+
+impl Whose {
+    fn limit(&self, limits: &Limits) -> u64 {
+        match self {
+            Whose::Namespace(_) => limits.per_namespace,
+            Whose::Job(..) => limits.per_job,
+        }
+    }
+
+    /// From the records.
+    async fn count(&self, app: &App) -> Result<u64, Problem> {
+        let (bytes, count) = match self {
+            Whose::Job(namespace, job) => artifacts::total(app, artifacts::of_job(namespace, *job)).await?,
+            Whose::Namespace(namespace) => {
+                let kept = artifacts::total(app, artifacts::of_namespace(namespace)).await?;
+                let files = files::total(app, namespace).await?;
+                (kept.0 + files.0, kept.1 + files.1)
+            }
+        };
+        Ok(bytes + count * OVERHEAD)
+    }
+
+    fn refusal(&self, limit: u64, used: u64) -> Problem {
+        let (whose, setting) = match self {
+            Whose::Namespace(namespace) => (format!("the namespace {namespace}"), "artifacts_per_namespace_max"),
+            Whose::Job(_, job) => (format!("the job {job}"), "artifacts_per_job_max"),
+        };
+        let why = format!(
+            "the files of {whose} may take {limit} bytes ({setting}), and take {used} with those that are coming in; delete some"
+        );
+        Problem::new("too-large", why).at("body")
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Sum {
+    kept: u64,
+    /// Of uploads under way.
+    coming: u64,
+    counted: Instant,
+    took: Duration,
+}
+
+impl Sum {
+    fn is_stale(&self) -> bool {
+        self.counted.elapsed() > COUNTED_FOR.max(self.took * COUNTING_SHARE)
+    }
+}
+
+pub struct Usage {
+    limits: Limits,
+    sums: Mutex<HashMap<Whose, Sum>>,
+}
+
+/// Whether some bytes fit.
+enum Fit {
+    Yes,
+    No {
+        used: u64,
+    },
+    /// To be found out by counting.
+    Unknown,
+}
+
+impl Usage {
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, sums: Mutex::default() })
+    }
+
+    /// Room for a file of so many bytes.
+    pub async fn enter(self: &Arc<Self>, app: &App, owner: &Owner, bytes: u64) -> Result<Grant, Problem> {
+        let mut grant = Grant { usage: self.clone(), of: Vec::new(), bytes: 0 };
+        for whose in owner.all().filter(|whose| whose.limit(&self.limits) > 0) {
+            self.add(app, &whose, bytes + OVERHEAD).await?;
+            grant.of.push((whose, bytes + OVERHEAD));
+        }
+        grant.bytes = bytes;
+        Ok(grant)
+    }
+
+    async fn add(&self, app: &App, whose: &Whose, bytes: u64) -> Result<(), Problem> {
+        let mut fit = self.try_add(whose, bytes);
+        if let Fit::Unknown = fit {
+            let began = Instant::now();
+            let kept = whose.count(app).await?;
+            self.learn(whose, kept, began.elapsed());
+            fit = self.try_add(whose, bytes);
+        }
+        match fit {
+            Fit::Yes => Ok(()),
+            Fit::No { used } => Err(whose.refusal(whose.limit(&self.limits), used)),
+            // Forgotten again, or counted so slowly that it is old by now: there are too many uploads.
+            Fit::Unknown => Err(Problem::new("unavailable", "the files here could not be summed up").retry_after(500)),
+        }
+    }
+
+    fn try_add(&self, whose: &Whose, bytes: u64) -> Fit {
+        let mut sums = self.lock();
+        let Some(sum) = sums.get_mut(whose) else { return Fit::Unknown };
+        let used = sum.kept.saturating_add(sum.coming);
+        if used.saturating_add(bytes) > whose.limit(&self.limits) {
+            return if sum.is_stale() { Fit::Unknown } else { Fit::No { used } };
+        }
+        sum.coming += bytes;
+        Fit::Yes
+    }
+
+    fn learn(&self, whose: &Whose, kept: u64, took: Duration) {
+        let mut sums = self.lock();
+        if sums.len() >= SUMS_MAX {
+            sums.retain(|_, sum| sum.coming > 0);
+        }
+        let coming = sums.get(whose).map_or(0, |sum| sum.coming);
+        sums.insert(whose.clone(), Sum { kept, coming, counted: Instant::now(), took });
+    }
+
+    /// A file was deleted.
+    pub fn forget(&self, owner: &Owner, bytes: u64) {
+        let mut sums = self.lock();
+        for whose in owner.all() {
+            if let Some(sum) = sums.get_mut(&whose) {
+                sum.kept = sum.kept.saturating_sub(bytes + OVERHEAD);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Whose, Sum>> {
+        self.sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Room that an upload has taken, given back if it comes to nothing.
+pub struct Grant {
+    usage: Arc<Usage>,
+    of: Vec<(Whose, u64)>,
+    bytes: u64,
+}
+
+impl Grant {
+    /// The file turned out to be at least so large.
+    pub async fn reach(&mut self, app: &App, bytes: u64) -> Result<(), Problem> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        let more = bytes - self.bytes;
+        for (whose, taken) in &mut self.of {
+            self.usage.add(app, whose, more).await?;
+            *taken += more;
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// The file is kept, and has so many bytes.
+    pub fn keep(self, bytes: u64) {
+        let mut sums = self.usage.lock();
+        for (whose, _) in &self.of {
+            if let Some(sum) = sums.get_mut(whose) {
+                sum.kept += bytes + OVERHEAD;
+            }
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        let mut sums = self.usage.lock();
+        for (whose, taken) in &self.of {
+            if let Some(sum) = sums.get_mut(whose) {
+                sum.coming = sum.coming.saturating_sub(*taken);
+            }
+        }
+    }
+}
+
+/// Bytes on a disk that are free for this user, and all bytes of the disk. None: the system does not tell.
+fn disk(folder: &Path) -> Option<(u64, u64)> {
+    let told = rustix::fs::statvfs(folder).ok()?;
+    Some((told.f_bavail.saturating_mul(told.f_frsize), told.f_blocks.saturating_mul(told.f_frsize)))
+}
+
+/// Whether so many bytes more leave the reserve alone. May block.
+pub fn has_room(folder: &Path, limits: &Limits, bytes: u64) -> Result<(), Problem> {
+    let Some((free, total)) = disk(folder) else { return Ok(()) };
+    let reserve = limits.reserve.min(total / RESERVE_SHARE);
+    if free >= reserve.saturating_add(bytes) {
+        return Ok(());
+    }
+    let why = format!(
+        "there is no room for artifacts: {free} bytes are free where they are kept, and {reserve} of them are reserved \
+         (artifacts_reserve); make room there"
+    );
+    Err(Problem::new("store-full", why).at("body").retry_after(1_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage() -> (Arc<Usage>, Whose) {
+        let usage = Usage::new(Limits { per_job: 0, per_namespace: 1_000_000, reserve: 0 });
+        (usage, Whose::Namespace(Namespace::default()))
+    }
+
+    fn used(usage: &Usage, whose: &Whose) -> (u64, u64) {
+        let sum = usage.lock()[whose];
+        (sum.kept, sum.coming)
+    }
+
+    #[test]
+    fn what_is_coming_counts_and_is_given_back_or_kept() {
+        let (usage, whose) = usage();
+        assert!(matches!(usage.try_add(&whose, 1), Fit::Unknown), "nobody has counted");
+        usage.learn(&whose, 400_000, Duration::ZERO);
+        let grant = |bytes: u64| {
+            assert!(matches!(usage.try_add(&whose, bytes + OVERHEAD), Fit::Yes));
+            Grant { usage: usage.clone(), of: vec![(whose.clone(), bytes + OVERHEAD)], bytes }
+        };
+        let (first, second) = (grant(300_000), grant(200_000));
+        assert!(matches!(usage.try_add(&whose, 200_000), Fit::No { .. }), "it was counted a moment ago");
+        drop(second);
+        assert_eq!(used(&usage, &whose), (400_000, 300_000 + OVERHEAD));
+        first.keep(250_000);
+        assert_eq!(used(&usage, &whose), (650_000 + OVERHEAD, 0));
+        usage.forget(&Owner { namespace: Namespace::default(), job: None }, 250_000);
+        assert_eq!(used(&usage, &whose), (400_000, 0));
+    }
+
+    #[test]
+    fn a_sum_is_counted_anew_before_anybody_is_refused_for_an_old_one() {
+        let (usage, whose) = usage();
+        usage.learn(&whose, 1_000_000, Duration::ZERO);
+        assert!(matches!(usage.try_add(&whose, 1), Fit::No { .. }));
+        usage.lock().get_mut(&whose).unwrap().counted = Instant::now().checked_sub(COUNTED_FOR * 2).unwrap();
+        assert!(matches!(usage.try_add(&whose, 1), Fit::Unknown));
+    }
+}

@@ -1,0 +1,240 @@
+//! Memory for the bodies of requests: so much in all, and so much of it for one principal.
+//!
+//! A body takes its room before it is read: as much as its head announces, or as it grows where nothing is announced. It keeps
+//! the room until its request is answered. Small bodies take none: what they may need together is bounded by the number of
+//! connections, and they are what workers send all the time.
+
+use crate::problem::Problem;
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use std::{
+    collections::HashMap,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+use thiserror::Error;
+
+/// A body of at most so many bytes needs no room.
+pub const FREE: u64 = 16 << 10;
+/// A body of unknown length takes room in steps of this.
+const STEP: u64 = 64 << 10;
+
+/// What all bodies may take, and those of one principal.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub total: u64,
+    pub share: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { total: 256 << 20, share: 64 << 20 }
+    }
+}
+
+#[derive(Default)]
+pub struct Rooms {
+    limits: Limits,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    total: u64,
+    by_name: HashMap<Arc<str>, u64>,
+}
+
+impl Rooms {
+    pub fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, taken: Mutex::default() })
+    }
+
+    /// Room for a body of one principal, given back when the last clone is dropped.
+    pub fn take(self: &Arc<Self>, name: &Arc<str>, bytes: u64) -> Result<Room, Problem> {
+        let room = Room(Arc::new(Held { rooms: self.clone(), name: name.clone(), bytes: AtomicU64::new(0) }));
+        room.grow(bytes)?;
+        Ok(room)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn add(&self, name: &Arc<str>, bytes: u64) -> Result<(), Problem> {
+        let Limits { total, share } = self.limits;
+        let mut taken = self.lock();
+        let own = taken.by_name.get(name).copied().unwrap_or(0);
+        // What is larger than the limit itself is let through alone, so that no setting makes a route useless.
+        if own > 0 && own.saturating_add(bytes) > share {
+            let why = format!(
+                "the requests of {name} that are being received may have {share} bytes in all (bodies_per_principal_max), \
+                 and have {own}; send fewer large ones at a time"
+            );
+            return Err(Problem::new("too-many", why).at("body").retry_after(1_000));
+        }
+        if taken.total > 0 && taken.total.saturating_add(bytes) > total {
+            let why = format!("the bodies of all requests may have {total} bytes at a time (bodies_max); try again");
+            return Err(Problem::new("unavailable", why).at("body").retry_after(1_000));
+        }
+        taken.total += bytes;
+        match taken.by_name.get_mut(name) {
+            Some(own) => *own += bytes,
+            None => drop(taken.by_name.insert(name.clone(), bytes)),
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, name: &Arc<str>, bytes: u64) {
+        let mut taken = self.lock();
+        taken.total -= bytes;
+        if let Some(own) = taken.by_name.get_mut(name) {
+            *own -= bytes;
+            if *own == 0 {
+                taken.by_name.remove(name);
+            }
+        }
+    }
+
+    /// Bytes taken now.
+    pub fn taken(&self) -> u64 {
+        self.lock().total
+    }
+}
+
+#[derive(Clone)]
+pub struct Room(Arc<Held>);
+
+struct Held {
+    rooms: Arc<Rooms>,
+    name: Arc<str>,
+    bytes: AtomicU64,
+}
+
+impl Room {
+    pub fn grow(&self, bytes: u64) -> Result<(), Problem> {
+        if bytes > 0 {
+            self.0.rooms.add(&self.0.name, bytes)?;
+            self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let bytes = *self.bytes.get_mut();
+        if bytes > 0 {
+            self.rooms.give_back(&self.name, bytes);
+        }
+    }
+}
+
+/// Why a body is not read on.
+#[derive(Debug, Error)]
+#[error("the body is refused")]
+pub struct Refused(pub Problem);
+
+/// A body that did not say how long it is: takes room as it grows, and ends at its route's limit.
+pub struct Growing {
+    body: Body,
+    room: Room,
+    max: u64,
+    seen: u64,
+    /// Bytes it has room for.
+    covered: u64,
+    too_large: fn(usize) -> Problem,
+}
+
+impl Growing {
+    pub fn new(body: Body, room: Room, max: usize, too_large: fn(usize) -> Problem) -> Self {
+        Self { body, room, max: max as u64, seen: 0, covered: FREE, too_large }
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.seen += bytes as u64;
+        if self.seen > self.max {
+            return Err((self.too_large)(self.max as usize));
+        }
+        if self.seen > self.covered {
+            let more = (self.seen - self.covered).div_ceil(STEP) * STEP;
+            // The first step also pays for what was free so far.
+            self.room.grow(if self.covered == FREE { more + FREE } else { more })?;
+            self.covered += more;
+        }
+        Ok(())
+    }
+}
+
+impl hyper::body::Body for Growing {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        let length = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref().map(Bytes::len));
+        if let Err(problem) = this.count(length.unwrap_or(0)) {
+            return Poll::Ready(Some(Err(axum::Error::new(Refused(problem)))));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+
+    fn status(refused: Result<Room, Problem>) -> u16 {
+        refused.err().map_or(0, |problem| problem.0.status)
+    }
+
+    #[test]
+    fn bodies_have_a_bound_in_all_and_one_for_each_principal() {
+        let rooms = Rooms::new(Limits { total: 100, share: 60 });
+        let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());
+        let first = rooms.take(&ann, 50).unwrap();
+        assert_eq!(status(rooms.take(&ann, 11)), 429, "ann has her share");
+        let second = rooms.take(&ben, 50).unwrap();
+        assert_eq!(status(rooms.take(&ben, 10)), 503, "there is no more for anybody");
+        drop(first);
+        assert!(rooms.take(&ann, 50).is_ok());
+        drop(second);
+        assert_eq!((rooms.taken(), rooms.lock().by_name.len()), (0, 0), "nothing is left of those who had some");
+        assert!(rooms.take(&ann, 1_000).is_ok(), "one that is larger than all goes alone");
+    }
+
+    #[tokio::test]
+    async fn a_body_of_unknown_length_takes_room_as_it_grows_and_keeps_it_until_it_is_answered() {
+        let rooms = Rooms::new(Limits { total: 1 << 20, share: 200 << 10 });
+        let name: Arc<str> = "ann".into();
+        let pieces = |count: usize| {
+            let piece = || Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 10 << 10]));
+            Body::from_stream(futures_util::stream::iter((0..count).map(move |_| piece())))
+        };
+        let large = |_: usize| Problem::new("too-large", "it is");
+        let room = rooms.take(&name, 0).unwrap();
+        Growing::new(pieces(1), room.clone(), 1 << 20, large).collect().await.unwrap();
+        assert_eq!(rooms.taken(), 0, "a small one is free");
+        Growing::new(pieces(10), room.clone(), 1 << 20, large).collect().await.unwrap();
+        assert_eq!(rooms.taken(), FREE + 2 * STEP, "it is read, and its request is not answered yet");
+        let other = rooms.take(&name, 0).unwrap();
+        let refused = Growing::new(pieces(20), other, 1 << 20, large).collect().await.unwrap_err();
+        assert!(refused.into_inner().is::<Refused>());
+        drop(room);
+        assert_eq!(rooms.taken(), 0);
+    }
+}

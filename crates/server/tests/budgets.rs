@@ -1,0 +1,261 @@
+//! What one tenant asks for has a price that is known before it is paid, and the others do not pay it.
+
+use crate::support::Server;
+use http::Method;
+use serde_json::{Value, json};
+use std::{sync::mpsc, time::Duration};
+use tokio::task::JoinHandle;
+use windlass_core::{JobId, Namespace, RecordKey, RunId, principal::Role, stage};
+use windlass_server::{App, flows::planner};
+
+async fn start(server: &Server, namespace: &str, yaml: &str, input: Value) -> String {
+    let path = format!("/api/v1/runs?namespace={namespace}");
+    let started = server.post(&path, json!({"source": yaml, "input": input})).await.expect(201);
+    started["id"].as_str().unwrap().to_owned()
+}
+
+async fn shown(server: &Server, namespace: &str, run: &str) -> Value {
+    server.get(&format!("/api/v1/runs/{run}?namespace={namespace}")).await.expect(200)
+}
+
+/// Whatever has to come true does so sooner or later, on any machine.
+async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..6_000 {
+        if let Some(found) = look().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came true: {what}");
+}
+
+fn step<'a>(shown: &'a Value, name: &str) -> &'a Value {
+    shown["steps"].as_array().unwrap().iter().find(|step| step["name"] == name).unwrap()
+}
+
+/// Plans all there is; the run has failed then, and says why.
+async fn failed(server: &Server, run: &str, name: &str) -> String {
+    assert_eq!(planner::tick(&server.app).await.unwrap(), 0, "nothing is left to be tried again");
+    let shown = shown(server, "default", run).await;
+    assert_eq!(shown["state"], "failed", "{shown}");
+    let job = step(&shown, name)["job"].as_str().unwrap().to_owned();
+    let job = server.get(&format!("/api/v1/jobs/{job}")).await.expect(200);
+    job["error"]["message"].as_str().or(job["message"].as_str()).unwrap_or(&job.to_string()).to_owned()
+}
+
+#[tokio::test]
+async fn a_template_that_multiplies_its_input_ends_its_run_with_a_reason() {
+    let server = Server::start().await;
+    let payload = json!(vec!["${{input}}"; 8_000]);
+    let yaml = json!({"steps": {"a": {"payload": payload}}}).to_string();
+    let run = start(&server, "default", &yaml, json!("x".repeat(1_000_000))).await;
+    let why = failed(&server, &run, "a").await;
+    assert!(why.contains("bytes of memory, the most that a turn may take"), "{why}");
+}
+
+#[tokio::test]
+async fn a_map_larger_than_a_batch_may_be_ends_its_run_with_a_reason() {
+    let server = Server::start().await;
+    let yaml = "steps:\n  a: {map: {over: input.list}, payload: '${{ input.big }}'}\n";
+    let list: Vec<u32> = (0..300).collect();
+    let run = start(&server, "default", yaml, json!({"list": list, "big": "x".repeat(950_000)})).await;
+    let why = failed(&server, &run, "a").await;
+    assert!(why.contains("bytes together, the most that a turn may submit"), "{why}");
+    let run = start(&server, "default", yaml, json!({"list": [1, 2, 3], "big": "x".repeat(950_000)})).await;
+    assert_eq!(planner::tick(&server.app).await.unwrap(), 0);
+    assert_eq!(shown(&server, "default", &run).await["steps"].as_array().unwrap().len(), 4, "what fits goes");
+}
+
+#[tokio::test]
+async fn a_pattern_costs_what_its_texts_cost_and_is_compiled_within_limits() {
+    let server = Server::start().await;
+    let bad = r"steps: {a: {if: 'input.matches(''(\\pL{30}){6}[k]'')'}}";
+    let refused = server.post("/api/v1/runs", json!({"source": bad})).await.expect(422);
+    assert!(refused["detail"].as_str().unwrap().contains("when it is compiled"), "{refused}");
+    let yaml = "steps:\n  a: {map: {over: input.list}, payload: '${{ item.matches(input.p) }}'}\n";
+    let list = vec!["x".repeat(3_000); 300];
+    let run = start(&server, "default", yaml, json!({"list": list, "p": r"^[a-z]{1000}\d$"})).await;
+    let why = failed(&server, &run, "a").await;
+    assert!(why.contains("steps of work, the most that a turn may take"), "{why}");
+}
+
+/// Keeps the only thread that a namespace may have aside, until it is dropped.
+struct Kept {
+    _let_go: mpsc::Sender<()>,
+    _work: JoinHandle<()>,
+}
+
+async fn keep_busy(app: &App, namespace: &str) -> Kept {
+    let ((runs, running), (let_go, go)) = (mpsc::channel(), mpsc::channel::<()>());
+    let (app, namespace) = (app.clone(), Namespace::new(namespace).unwrap());
+    let work = tokio::spawn(async move {
+        let hold = move || {
+            let _ = runs.send(());
+            let _ = go.recv();
+        };
+        drop(app.aside.run(&namespace, hold).await);
+    });
+    tokio::task::spawn_blocking(move || running.recv()).await.unwrap().unwrap();
+    Kept { _let_go: let_go, _work: work }
+}
+
+/// Runs whose second step looks at more than is decided without a word about it.
+async fn dear_ones(server: &Server, namespace: &str, count: usize) -> Vec<(String, JobId)> {
+    let yaml = "steps:
+  a: {tags: [any], payload: '${{ 1 }}'}
+  b: {needs: a, tags: [other], payload: '${{ size(steps.a.output) }}'}
+";
+    let mut runs = Vec::new();
+    for _ in 0..count {
+        runs.push(start(server, namespace, yaml, json!(null)).await);
+    }
+    // Their plans are known from here on.
+    assert_eq!(planner::tick(&server.app).await.unwrap(), 0);
+    let claim = json!({"worker": "w", "tags": ["any"], "max": count});
+    let claimed = server.work(&format!("/api/v1/leases/claim?namespace={namespace}"), claim).await.expect(200);
+    let result: Vec<u8> = vec![1; 100_000];
+    for leased in claimed["leases"].as_array().unwrap() {
+        let done = json!({"lease": leased["lease"], "result": result});
+        server.work(&format!("/api/v1/leases/complete?namespace={namespace}"), done).await.expect(200);
+    }
+    let mut found = Vec::new();
+    for run in runs {
+        let job = step(&shown(server, namespace, &run).await, "b")["job"].as_str().unwrap().parse().unwrap();
+        found.push((run, job));
+    }
+    found
+}
+
+async fn dear(server: &Server, namespace: &str) -> (String, JobId) {
+    dear_ones(server, namespace, 1).await.remove(0)
+}
+
+async fn times_begun(app: &App, run: &str, job: JobId) -> Option<u64> {
+    let run: RunId = run.parse().unwrap();
+    let key = stage::turn_key(&Namespace::default(), run, Some(job));
+    let key = RecordKey { namespace: stage::home(), kind: "turn_begun".into(), key: key.into() };
+    let found = app.engine.store().record(&key).await.unwrap()?;
+    serde_json::from_str::<Value>(&found.value).unwrap()["times"].as_u64()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_ended_its_server_twice_is_not_tried_a_third_time() {
+    let server = Server::start().await;
+    let (run, job) = dear(&server, "default").await;
+    let kept = keep_busy(&server.app, "default").await;
+    for times in 1..=2 {
+        let app = server.app.clone();
+        let planning = tokio::spawn(async move { planner::tick(&app).await.is_ok() });
+        until("it is begun", async || times_begun(&server.app, &run, job).await.filter(|begun| *begun == times)).await;
+        // As if the server ended here.
+        planning.abort();
+        drop(planning.await);
+    }
+    drop(kept);
+    let why = failed(&server, &run, "b").await;
+    assert!(why.contains("ended 2 times"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dear_turn_that_comes_to_its_end_leaves_no_mark_and_one_that_a_stop_cuts_short_does_not_count() {
+    let server = Server::start().await;
+    let (run, job) = dear(&server, "default").await;
+    assert_eq!(planner::tick(&server.app).await.unwrap(), 0);
+    assert_eq!(step(&shown(&server, "default", &run).await, "b")["state"], "pending");
+    assert_eq!(times_begun(&server.app, &run, job).await, None);
+    let (run, job) = dear(&server, "default").await;
+    let _kept = keep_busy(&server.app, "default").await;
+    let planning = tokio::spawn(planner::run(server.app.clone()));
+    until("it is begun", async || times_begun(&server.app, &run, job).await).await;
+    server.app.drain.cancel();
+    planning.await.unwrap();
+    assert_eq!(
+        times_begun(&server.app, &run, job).await,
+        None,
+        "it is told to stop, and nothing is wrong with the turn"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_runs_of_one_namespace_do_not_wait_for_those_of_another() {
+    let server = Server::start().await;
+    dear_ones(&server, "busy", 12).await;
+    let _kept = keep_busy(&server.app, "busy").await;
+    let yaml = "steps:\n  a: {payload: '${{ input }}'}\n  b: {needs: a, map: {over: '[1, 2]'}}\n";
+    let run = start(&server, "quiet", yaml, json!(7)).await;
+    let app = server.app.clone();
+    let planning = tokio::spawn(async move { planner::tick(&app).await.is_ok() });
+    let first = until("the other namespace's run goes on", async || {
+        let shown = shown(&server, "quiet", &run).await;
+        (step(&shown, "a")["state"] == "pending").then(|| step(&shown, "a").clone())
+    });
+    first.await;
+    assert!(!planning.is_finished(), "although the first one's turns still wait");
+    planning.abort();
+}
+
+#[tokio::test]
+async fn of_a_cancelled_run_nothing_is_worked_out() {
+    let server = Server::start().await;
+    let run = start(&server, "default", "steps: {a: {payload: '${{ input }}'}}", json!(1)).await;
+    server.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    assert_eq!(planner::tick(&server.app).await.unwrap(), 0);
+    assert_eq!(shown(&server, "default", &run).await["state"], "cancelled");
+    let run: RunId = run.parse().unwrap();
+    assert!(server.app.native.plans.get(run).is_none(), "not even its plan was read");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payload_that_takes_long_to_check_is_checked_aside_and_one_that_takes_too_long_is_refused() {
+    let server = Server::start().await;
+    let tree = json!({"type": "array", "items": {"$ref": "#"}});
+    let schema = json!({"anyOf": [tree.clone(), tree]});
+    server.put("/api/v1/definitions/d", json!({"tags": ["t"], "payload_schema": schema})).await.expect(200);
+    let nested = |depth: usize| (0..depth).fold(json!([]), |inner, _| json!([inner]));
+    server.post("/api/v1/jobs", json!({"definition": "d", "payload": nested(3)})).await.expect(201);
+    let refused = server.post("/api/v1/jobs", json!({"definition": "d", "payload": nested(40)})).await.expect(422);
+    assert!(refused["detail"].as_str().unwrap().contains("steps, the most that a check may take"), "{refused}");
+    assert!(refused["field"].as_str().unwrap().starts_with("/0/0/0"), "{refused}");
+    // What costs more than a moment waits for the thread of its namespace; what does not, does not.
+    let kept = keep_busy(&server.app, "default").await;
+    server.post("/api/v1/jobs", json!({"definition": "d", "payload": nested(3)})).await.expect(201);
+    let waiting = tokio::time::timeout(
+        Duration::from_millis(200),
+        server.post("/api/v1/jobs", json!({"definition": "d", "payload": nested(12)})),
+    );
+    assert!(waiting.await.is_err(), "it is checked aside");
+    drop(kept);
+    server.post("/api/v1/jobs", json!({"definition": "d", "payload": nested(12)})).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_step_whose_payload_takes_too_long_to_check_ends_its_run() {
+    let server = Server::start().await;
+    let tree = json!({"type": "array", "items": {"$ref": "#"}});
+    let schema = json!({"anyOf": [tree.clone(), tree]});
+    server.put("/api/v1/definitions/d", json!({"tags": ["t"], "payload_schema": schema})).await.expect(200);
+    let nested = (0..40).fold(json!([]), |inner, _| json!([inner]));
+    let yaml = "steps:\n  a: {definition: d, payload: '${{ input }}'}\n";
+    let run = start(&server, "default", yaml, nested).await;
+    let why = failed(&server, &run, "a").await;
+    assert!(why.contains("steps, the most that a check may take"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_bodies_and_definitions_are_read_aside() {
+    let server = Server::start().await;
+    let kept = keep_busy(&server.app, "default").await;
+    let large = json!({"tags": ["t"], "payload": "x".repeat(100_000)});
+    let soon = Duration::from_millis(200);
+    assert!(tokio::time::timeout(soon, server.post("/api/v1/jobs", large.clone())).await.is_err());
+    let put = |yaml: &str| {
+        let request = Server::request(Role::Editor, Method::PUT, "/api/v1/workflows/w");
+        request.body(yaml.to_owned().into()).unwrap()
+    };
+    assert!(tokio::time::timeout(soon, server.call(put("steps: {a: {}}"))).await.is_err());
+    server.post("/api/v1/jobs", json!({"tags": ["t"], "payload": 1})).await.expect(201);
+    server.post("/api/v1/jobs?namespace=other", large.clone()).await.expect(201);
+    drop(kept);
+    server.post("/api/v1/jobs", large).await.expect(201);
+    server.call(put("steps: {a: {}}")).await.expect(200);
+}

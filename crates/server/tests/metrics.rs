@@ -1,0 +1,99 @@
+//! Metrics: few at rest, what an operator looks for, and each of them in the documentation.
+
+use crate::support::Server;
+use http::Method;
+use serde_json::json;
+use std::{collections::HashMap, time::Duration};
+use windlass_core::principal::Role;
+use windlass_server::metrics;
+
+async fn served(server: &Server) -> String {
+    let answer = server.send(Role::Viewer, Method::GET, "/metrics", None).await;
+    assert_eq!(answer.status, 200);
+    String::from_utf8(answer.body).unwrap()
+}
+
+/// By name and labels.
+fn samples(text: &str) -> HashMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| line.rsplit_once(' ').map(|(name, value)| (name.to_owned(), value.parse().unwrap())).unwrap())
+        .collect()
+}
+
+/// Figures of the store stand for half a second.
+async fn once(server: &Server, name: &str, wanted: impl Fn(f64) -> bool) -> HashMap<String, f64> {
+    for _ in 0..200 {
+        let found = samples(&served(server).await);
+        if found.get(name).copied().is_some_and(&wanted) {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{name} does not come to it: {}", served(server).await)
+}
+
+#[tokio::test]
+async fn there_are_few_series_at_rest_and_only_called_routes_have_some() {
+    let server = Server::start().await;
+    served(&server).await;
+    let text = served(&server).await;
+    let found = samples(&text);
+    assert!(found.len() < 300, "{} series at rest", found.len());
+    let routes: Vec<_> = found.keys().filter(|name| name.starts_with("windlass_http_requests_total")).collect();
+    assert_eq!(routes, [r#"windlass_http_requests_total{method="GET",route="/metrics",status="200"}"#]);
+    assert!(text.ends_with("# EOF\n"));
+    for family in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let (name, kind) = family.split_once(' ').unwrap();
+        let totals = found.keys().any(|sample| sample.starts_with(&format!("{name}_total")));
+        assert!(!totals || kind == "counter", "{name} is a total and a {kind}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_operator_looks_for_is_counted() {
+    let server = Server::start().await;
+    server.work("/api/v1/workers/register", json!({"worker": "w"})).await.expect(200);
+    for _ in 0..5 {
+        server.post("/api/v1/jobs", json!({})).await.expect(201);
+    }
+    let claim = json!({"worker": "w", "max": 3});
+    let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
+    let leases = claimed["leases"].as_array().unwrap();
+    assert_eq!(leases.len(), 3);
+    server.work("/api/v1/leases/complete", json!({"lease": leases[0]["lease"]})).await.expect(200);
+    let failed = json!({"lease": leases[1]["lease"], "message": "no", "permanent": true});
+    server.work("/api/v1/leases/fail", failed).await.expect(200);
+    let found = once(&server, r#"windlass_jobs{state="pending"}"#, |count| count == 2.0).await;
+    for (name, value) in [
+        ("windlass_jobs_submitted_total", 5.0),
+        ("windlass_jobs_claimed_total", 3.0),
+        (r#"windlass_jobs_ended_total{outcome="completed"}"#, 1.0),
+        (r#"windlass_jobs_ended_total{outcome="failed"}"#, 1.0),
+        (r#"windlass_jobs_ended_total{outcome="cancelled"}"#, 0.0),
+        (r#"windlass_jobs{state="claimed"}"#, 1.0),
+        ("windlass_job_wait_seconds_count", 3.0),
+        ("windlass_job_run_seconds_count", 2.0),
+        ("windlass_report_seconds_count", 2.0),
+        (r#"windlass_workers{state="online"}"#, 1.0),
+        (r#"windlass_http_requests_total{method="POST",route="/api/v1/jobs",status="201"}"#, 5.0),
+    ] {
+        assert_eq!(found.get(name), Some(&value), "{name}");
+    }
+    assert!(found["windlass_engine_commits_total"] >= 1.0 && found["windlass_engine_commit_seconds_count"] >= 1.0);
+    // A job that waits gets older, and none is none.
+    once(&server, "windlass_oldest_waiting_seconds", |age| age > 0.0).await;
+    server.work("/api/v1/leases/claim", json!({"worker": "w", "max": 5})).await.expect(200);
+    once(&server, "windlass_oldest_waiting_seconds", |age| age == 0.0).await;
+}
+
+#[tokio::test]
+async fn every_metric_is_in_the_documentation() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md")).unwrap();
+    assert!(page.contains(&metrics::markdown()), "docs/operations.md lacks this table:\n{}", metrics::markdown());
+    let server = Server::start().await;
+    let text = served(&server).await;
+    let listed: Vec<_> = metrics::FAMILIES.iter().map(|family| format!("# TYPE {} ", family.name)).collect();
+    assert!(listed.iter().all(|line| text.contains(line.as_str())));
+    assert_eq!(text.matches("# TYPE ").count(), listed.len());
+}

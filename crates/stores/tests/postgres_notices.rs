@@ -1,0 +1,67 @@
+//! A worker that listens at one server hears what was decided at another.
+
+use crate::support::{claim, lease_of, ns, submit};
+use std::{sync::Arc, time::Duration};
+use windlass_core::{
+    JobId, WorkerId, WorkerKey,
+    commands::{cancel::Cancel, workers::DrainWorker},
+};
+use windlass_engine::{Engine, Error, Settings};
+use windlass_stores::{
+    postgres::{Options, Postgres},
+    testing::Cluster,
+};
+
+async fn server(url: &str) -> Engine {
+    let store = Postgres::connect(Options::new(url)).await.unwrap();
+    Engine::start(Arc::new(store), Settings::shared()).await.unwrap()
+}
+
+fn worker() -> WorkerId {
+    WorkerId::new("w").unwrap()
+}
+
+fn drain(draining: bool) -> DrainWorker {
+    DrainWorker { namespace: ns(), worker: worker(), draining, principal: None }
+}
+
+/// Until a call that would wait for minutes is answered with news. Whoever listens anew may be told once to look.
+async fn hears(engine: &Engine, seen: &mut Option<String>) {
+    let key = WorkerKey { namespace: ns(), worker: worker() };
+    loop {
+        let asked = engine.notice(&key, seen.as_deref(), Duration::from_secs(300));
+        let (news, next) = tokio::time::timeout(Duration::from_secs(60), asked).await.expect("it is heard");
+        *seen = Some(next);
+        if news {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
+    let url = Cluster::shared().fresh_database();
+    let (here, there) = (server(&url).await, server(&url).await);
+    here.run(submit(1)).await.unwrap();
+    let lease = lease_of(&[here.run(claim("w", 1, 1)).await.map_err(|error| panic!("{error}"))]);
+    let mut seen = None;
+    hears(&here, &mut seen).await;
+    let cancel = Cancel { namespace: ns(), job: JobId::from_u128(1), by: "ann".into(), mode: None };
+    assert_eq!(lease.job, cancel.job);
+    let ((), cancelled) = tokio::join!(hears(&here, &mut seen), there.run(cancel));
+    cancelled.unwrap();
+    // A claim that waits here ends when its worker is drained there.
+    let waits = here.claim(claim("w", 2, 1), Duration::from_secs(300));
+    let drained = async {
+        while here.waiting(&ns()) == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        there.run(drain(true)).await
+    };
+    let both = async { tokio::join!(waits, drained) };
+    let (claimed, drained) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("the claim ends");
+    drained.unwrap();
+    assert!(matches!(claimed, Err(Error::Refused(_))), "{claimed:?}");
+    here.shut_down().await;
+    there.shut_down().await;
+}

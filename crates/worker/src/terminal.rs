@@ -1,0 +1,168 @@
+//! Text from elsewhere (names, errors, log lines), made fit to be shown to people.
+//!
+//! Control characters in it could move the cursor, retitle the window or make a failure look like a success; characters that
+//! turn the direction of writing can do the latter too. They are shown escaped, as JSON writes them, so that a JSON document
+//! still means the same afterwards.
+
+use std::fmt::Write;
+
+/// The longest sequence that sets a colour; a longer one sets none.
+const SEQUENCE_MAX: usize = 64;
+const RESET: &str = "\x1b[0m";
+
+/// In one line, whatever is in it.
+pub fn line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| put(c, &mut out));
+    out
+}
+
+/// With its line breaks and tabs.
+pub fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            c => put(c, &mut out),
+        }
+    }
+    out
+}
+
+fn put(c: char, out: &mut String) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\t' => out.push_str("\\t"),
+        '\r' => out.push_str("\\r"),
+        c if is_harmful(c) => drop(write!(out, "\\u{:04x}", u32::from(c))),
+        c => out.push(c),
+    }
+}
+
+fn is_harmful(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// A stream of text for a terminal: colours go through, everything else that a terminal would obey is shown escaped. A
+/// carriage return, with which programs redraw a line, ends the line.
+#[derive(Default)]
+pub struct Colours {
+    /// The beginning of a sequence.
+    held: String,
+    returned: bool,
+    coloured: bool,
+}
+
+impl Colours {
+    pub fn feed(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        text.chars().for_each(|c| self.take(c, &mut out));
+        out
+    }
+
+    /// After the last piece: what was held back, and the colours as they were before.
+    pub fn finish(&mut self) -> String {
+        let mut out = String::new();
+        self.let_go(&mut out);
+        if std::mem::take(&mut self.coloured) {
+            out.push_str(RESET);
+        }
+        out
+    }
+
+    fn take(&mut self, c: char, out: &mut String) {
+        if !self.held.is_empty() {
+            match c {
+                '[' if self.held.len() == 1 => return self.held.push(c),
+                '0'..='9' | ';' | ':' if self.held.len() > 1 && self.held.len() < SEQUENCE_MAX => {
+                    return self.held.push(c);
+                }
+                'm' if self.held.len() > 1 && is_colour(&self.held[2..]) => {
+                    self.coloured = !matches!(&self.held[2..], "" | "0");
+                    out.push_str(&std::mem::take(&mut self.held));
+                    return out.push(c);
+                }
+                _ => {}
+            }
+        }
+        let returned = self.returned;
+        self.let_go(out);
+        match c {
+            '\x1b' => self.held.push(c),
+            '\r' => self.returned = true,
+            '\n' if returned => {}
+            '\n' | '\t' => out.push(c),
+            c => put(c, out),
+        }
+    }
+
+    fn let_go(&mut self, out: &mut String) {
+        std::mem::take(&mut self.held).chars().for_each(|c| put(c, out));
+        if std::mem::take(&mut self.returned) {
+            out.push('\n');
+        }
+    }
+}
+
+/// Whether the numbers of a sequence set colours and weights, and do not hide the text.
+fn is_colour(numbers: &str) -> bool {
+    let mut numbers = numbers.split(';');
+    while let Some(number) = numbers.next() {
+        let (code, parts) = number.split_once(':').map_or((number, false), |(code, _)| (code, true));
+        match code.parse::<u32>().unwrap_or(0) {
+            8 => return false,
+            // A colour by its number or by its three shares.
+            38 | 48 | 58 if !parts => match numbers.next() {
+                Some("5") => drop(numbers.next()),
+                Some("2") => drop(numbers.nth(2)),
+                _ => return false,
+            },
+            _ => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_would_obey_is_left_in_foreign_text() {
+        assert_eq!(line("a\x1b[2Jb\n\u{9b}31mc\u{7}\td"), "a\\u001b[2Jb\\n\\u009b31mc\\u0007\\td");
+        assert_eq!(lines("a\r\nb\rc\td\x1b]0;t\u{7}"), "a\nb\\rc\td\\u001b]0;t\\u0007");
+        assert_eq!(line("\u{202e}txt.exe\u{2069} ü 日 👩‍🔬"), "\\u202etxt.exe\\u2069 ü 日 👩‍🔬");
+        let json = "{\"a\": \"\u{202e}\u{7f}\u{9b}\"}";
+        let same = serde_json::from_str::<serde_json::Value>(&lines(json)).unwrap();
+        assert_eq!(same, serde_json::from_str::<serde_json::Value>(json).unwrap());
+    }
+
+    #[test]
+    fn colours_go_through_and_nothing_else_does() {
+        let cases = [
+            ("\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
+            ("\x1b[1;38;5;8mgrey", "\x1b[1;38;5;8mgrey\x1b[0m"),
+            ("\x1b[38:2::1:2:3mx\x1b[m", "\x1b[38:2::1:2:3mx\x1b[m"),
+            ("\x1b[8mhidden", "\\u001b[8mhidden"),
+            ("\x1b[38;7;8mhidden", "\\u001b[38;7;8mhidden"),
+            ("\x1b[2Jcleared", "\\u001b[2Jcleared"),
+            ("\x1b]0;title\x07", "\\u001b]0;title\\u0007"),
+            ("\x1b[3\x1b[31mx", "\\u001b[3\x1b[31mx\x1b[0m"),
+            ("\x1b", "\\u001b"),
+            ("10 %\r20 %\r\nend\r", "10 %\n20 %\nend\n"),
+            ("\u{9b}31m \u{8}\u{202e}", "\\u009b31m \\u0008\\u202e"),
+        ];
+        for (text, shown) in cases {
+            let mut colours = Colours::default();
+            let whole = colours.feed(text) + &colours.finish();
+            assert_eq!(whole, shown, "{text:?}");
+            let piecewise: String = text.chars().map(|c| colours.feed(&c.to_string())).collect();
+            assert_eq!(piecewise + &colours.finish(), shown, "{text:?} in pieces");
+        }
+        let long = format!("\x1b[{}m", "1;".repeat(40));
+        assert!(!Colours::default().feed(&long).contains('\x1b'), "what is held back is bounded");
+    }
+}

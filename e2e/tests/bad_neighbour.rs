@@ -1,0 +1,291 @@
+//! One tenant does everything at once that could hurt a server, beside another that runs two hundred jobs a second.
+//!
+//! What holds on any machine is asserted: nobody's job is lost, memory stays within a bound, and a server killed in the middle
+//! comes back and stays up. How long the other one waits is printed; `WINDLASS_NEIGHBOUR_RATIO=3` asserts it as well, for a
+//! release build (`WINDLASS_PROGRAMS`) on a quiet machine.
+
+use serde_json::{Value, json};
+use std::{
+    io::Write,
+    net::TcpStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+use windlass_e2e::{
+    Plain, Server,
+    crowd::{Cost, p99},
+    knob,
+};
+use windlass_sdk::api::token::{CreateToken, Role};
+
+/// Memory the attack may add.
+const MEMORY_KIB: u64 = 768 << 10;
+const CYCLE: Duration = Duration::from_millis(20);
+const GOOD_CLIENTS: usize = 4;
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Where somebody calls, and with which right.
+#[derive(Clone)]
+struct Place {
+    address: String,
+    token: String,
+    namespace: &'static str,
+}
+
+impl Place {
+    async fn new(server: &Server, namespace: &'static str, role: Role) -> Self {
+        let principal = format!("{namespace}-{}", role.name());
+        let wanted = CreateToken { principal, role, namespaces: vec![namespace.into()], expires_ms: None };
+        let token = server.admin().create_token(&wanted).await.unwrap().token;
+        Self { address: server.address().to_owned(), token, namespace }
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("/api/v1/{path}{}namespace={}", if path.contains('?') { '&' } else { '?' }, self.namespace)
+    }
+
+    /// One call of a client that is used to being refused and hung up on.
+    fn call(&self, line: &mut Option<Plain>, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+        let mut open = line.take().or_else(|| Plain::try_connect(&self.address, &self.token, ANSWER).ok())?;
+        let answer = open.try_call(method, &self.path(path), body).ok()?;
+        *line = Some(open);
+        Some(answer)
+    }
+}
+
+/// Two hundred jobs a second, each submitted, claimed and completed; gives the time of each whole cycle.
+fn good(submitter: &Place, worker: &Place, length: Duration) -> Vec<Duration> {
+    let clients = (0..GOOD_CLIENTS).map(|n| {
+        let (submitter, worker) = (submitter.clone(), worker.clone());
+        thread::spawn(move || good_client(&submitter, &worker, n, length))
+    });
+    let clients: Vec<JoinHandle<Vec<Duration>>> = clients.collect();
+    let mut times: Vec<Duration> = clients.into_iter().flat_map(|client| client.join().unwrap()).collect();
+    times.sort_unstable();
+    times
+}
+
+fn good_client(submitter: &Place, worker: &Place, n: usize, length: Duration) -> Vec<Duration> {
+    let mut submits = Plain::connect(&submitter.address, &submitter.token);
+    let mut works = Plain::connect(&worker.address, &worker.token);
+    let tag = format!("good-{n}");
+    let (job, claim) = (json!({"tags": [tag]}), json!({"worker": tag, "tags": [tag]}));
+    let (begun, mut times) = (Instant::now(), Vec::new());
+    while begun.elapsed() < length {
+        let from = Instant::now();
+        let (status, made) = submits.call("POST", &submitter.path("jobs"), &job);
+        assert_eq!(status, 201, "{made}");
+        let (_, claimed) = works.call("POST", &worker.path("leases/claim"), &claim);
+        assert_eq!(claimed["leases"][0]["job"], made["id"], "{claimed}");
+        let done = json!({"lease": claimed["leases"][0]["lease"], "result": 1});
+        let (status, done) = works.call("POST", &worker.path("leases/complete"), &done);
+        assert_eq!(status, 200, "{done}");
+        times.push(from.elapsed());
+        thread::sleep(CYCLE.saturating_sub(from.elapsed()));
+    }
+    times
+}
+
+/// Everything bad, until it is told to stop.
+struct Attack {
+    over: Arc<AtomicBool>,
+    answers: Arc<[AtomicUsize; 8]>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+type Blow = fn(&Place, &mut Option<Plain>, usize) -> Option<(u16, Value)>;
+
+/// Two callers for each but the bodies and the waiters, who are many by themselves.
+const BLOWS: [(&str, usize, Blow); 8] = [
+    ("templates", 2, templates),
+    ("schemas", 2, schemas),
+    ("expressions", 2, expressions),
+    ("large workflows", 2, large_workflow),
+    ("bodies", 60, half_a_body),
+    ("lanes", 2, lanes),
+    ("files", 2, files),
+    ("waiters", 300, waiter),
+];
+
+impl Attack {
+    fn start(place: &Place) -> Self {
+        let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::<[AtomicUsize; 8]>::default());
+        let chosen = std::env::var("WINDLASS_ATTACKS").unwrap_or_else(|_| "01234567".into());
+        let mut threads = Vec::new();
+        for (at, (_, count, blow)) in BLOWS.into_iter().enumerate() {
+            for n in (0..count).filter(|_| chosen.contains(&at.to_string())) {
+                let (place, over, answers) = (place.clone(), over.clone(), answers.clone());
+                threads.push(thread::spawn(move || {
+                    // What the attacker spends on itself is not what the server is to be blamed for.
+                    _ = rustix::process::setpriority_process(None, 19);
+                    strike(&place, &over, &answers[at], blow, n * 1_000_000);
+                }));
+            }
+        }
+        Self { over, answers, threads }
+    }
+
+    fn stop(self) {
+        self.over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        let counted = BLOWS.iter().zip(self.answers.iter());
+        let counted: Vec<String> =
+            counted.map(|((name, ..), count)| format!("{name} {}", count.load(Ordering::Relaxed))).collect();
+        println!("answered: {}", counted.join(", "));
+    }
+}
+
+fn strike(place: &Place, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, from: usize) {
+    let (mut line, mut at) = (None, from);
+    while !over.load(Ordering::Relaxed) {
+        match blow(place, &mut line, at) {
+            Some(_) => _ = answers.fetch_add(1, Ordering::Relaxed),
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+        at += 1;
+    }
+}
+
+fn run(place: &Place, line: &mut Option<Plain>, steps: Value, input: Value) -> Option<(u16, Value)> {
+    let body = json!({"definition": {"steps": steps}, "input": input}).to_string();
+    place.call(line, "POST", "runs", &body)
+}
+
+fn templates(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+    let payload = "${{input}}".repeat(8_000);
+    run(place, line, json!({"boom": {"payload": {"text": payload}}}), json!("x".repeat(1 << 20)))
+}
+
+fn schemas(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+    let schema = match at % 2 {
+        0 => json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
+            {"type": "object", "properties": {"n": {"$ref": "#/$defs/a"}}, "required": ["x"]},
+            {"type": "object", "properties": {"n": {"$ref": "#/$defs/a"}}, "required": ["y"]}]}}}),
+        _ => {
+            json!({"allOf": (0..100).map(|n| json!({"pattern": format!("(\\pL{{30}}){{6}}[k]{n}")})).collect::<Vec<_>>()})
+        }
+    };
+    let name = format!("bad{}", at % 2);
+    place.call(line, "PUT", &format!("definitions/{name}"), &json!({"payload_schema": schema}).to_string())?;
+    let nested = (0..20).fold(json!({}), |inner, _| json!({"n": inner}));
+    place.call(line, "POST", "jobs", &json!({"definition": name, "payload": nested}).to_string())
+}
+
+fn expressions(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+    let items: Vec<String> = (0..300).map(|n| "é".repeat(n)).collect();
+    let condition = "input.all(x, x.matches('(\\\\pL{30}){6}[k]') || true)";
+    run(place, line, json!({"slow": {"if": condition, "payload": {}}}), json!(items))
+}
+
+fn large_workflow(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+    let mut source = String::from("steps:\n");
+    for n in 0..9_000 {
+        source.push_str(&format!("  s{n}:\n    run: echo {}\n", "x".repeat(340)));
+    }
+    place.call(line, "PUT", "workflows/large?dry_run=true", &source)
+}
+
+/// Ten megabytes are promised, and nearly as many come.
+fn half_a_body(place: &Place, _: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(&place.address).ok()?;
+    stream.set_write_timeout(Some(Duration::from_secs(1))).ok()?;
+    let (address, token, length) = (&place.address, &place.token, 10 << 20);
+    write!(
+        stream,
+        "POST {} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n",
+        place.path("jobs/batch")
+    )
+    .ok()?;
+    let sent = stream.write_all(&vec![b' '; length - 1]);
+    thread::sleep(Duration::from_millis(500));
+    sent.ok().map(|()| (0, Value::Null))
+}
+
+fn lanes(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+    let jobs: Vec<Value> =
+        (0..1_000).map(|n| json!({"tags": [format!("l{at}-{n}")], "pending_timeout_ms": 2_000})).collect();
+    place.call(line, "POST", "jobs/batch", &json!({"jobs": jobs}).to_string())
+}
+
+fn files(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+    place.call(line, "POST", &format!("artifacts?name=f{at}"), &"f".repeat(2 << 20))
+}
+
+/// Somebody who waits for a run that waits for an event.
+fn waiter(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+    if at.is_multiple_of(1_000_000) {
+        let (_, made) = run(place, line, json!({"idle": {"wait": {"event": "never"}}}), Value::Null)?;
+        *line = None;
+        return place.call(line, "GET", &format!("runs/{}/wait?wait_ms=1000", made["id"].as_str()?), "");
+    }
+    place.call(line, "GET", "runs?limit=1", "")
+}
+
+/// The most memory a process has while this lives, in KiB.
+struct Watch {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Watch {
+    fn start(pid: u32) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = over.clone();
+        let thread = thread::spawn(move || {
+            let mut most = 0;
+            while !seen.load(Ordering::Relaxed) {
+                most = most.max(Cost::of(pid).kib);
+                thread::sleep(Duration::from_millis(50));
+            }
+            most
+        });
+        Self { over, thread }
+    }
+
+    fn stop(self) -> u64 {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_neighbour_stops_nobody_and_cannot_come_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path(), None).await;
+    let length = Duration::from_secs(knob("WINDLASS_NEIGHBOUR_SECONDS", 4) as u64);
+    let submitter = Place::new(&server, "good", Role::Editor).await;
+    let worker = Place::new(&server, "good", Role::Worker).await;
+    let bad = Place::new(&server, "bad", Role::Editor).await;
+
+    good(&submitter, &worker, Duration::from_secs(1));
+    let alone = good(&submitter, &worker, length);
+    let before = Cost::of(server.pid()).kib;
+    let (attack, watch) = (Attack::start(&bad), Watch::start(server.pid()));
+    thread::sleep(Duration::from_millis(500));
+    let beside = good(&submitter, &worker, length);
+    let most = watch.stop();
+    server.kill();
+    attack.stop();
+    let back = server.restart().await;
+    let after = good(&submitter, &worker, length);
+
+    let ratio = p99(&beside).as_secs_f64() / p99(&alone).as_secs_f64();
+    let grown = most.saturating_sub(before);
+    println!("alone p50 {:?} p99 {:?}", alone[alone.len() / 2], p99(&alone));
+    println!("beside p50 {:?} p99 {:?}: {ratio:.1} times", beside[beside.len() / 2], p99(&beside));
+    println!(
+        "{} MiB more; after kill -9 ready in {back:?}, p99 {:?}, {} MiB",
+        grown >> 10,
+        p99(&after),
+        Cost::of(server.pid()).kib >> 10
+    );
+    assert!(grown < MEMORY_KIB, "{} MiB more", grown >> 10);
+    let bound = knob("WINDLASS_NEIGHBOUR_RATIO", 0);
+    assert!(bound == 0 || ratio <= bound as f64, "{ratio:.1} times as long as alone");
+}
