@@ -383,11 +383,12 @@ async fn a_reader_of_a_log_stream_that_comes_back_misses_nothing_and_gets_nothin
     let server = Server::start().await;
     let id = start(&server, vec![job("a", &[])]).await;
     let held = claim(&server, &[]).await;
-    let chunk = |data: &str| json!({"workflow_id": id, "job_id": "a", "sequence": 0, "data": data, "timestamp_ms": 1, "stream": "stdout"});
-    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("1\n2\n3\n")]})).await, 200);
+    let chunk = |at: u64| json!({"workflow_id": id, "job_id": "a", "sequence": at, "data": "x\n", "timestamp_ms": 1, "stream": "stdout"});
+    let chunks = |of: std::ops::Range<u64>| json!({"chunks": of.map(chunk).collect::<Vec<_>>()});
+    assert_eq!(report(&server, &held, "logs", chunks(0..3)).await, 200);
     let (lines, last) = follow(&server, &id, None, 3).await;
     assert_eq!(lines, [0, 1, 2]);
-    assert_eq!(report(&server, &held, "logs", json!({"chunks": [chunk("4\n5\n")]})).await, 200);
+    assert_eq!(report(&server, &held, "logs", chunks(3..5)).await, 200);
     assert_eq!(follow(&server, &id, last.as_deref(), 2).await.0, [3, 4]);
     for odd in ["", "7", "a.b.c.d", "00000000-0000-0000-0000-000000000000.1.1.1"] {
         assert_eq!(follow(&server, &id, Some(odd), 5).await.0, [0, 1, 2, 3, 4], "{odd:?} is nobody's place");
