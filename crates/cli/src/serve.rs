@@ -191,6 +191,7 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     };
     let artifacts = native::artifacts::open(&artifacts(config));
     let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
+    let artifacts = if config.unsafe_no_fsync { artifacts.unsynced() } else { artifacts };
     Ok(Options {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),

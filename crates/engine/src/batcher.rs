@@ -8,16 +8,16 @@ use crate::{
     engine::Inner,
     gather::NAP,
     ids,
+    lines::{Lines, Space},
     settings::Settings,
     settle::{Held, Settler},
-    sharing::{self, Sharing},
+    sharing::Sharing,
     store::{Batch, StoreError},
 };
 use std::{
-    collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tokio::{
     runtime::Handle,
@@ -47,12 +47,8 @@ impl Request {
         self.commands.iter().any(Command::is_promise)
     }
 
-    fn fits(&self, which: Which) -> bool {
-        match which {
-            Which::All => true,
-            Which::Promises => self.is_promise(),
-            Which::NoPromises => !self.is_promise(),
-        }
+    pub fn is_abandoned(&self) -> bool {
+        self.abandon.is_some() && self.reply.is_closed()
     }
 }
 
@@ -74,15 +70,44 @@ pub struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    commands: VecDeque<Request>,
+    /// Those that a store may be given apart.
+    promises: Lines,
+    others: Lines,
     /// Apart, so that a flood of log lines delays nothing else.
-    logs: VecDeque<Request>,
+    logs: Lines,
+    /// Which of the first two goes first.
+    turn: bool,
     sharing: Sharing,
     closed: bool,
 }
 
-/// The same for everything in one transaction while several namespaces are at work: nobody waits long for the others', and
-/// what is lost by committing more often is little.
+impl Waiting {
+    fn has(&self, which: Which) -> bool {
+        match which {
+            Which::All => !self.promises.is_empty() || !self.others.is_empty(),
+            Which::Promises => !self.promises.is_empty(),
+            Which::NoPromises => !self.others.is_empty(),
+        }
+    }
+
+    fn take(&mut self, which: Which, batch: &mut Vec<Request>, space: &mut Space) {
+        match which {
+            Which::All if self.turn => {
+                self.promises.take(batch, space);
+                self.others.take(batch, space);
+            }
+            Which::All => {
+                self.others.take(batch, space);
+                self.promises.take(batch, space);
+            }
+            Which::Promises => self.promises.take(batch, space),
+            Which::NoPromises => self.others.take(batch, space),
+        }
+    }
+}
+
+/// Everything in one transaction while several namespaces are at work: nobody waits long for the others', and what is lost
+/// by committing more often is little.
 const SHARED_MAX: usize = 128;
 const SHARED_BYTES_MAX: usize = 512 << 10;
 
@@ -93,7 +118,11 @@ impl Queue {
         if waiting.closed {
             return false;
         }
-        if is_log { &mut waiting.logs } else { &mut waiting.commands }.push_back(request);
+        match (is_log, request.is_promise()) {
+            (true, _) => waiting.logs.push(request),
+            (_, true) => waiting.promises.push(request),
+            (_, false) => waiting.others.push(request),
+        }
         drop(waiting);
         self.bell.notify_one();
         true
@@ -111,10 +140,10 @@ impl Queue {
             let which = if settler.is_syncing() { Which::NoPromises } else { Which::All };
             {
                 let waiting = self.lock();
-                if !waiting.logs.is_empty() || waiting.commands.iter().any(|request| request.fits(which)) {
+                if !waiting.logs.is_empty() || waiting.has(which) {
                     return Some(which);
                 }
-                if waiting.closed && waiting.commands.is_empty() {
+                if waiting.closed && !waiting.has(Which::All) {
                     return None;
                 }
             }
@@ -127,44 +156,47 @@ impl Queue {
         self.lock().sharing.is_shared()
     }
 
+    /// How many commands of one caller go together while others are at work. None: all.
+    pub fn piece(&self) -> Option<usize> {
+        self.lock().sharing.each()
+    }
+
+    /// What a batch cost that others had to wait for.
+    fn learn(&self, took: Duration, commands: usize) {
+        self.lock().sharing.learn(took, commands);
+    }
+
     /// Somebody should look again.
     pub fn ring(&self) {
         self.bell.notify_one();
     }
 
-    /// What the first in line is, for stores that get the two kinds apart, and how many of its kind wait.
+    /// What goes next, for stores that get the two kinds apart, and how many of its kind wait.
     fn kind(&self) -> (Which, usize) {
         let waiting = self.lock();
-        let which = match waiting.commands.front() {
-            Some(first) if first.is_promise() => Which::Promises,
-            _ => Which::NoPromises,
-        };
-        (which, waiting.commands.iter().filter(|request| request.fits(which)).count())
+        let promises = if waiting.turn { waiting.has(Which::Promises) } else { !waiting.has(Which::NoPromises) };
+        match promises {
+            true => (Which::Promises, waiting.promises.len()),
+            false => (Which::NoPromises, waiting.others.len()),
+        }
     }
 
     fn next_batch(&self, which: Which, settings: &Settings) -> Vec<Request> {
         let mut waiting = self.lock();
         let waiting = &mut *waiting;
         let mut batch = Vec::new();
-        let commands = &mut waiting.commands;
-        let (mut fit, mut others): (VecDeque<_>, VecDeque<_>) = match which {
-            Which::All => (std::mem::take(commands), VecDeque::new()),
-            _ => std::mem::take(commands).into_iter().partition(|request| request.fits(which)),
-        };
-        waiting.sharing.see(fit.iter());
-        if waiting.sharing.is_shared() {
-            let mut in_turn = sharing::in_turn(fit);
-            let (count, bytes) = (SHARED_MAX.min(settings.batch_max), SHARED_BYTES_MAX.min(settings.batch_bytes_max));
-            fill(&mut batch, &mut in_turn, count, bytes);
-            fit = in_turn;
-        } else {
-            fill(&mut batch, &mut fit, settings.batch_max, settings.batch_bytes_max);
+        waiting.sharing.see(waiting.promises.namespaces().chain(waiting.others.namespaces()));
+        let each = waiting.sharing.each();
+        let (mut count, mut bytes) = (settings.batch_max, settings.batch_bytes_max);
+        if each.is_some() {
+            (count, bytes) = (count.min(SHARED_MAX), bytes.min(SHARED_BYTES_MAX));
         }
-        // Those of the other kind go first next time.
-        others.append(&mut fit);
-        *commands = others;
+        let each = each.unwrap_or(usize::MAX);
+        waiting.take(which, &mut batch, &mut Space { count, bytes, each });
+        waiting.turn = !waiting.turn;
         let mut logs = Vec::new();
-        fill(&mut logs, &mut waiting.logs, settings.batch_max, settings.log_batch_bytes_max);
+        let (count, bytes) = (settings.batch_max, settings.log_batch_bytes_max);
+        waiting.logs.take(&mut logs, &mut Space { count, bytes, each });
         batch.extend(logs);
         batch
     }
@@ -236,23 +268,6 @@ impl Batcher {
     }
 }
 
-/// Takes from the front while there is room; a request too large for any batch goes alone.
-fn fill(batch: &mut Vec<Request>, waiting: &mut VecDeque<Request>, count_max: usize, weight_max: usize) {
-    let (mut count, mut weight) = (0, 0);
-    while let Some(request) = waiting.pop_front() {
-        if request.abandon.is_some() && request.reply.is_closed() {
-            continue;
-        }
-        count += request.commands.len();
-        weight += request.weight;
-        if !batch.is_empty() && (count > count_max || weight > weight_max) {
-            waiting.push_front(request);
-            return;
-        }
-        batch.push(request);
-    }
-}
-
 /// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
 async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
     if requests.is_empty() {
@@ -279,7 +294,11 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
             return;
         }
     };
-    inner.tally.commit.observe(begun.elapsed());
+    let took = begun.elapsed();
+    inner.tally.commit.observe(took);
+    if inner.store.in_flight() == 1 {
+        inner.queue.learn(took, commands);
+    }
     inner.tally.count(&outcome.events, &outcome.replies);
     inner.pace(which).learn(outcome.commit_time, callers.len());
     let mut held = Held { first_event: outcome.first_event, ..Held::default() };
@@ -341,7 +360,7 @@ mod tests {
         }
         queue.push(request("little"), false);
         let batch = queue.next_batch(Which::All, &settings);
-        assert_eq!(batch.len(), SHARED_MAX, "and nobody waits long for the batch before");
+        assert!(batch.len() < SHARED_MAX, "and nobody waits long for the batch before");
         assert!(batch.iter().any(|request| request.commands[0].namespace().unwrap().as_str() == "little"));
     }
 }

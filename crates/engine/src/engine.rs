@@ -25,7 +25,7 @@ use std::{
 };
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
     time::{Instant, sleep, timeout_at},
 };
 use windlass_core::{
@@ -196,38 +196,37 @@ impl Engine {
             let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
             return self.run_now(commands).await;
         }
-        if commands.len() > heavy::PIECE && self.inner.queue.is_shared() {
-            return self.run_in_pieces(commands).await;
-        }
         self.run_now(commands).await
     }
 
     async fn run_now(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
         let begun = reports.then(std::time::Instant::now);
-        let replies = self.inner.enqueue(commands, None)?.await.map_err(lost)??;
+        let replies = match self.inner.queue.piece() {
+            Some(piece) if commands.len() > piece => self.run_in_pieces(commands, piece).await?,
+            _ => self.inner.enqueue(commands, None)?.await.map_err(lost)??,
+        };
         if let Some(begun) = begun {
             self.inner.tally.report.observe(begun.elapsed());
         }
         Ok(replies)
     }
 
-    /// For what comes after something that was done already: its caller cannot be told that nothing was.
-    async fn run_patiently(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        loop {
-            match self.run_now(commands.clone()).await {
-                Err(Error::Overloaded) => sleep(heavy::LOOK).await,
-                answer => return answer,
-            }
-        }
-    }
-
-    /// What needs no common transaction lets others in between.
-    async fn run_in_pieces(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        let (mut commands, mut replies) = (commands.into_iter().peekable(), Vec::new());
+    /// What needs no common transaction lets others in between, and has half of the time.
+    async fn run_in_pieces(&self, commands: Vec<Command>, piece: usize) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let mut room = self.inner.take_room(&commands, weight(&commands))?;
+        let mut replies = Vec::with_capacity(commands.len());
+        let mut commands = commands.into_iter().peekable();
         while commands.peek().is_some() {
-            let piece: Vec<Command> = commands.by_ref().take(heavy::PIECE).collect();
-            replies.extend(self.run_patiently(piece).await?);
+            let begun = Instant::now();
+            let piece: Vec<Command> = commands.by_ref().take(piece).collect();
+            let (weight, own) = (weight(&piece), matches!(piece[0], Command::Due(_)));
+            let units = room.num_permits().min(weight / ROOM_UNIT);
+            let room = room.split(units).ok_or(Error::Overloaded)?;
+            replies.extend(self.inner.push(piece, room, None, weight)?.await.map_err(lost)??);
+            if !own && commands.peek().is_some() && self.inner.queue.is_shared() {
+                sleep(begun.elapsed()).await;
+            }
         }
         Ok(replies)
     }
@@ -497,12 +496,25 @@ impl Inner {
         commands: Vec<Command>,
         abandon: Option<Namespace>,
     ) -> Result<oneshot::Receiver<Answer>, Error> {
-        let is_log = matches!(commands.first(), Some(Command::AppendLog(_)));
-        let weight: usize = commands.iter().map(Command::weight).sum();
-        let room = if is_log { &self.log_room } else { &self.room };
+        let weight = weight(&commands);
+        let room = self.take_room(&commands, weight)?;
+        self.push(commands, room, abandon, weight)
+    }
+
+    fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let room = if is_log(commands) { &self.log_room } else { &self.room };
         let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
-        let room = room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)?;
-        let (reply, receiver) = oneshot::channel();
+        room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)
+    }
+
+    fn push(
+        &self,
+        commands: Vec<Command>,
+        room: OwnedSemaphorePermit,
+        abandon: Option<Namespace>,
+        weight: usize,
+    ) -> Result<oneshot::Receiver<Answer>, Error> {
+        let (is_log, (reply, receiver)) = (is_log(&commands), oneshot::channel());
         let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
         if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
@@ -560,6 +572,14 @@ impl Inner {
         self.queue.close();
         self.alarm.stop();
     }
+}
+
+fn is_log(commands: &[Command]) -> bool {
+    matches!(commands.first(), Some(Command::AppendLog(_)))
+}
+
+fn weight(commands: &[Command]) -> usize {
+    commands.iter().map(Command::weight).sum()
 }
 
 /// Passes on what other servers on the same store did.

@@ -23,13 +23,11 @@ const BYTES: usize = 512 << 10;
 const REST: u32 = 19;
 const REST_MAX: Duration = Duration::from_secs(30);
 /// How often somebody who rests looks whether the others are gone.
-pub const LOOK: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(20);
 /// Heavy requests of one namespace that may wait; one more is told to come back later.
 const WAITING_MAX: usize = 8;
 /// The same for all namespaces.
 const ALL_WAITING_MAX: usize = 64;
-/// Commands of one caller that go in one transaction while others are at work.
-pub const PIECE: usize = 100;
 
 /// The namespace of a heavy request.
 pub fn of(commands: &[Command]) -> Option<&Namespace> {

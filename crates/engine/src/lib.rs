@@ -8,6 +8,7 @@
 //! [`Engine`] is what everything above talks to; [`store::Store`] is all it knows of what lies below.
 #![forbid(unsafe_code)]
 
+pub mod aside;
 mod batcher;
 pub mod bulk;
 mod bulletin;
@@ -18,6 +19,7 @@ mod feed;
 mod gather;
 mod heavy;
 pub mod ids;
+mod lines;
 pub mod memory;
 mod notices;
 mod settings;

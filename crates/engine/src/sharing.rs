@@ -1,26 +1,31 @@
-//! Whether several namespaces are at work, and what is fair between them then.
+//! Whether several namespaces are at work, and how much of a batch is for each of them then.
 
-use crate::batcher::Request;
-use std::{
-    collections::{HashMap, VecDeque},
-    time::{Duration, Instant},
-};
-use windlass_core::{Command, Namespace};
+use std::time::{Duration, Instant};
+use windlass_core::Namespace;
 
 /// How long somebody counts as being at work.
 const REMEMBERED: Duration = Duration::from_secs(1);
+/// What the commands of one namespace may take in a batch: others wait for it, whatever they want.
+const MOMENT: Duration = Duration::from_micros(500);
+const FEWEST: usize = 8;
+/// Fewer commands than this say little about what one costs: a batch has costs of its own.
+const TELLING: usize = 4;
+/// Where batches do not wait for each other, and until it is known what a command costs.
+const MOST: usize = 64;
 
-/// Notes whose commands come by.
+/// Notes whose commands come by, and what they cost.
 #[derive(Default)]
 pub struct Sharing {
     last: Option<Namespace>,
     shared_until: Option<Instant>,
+    /// Smoothed time of a command, in seconds.
+    cost: f64,
 }
 
 impl Sharing {
-    pub fn see<'a>(&mut self, requests: impl Iterator<Item = &'a Request>) {
+    pub fn see<'a>(&mut self, namespaces: impl Iterator<Item = &'a Namespace>) {
         let mut others = false;
-        for namespace in requests.filter_map(of) {
+        for namespace in namespaces {
             if self.last.as_ref() != Some(namespace) {
                 others |= self.last.replace(namespace.clone()).is_some();
             }
@@ -33,62 +38,50 @@ impl Sharing {
     pub fn is_shared(&self) -> bool {
         self.shared_until.is_some_and(|until| Instant::now() < until)
     }
-}
 
-fn of(request: &Request) -> Option<&Namespace> {
-    request.commands.first().and_then(Command::namespace)
-}
+    pub fn learn(&mut self, took: Duration, commands: usize) {
+        if commands >= TELLING {
+            let cost = took.as_secs_f64() / commands as f64;
+            self.cost = if self.cost == 0.0 { cost } else { self.cost * 0.8 + cost * 0.2 };
+        }
+    }
 
-/// In the order in which everybody gets the same: whoever has less in front of it in its own namespace goes first. Within a
-/// namespace the order stays.
-pub fn in_turn(waiting: VecDeque<Request>) -> VecDeque<Request> {
-    let mut ahead: HashMap<Option<Namespace>, usize> = HashMap::new();
-    let ranked = waiting.into_iter().map(|request| {
-        let ahead = ahead.entry(of(&request).cloned()).or_default();
-        let rank = *ahead;
-        *ahead += request.weight;
-        (rank, request)
-    });
-    let mut ranked: Vec<_> = ranked.collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
-    ranked.into_iter().map(|(_, request)| request).collect()
+    /// Commands of one namespace that go into a batch while others are at work. None: all.
+    pub fn each(&self) -> Option<usize> {
+        self.is_shared().then(|| ((MOMENT.as_secs_f64() / self.cost) as usize).clamp(FEWEST, MOST))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-    use tokio::sync::{Semaphore, oneshot};
-    use windlass_core::commands::tell::Tell;
 
-    fn request(namespace: &str, commands: usize) -> Request {
-        let namespace = Namespace::new(namespace).unwrap();
-        let tell = |_| Tell { namespace: namespace.clone(), topic: "t".into(), data: "{}".into() }.into();
-        let commands: Vec<Command> = (0..commands).map(tell).collect();
-        let weight = commands.iter().map(Command::weight).sum();
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Request { commands, reply: oneshot::channel().0, room, abandon: None, weight }
-    }
-
-    fn shown(requests: VecDeque<Request>) -> Vec<(String, usize)> {
-        requests.iter().map(|request| (of(request).unwrap().to_string(), request.commands.len())).collect()
-    }
-
-    #[test]
-    fn a_namespace_that_sends_little_does_not_wait_behind_one_that_sends_much() {
-        let waiting = [request("much", 100), request("much", 90), request("much", 1), request("little", 1)];
-        let order = shown(in_turn(waiting.into()));
-        let expected = [("much", 100), ("little", 1), ("much", 90), ("much", 1)];
-        assert_eq!(order, expected.map(|(name, count)| (name.to_string(), count)));
+    fn see(sharing: &mut Sharing, names: &[&str]) {
+        let names: Vec<Namespace> = names.iter().map(|name| Namespace::new(name).unwrap()).collect();
+        sharing.see(names.iter());
     }
 
     #[test]
     fn one_namespace_alone_shares_with_nobody() {
         let mut sharing = Sharing::default();
-        sharing.see([request("a", 1), request("a", 2)].iter());
-        sharing.see([request("a", 1)].iter());
-        assert!(!sharing.is_shared());
-        sharing.see([request("b", 1)].iter());
-        assert!(sharing.is_shared());
+        see(&mut sharing, &["a", "a"]);
+        see(&mut sharing, &["a"]);
+        assert_eq!(sharing.each(), None);
+        see(&mut sharing, &["b"]);
+        assert_eq!(sharing.each(), Some(MOST));
+    }
+
+    #[test]
+    fn what_costs_more_goes_in_smaller_pieces() {
+        let mut sharing = Sharing::default();
+        see(&mut sharing, &["a", "b"]);
+        sharing.learn(Duration::from_millis(9), 1);
+        assert_eq!(sharing.each(), Some(MOST), "that was the batch's own cost");
+        sharing.learn(Duration::from_millis(1), 50);
+        assert_eq!(sharing.each(), Some(25));
+        for _ in 0..50 {
+            sharing.learn(Duration::from_millis(9), 4);
+        }
+        assert_eq!(sharing.each(), Some(FEWEST));
     }
 }

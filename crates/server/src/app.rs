@@ -92,6 +92,8 @@ pub struct Inner {
     pub rooms: Arc<crate::room::Rooms>,
     /// For all that takes longer than a moment.
     pub aside: crate::aside::Aside,
+    pub writers: crate::upload::Writers,
+    pub turns: Arc<crate::turns::Turns>,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
     /// When the store was last asked whether it answers, and what came of it.
@@ -118,6 +120,8 @@ impl App {
             product: Default::default(),
             metrics: Arc::default(),
             aside: Default::default(),
+            writers: Default::default(),
+            turns: Arc::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
         }))

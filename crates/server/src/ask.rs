@@ -8,6 +8,7 @@ use crate::{
     problem::Problem,
     room::Refused,
     trace::{self, TraceParent},
+    turns::Turn,
 };
 use axum::{
     body::Body,
@@ -33,12 +34,20 @@ pub const DEPTH_MAX: usize = 64;
 pub const LARGE: usize = 32 << 10;
 
 /// Who asks, and where. The namespace is the query's `namespace`, `default` where there is none.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Ask {
     pub caller: Caller,
     pub namespace: Namespace,
     /// The trace this call belongs to, if the caller has one.
     pub trace: Option<TraceParent>,
+    turn: Option<Turn>,
+}
+
+impl Ask {
+    /// From here on this request waits for something to happen.
+    pub fn waits(&self) {
+        self.turn.iter().for_each(Turn::leave);
+    }
 }
 
 impl FromRequestParts<App> for Ask {
@@ -47,7 +56,8 @@ impl FromRequestParts<App> for Ask {
         let caller = guard::caller(parts)?;
         let namespace = namespace(parts.uri.query().unwrap_or_default())?;
         caller.check_namespace(&namespace)?;
-        Ok(Self { caller, namespace, trace: trace::parent(&parts.headers) })
+        let turn = parts.extensions.get::<Turn>().cloned();
+        Ok(Self { caller, namespace, trace: trace::parent(&parts.headers), turn })
     }
 }
 
@@ -90,6 +100,8 @@ pub async fn read(mut body: Body) -> Result<Bytes, Problem> {
     drop(first);
     while let Some(frame) = body.frame().await.transpose().map_err(unread)? {
         whole.extend_from_slice(&frame.into_data().unwrap_or_default());
+        // Copying what comes as fast as it is read would keep this thread for the whole body.
+        tokio::task::yield_now().await;
     }
     Ok(whole.freeze())
 }

@@ -7,11 +7,11 @@
 use crate::{
     app::App,
     ask::unread,
-    auth::hex,
     native::artifacts,
     problem::Problem,
     product::files,
     quota::{self, Grant, Owner},
+    upload::{self, Upload},
 };
 use axum::{
     body::Body,
@@ -21,9 +21,8 @@ use axum::{
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, header};
 use hyper::body::Body as _;
-use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart, path::Path as Place};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path as Place};
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
 use std::{
     fmt::Display,
     fs::{self, DirBuilder, Permissions},
@@ -43,10 +42,6 @@ pub const BYTES_MAX: u64 = 1 << 30;
 /// A route's own limit is above every limit that can be set, which is counted while the file arrives.
 pub const ROUTE_MAX: usize = 1 << 44;
 pub const NAME_BYTES_MAX: usize = 255;
-/// Object stores want parts of some size; a folder does not.
-const PART_BYTES: usize = 8 << 20;
-const PART_BYTES_IN_FOLDER: usize = 512 << 10;
-const PARTS_AT_ONCE: usize = 2;
 /// Bytes of an upload between two looks at the disk.
 const LOOK_EVERY: u64 = 1 << 20;
 const COUNT_PAGE: usize = 500;
@@ -61,6 +56,7 @@ pub struct Files {
     store: Arc<dyn ObjectStore>,
     /// Where it is a folder of this machine.
     folder: Option<PathBuf>,
+    synced: bool,
 }
 
 impl Files {
@@ -68,8 +64,17 @@ impl Files {
         &*self.store
     }
 
-    fn part_bytes(&self) -> usize {
-        if self.folder.is_some() { PART_BYTES_IN_FOLDER } else { PART_BYTES }
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Acknowledges files before they are on disk, where they lie in a folder.
+    pub fn unsynced(self) -> Self {
+        Self { synced: false, ..self }
     }
 }
 
@@ -80,11 +85,11 @@ pub fn open(place: &str) -> Result<Files, String> {
         make_private(&folder).map_err(|error| format!("the folder {place} cannot be made: {error}"))?;
         let store = object_store::local::LocalFileSystem::new_with_prefix(place)
             .map_err(|error| format!("the folder {place} cannot be used: {error}"))?;
-        return Ok(Files { store: Arc::new(store), folder: Some(folder) });
+        return Ok(Files { store: Arc::new(store), folder: Some(folder), synced: true });
     }
     let url = parsed(place)?;
     let (store, prefix) = object_store::parse_url(&url).map_err(|error| format!("{place} cannot be used: {error}"))?;
-    Ok(Files { store: Arc::new(object_store::prefix::PrefixStore::new(store, prefix)), folder: None })
+    Ok(Files { store: Arc::new(object_store::prefix::PrefixStore::new(store, prefix)), folder: None, synced: true })
 }
 
 /// Only the server's own user gets at a new folder, and so at everything below it. One that everybody may enter is closed to
@@ -108,7 +113,8 @@ fn make_private(folder: &Path) -> io::Result<()> {
 
 /// What an upload has in memory: parts on their way, and the one that is being filled.
 pub fn upload_buffers(app: &App) -> u64 {
-    app.options.artifacts.as_ref().map_or(0, |files| ((PARTS_AT_ONCE + 1) * files.part_bytes()) as u64)
+    let taken = |files: &Files| if files.folder.is_some() { upload::IN_FOLDER } else { upload::IN_STORE };
+    app.options.artifacts.as_ref().map_or(0, taken) as u64
 }
 
 /// Leaves it to the object store which type of URL it takes.
@@ -120,12 +126,12 @@ fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
     files_of(app).map(|files| &files.store)
 }
 
-fn files_of(app: &App) -> Result<&Files, Problem> {
+pub fn files_of(app: &App) -> Result<&Files, Problem> {
     app.options.artifacts.as_ref().ok_or_else(|| Problem::new("unavailable", "this server keeps no artifacts"))
 }
 
-fn broken(error: object_store::Error) -> Problem {
-    if is_full(&error) {
+pub fn broken(error: &(dyn std::error::Error + 'static)) -> Problem {
+    if is_full(error) {
         tracing::error!(%error, "there is no room for artifacts");
         return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
             .retry_after(1_000);
@@ -149,7 +155,7 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Spread over folders, because some file systems dislike many files in one.
-fn place(id: Uuid) -> Place {
+pub fn place(id: Uuid) -> Place {
     let name = id.simple().to_string();
     Place::from_iter([&name[30..], name.as_str()])
 }
@@ -184,35 +190,25 @@ pub async fn receive(
     }
     let mut grant = app.usage.enter(app, owner, told).await?;
     has_room(app, told).await?;
-    let upload = store(app)?.put_multipart(&place(id)).await.map_err(broken)?;
-    let mut file = WriteMultipart::new_with_chunk_size(upload, files_of(app)?.part_bytes());
-    let taken = take_in(app, &mut file, request.into_body(), &mut grant).await;
-    let checked = taken.and_then(|(size, sha256)| match wanted {
-        Some(wanted) if wanted != sha256 => {
+    let mut file = Upload::begin(app, &owner.namespace, id).await?;
+    let checked = match take_in(app, &mut file, request.into_body(), &mut grant).await {
+        Ok((_, sha256)) if wanted.is_some_and(|wanted| wanted != sha256) => {
             let why = format!("the file's digest is {sha256}: it was changed on the way, or another file was meant");
             Err(Problem::invalid("sha256", why))
         }
-        _ => Ok((size, sha256)),
-    });
+        taken => taken,
+    };
     match checked {
-        Ok((size, sha256)) => file.finish().await.map(|_| (size, sha256, grant)).map_err(broken),
+        Ok((size, sha256)) => file.keep().await.map(|()| (size, sha256, grant)),
         Err(problem) => {
-            if let Err(error) = file.abort().await {
-                tracing::warn!(%error, "a half upload could not be removed; the next sweep will");
-            }
+            file.give_up().await;
             Err(problem)
         }
     }
 }
 
-async fn take_in(
-    app: &App,
-    file: &mut WriteMultipart,
-    body: Body,
-    grant: &mut Grant,
-) -> Result<(u64, String), Problem> {
-    let (mut size, mut hash) = (0u64, Sha256::new());
-    let (bytes_max, mut looked_at) = (app.options.artifact_bytes_max, 0);
+async fn take_in(app: &App, file: &mut Upload<'_>, body: Body, grant: &mut Grant) -> Result<(u64, String), Problem> {
+    let (bytes_max, mut size, mut looked_at) = (app.options.artifact_bytes_max, 0u64, 0);
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(unread)?;
@@ -226,12 +222,10 @@ async fn take_in(
             grant.reach(app, size).await?;
             has_room(app, 0).await?;
         }
-        hash.update(&piece);
-        file.wait_for_capacity(PARTS_AT_ONCE).await.map_err(broken)?;
-        file.put(piece);
+        file.put(&piece).await?;
     }
     grant.reach(app, size).await?;
-    Ok((size, hex(&hash.finalize())))
+    Ok((size, file.digest().await?))
 }
 
 fn too_large(bytes_max: u64) -> Problem {
@@ -278,7 +272,7 @@ pub async fn answer(app: &App, id: Uuid, name: &str, size: u64, sha256: &str) ->
     let found = match store(app)?.get(&place(id)).await {
         Ok(found) => found,
         Err(object_store::Error::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(broken(error)),
+        Err(error) => return Err(broken(&error)),
     };
     let mut response = Body::from_stream(found.into_stream()).into_response();
     let headers = response.headers_mut();
@@ -331,7 +325,7 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let mut objects = store.list(None);
     let mut gone = 0;
     while let Some(object) = objects.next().await {
-        let object = object.map_err(broken)?;
+        let object = object.map_err(|error| broken(&error))?;
         let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
         let old = object.last_modified.timestamp_millis() < before;
         let Some(id) = id.filter(|id| old && object.location == place(*id)) else { continue };

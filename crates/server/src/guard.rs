@@ -13,6 +13,7 @@ use crate::{
     request_id::RequestId,
     room::{self, Growing, Room},
     route::{Access, BODY_MAX, Form, Route, Rules, Run},
+    turns::Turn,
 };
 use axum::{
     body::Body,
@@ -64,7 +65,7 @@ impl Guarded {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let response = match admit(post, &mut request).await {
             // What the body takes in memory is free when the answer is made.
-            Ok(_room) => (self.run)(request, post.app.clone()).await,
+            Ok(_held) => (self.run)(request, post.app.clone()).await,
             Err(problem) => problem.into_response(),
         };
         finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
@@ -113,7 +114,10 @@ pub fn method_name(method: &Method) -> &'static str {
     }
 }
 
-async fn admit(post: &Post, request: &mut Request) -> Result<Option<Room>, Problem> {
+/// What a request holds until it is answered.
+type Held = (Option<Room>, Option<Turn>);
+
+async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
     origin::check_host(&post.app.options, request)?;
     if post.changes {
         origin::check_origin(&post.app.options, request)?;
@@ -140,10 +144,11 @@ async fn admit(post: &Post, request: &mut Request) -> Result<Option<Room>, Probl
         (None, access) => Some(anonymous(post, access, request)?),
     };
     let room = limit(post, caller.as_ref(), request)?;
-    if let Some(caller) = caller {
-        request.extensions_mut().insert::<Caller>(caller);
-    }
-    Ok(room)
+    let Some(caller) = caller else { return Ok((room, None)) };
+    let turn = if post.changes { None } else { Some(post.app.turns.enter(&caller.root).await) };
+    turn.clone().map(|turn| request.extensions_mut().insert(turn));
+    request.extensions_mut().insert::<Caller>(caller);
+    Ok((room, turn))
 }
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and

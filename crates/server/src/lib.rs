@@ -41,6 +41,8 @@ pub mod secret;
 pub mod sse;
 pub mod trace;
 mod trace_export;
+pub mod turns;
+pub mod upload;
 pub mod wire_time;
 pub mod without_token;
 pub mod yaml;

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use thiserror::Error;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 /// The client stopped in the middle of a body.
@@ -28,6 +28,8 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// So much of a body that nobody wanted is read and thrown away, so that the connection can be used for the next request.
 /// If more is left, or nobody knows how much, the answer says that the connection closes.
 const DISCARD_MAX: u64 = 64 << 10;
+/// Bytes a second that are thrown away of a body that was refused: whoever goes on sending is to notice.
+const DISCARD_RATE: u32 = 1 << 20;
 /// A body may take so many of the longest pauses before it has to come at a certain rate.
 const PAUSES: u32 = 2;
 /// How long a client that is told of the end may go on sending: closing at once would make its system throw the answer away.
@@ -165,7 +167,13 @@ impl Rest {
         let mut body = self.body;
         tokio::spawn(async move {
             // An end by time closes the connection.
-            let _ = timeout(patience, async { while let Some(Ok(_)) = body.frame().await {} }).await;
+            let _ = timeout(patience, async {
+                while let Some(Ok(frame)) = body.frame().await {
+                    let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                    sleep(Duration::from_secs(bytes) / DISCARD_RATE).await;
+                }
+            })
+            .await;
             drop(body);
             drop(turn);
         });

@@ -340,6 +340,7 @@ async fn wait(
 ) -> Result<Answer<Job>, Problem> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX));
+    ask.waits();
     app.engine.watch(&key, wait).await?.ok_or_else(|| Problem::not_found("job", id))?;
     whole(&app, &key).await.map(ok)
 }

@@ -66,15 +66,18 @@ async fn read(
     match query.format.as_deref() {
         Some("text") => plain(app, key).await,
         None if accepts("text/plain") && !accepts("application/json") => plain(app, key).await,
-        Some("json") | None => Ok(page(&app, &key, &query).await?.into_response()),
+        Some("json") | None => Ok(page(&app, &ask, &key, &query).await?.into_response()),
         Some(other) => Err(Problem::invalid("format", format!("{other:?} is not json or text"))),
     }
 }
 
-async fn page(app: &App, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage>, Problem> {
+async fn page(app: &App, ask: &Ask, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage>, Problem> {
     job(app, key).await?;
     let after = query.after.unwrap_or(0);
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
+    if !wait.is_zero() {
+        ask.waits();
+    }
     let pieces = app.engine.follow_log(key, after, PAGE_BYTES, wait).await?;
     // Read after the pieces: the row counts what was written before the job ended.
     let job = job(app, key).await?;

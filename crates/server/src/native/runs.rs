@@ -326,6 +326,7 @@ async fn wait(
     Query(query): Query<WaitJob>,
 ) -> Result<Answer<Run>, Problem> {
     let wait = query.wait_ms.unwrap_or(WAIT_MS).min(super::jobs::WAIT_MS_MAX);
+    ask.waits();
     let row = app.engine.watch_run(&ask.namespace, RunId(id), Duration::from_millis(wait)).await?;
     row.ok_or_else(|| Problem::not_found("run", id))?;
     whole(&app, &ask.namespace, id).await.map(ok)

@@ -44,7 +44,9 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp};
 use windlass_engine::{
-    Bulk, StoreError, bulk,
+    Bulk, StoreError,
+    aside::{Aside, Pool},
+    bulk,
     clock::Clock,
     store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, Trim},
 };
@@ -53,8 +55,11 @@ use writer::Writer;
 pub use fault::OpenError;
 pub use open::SCHEMA_VERSION;
 
-/// Connections that read at the same time. More would only wait for the disk together.
-const READERS: usize = 4;
+/// Threads that read at the same time, each with a connection, and half of them for one namespace at most. More would only
+/// wait for the disk together.
+const READERS: usize = 6;
+/// They yield to those that answer requests and write: whoever reads much slows nobody down but himself.
+const YIELDS: i32 = 10;
 
 #[derive(Clone)]
 pub struct Options {
@@ -116,7 +121,7 @@ pub struct Stats {
 
 pub struct Embedded {
     inner: Arc<Inner>,
-    permits: Arc<Semaphore>,
+    readers: Aside,
     /// To wait for the disk after a read.
     turn: Arc<Semaphore>,
 }
@@ -150,8 +155,8 @@ impl Embedded {
         let leases = writer.leases();
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
         let inner = Inner { writer, readers, disk, leases, clock: options.clock, last_now, folder };
-        let (permits, turn) = (Arc::new(Semaphore::new(READERS)), Arc::new(Semaphore::new(1)));
-        Ok(Self { inner: Arc::new(inner), permits, turn })
+        let pool = Pool { name: "windlass-read", threads: READERS, yields: YIELDS, waiting_max: usize::MAX };
+        Ok(Self { inner: Arc::new(inner), readers: Aside::new(pool), turn: Arc::new(Semaphore::new(1)) })
     }
 
     pub fn stats(&self) -> Stats {
@@ -168,28 +173,27 @@ impl Embedded {
     /// Runs `read` where it may block, on a connection nobody else uses meanwhile. What it shows is safe.
     async fn read<T: Send + 'static>(
         &self,
+        namespace: Option<&Namespace>,
         read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.read_and(read, Disk::promised).await
+        self.read_and(namespace, read, Disk::promised).await
     }
 
     /// `needs`: the last commit that has to be on disk, asked for after the read.
     async fn read_and<T: Send + 'static>(
         &self,
+        namespace: Option<&Namespace>,
         read: impl FnOnce(&Connection) -> Found<T> + Send + 'static,
         needs: fn(&Disk) -> u64,
     ) -> Result<T, StoreError> {
-        let permit = permit(&self.permits).await?;
         let inner = self.inner.clone();
-        let (found, needed, permit) = spawn(move || {
+        let done = self.readers.run(namespace, move || {
             let reader = inner.take_reader()?;
             let found = read(&reader).map_err(StoreError::from);
             lock(&inner.readers).push(reader);
-            // The permit goes back when the thread is free again, or the next read would need another thread.
-            Ok((found, needs(&inner.disk), permit))
-        })
-        .await?;
-        drop(permit);
+            Ok::<_, StoreError>((found, needs(&inner.disk)))
+        });
+        let (found, needed) = done.await.map_err(|_| StoreError::Unavailable("a read did not end".into()))??;
         self.wait_for(needed).await?;
         found
     }
@@ -270,89 +274,89 @@ impl Store for Embedded {
     }
 
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        let key = key.clone();
-        self.read(move |connection| rows::load_job(connection, &key)).await
+        let (namespace, key) = (key.namespace.clone(), key.clone());
+        self.read(Some(&namespace), move |connection| rows::load_job(connection, &key)).await
     }
 
     async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = keys.to_vec();
-        self.read(move |connection| reads::jobs_named(connection, &keys)).await
+        let (namespace, keys) = (keys[0].namespace.clone(), keys.to_vec());
+        self.read(Some(&namespace), move |connection| reads::jobs_named(connection, &keys)).await
     }
 
     async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = keys.to_vec();
-        self.read(move |connection| reads::results(connection, keys)).await
+        let (namespace, keys) = (keys[0].namespace.clone(), keys.to_vec());
+        self.read(Some(&namespace), move |connection| reads::results(connection, keys)).await
     }
 
     async fn small_payloads(&self, keys: &[JobKey], bytes_max: usize) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let keys = keys.to_vec();
-        self.read(move |connection| reads::small_payloads(connection, keys, bytes_max)).await
+        let (namespace, keys) = (keys[0].namespace.clone(), keys.to_vec());
+        self.read(Some(&namespace), move |connection| reads::small_payloads(connection, keys, bytes_max)).await
     }
 
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
-        let query = query.clone();
-        self.read(move |connection| listing::jobs(connection, &query)).await
+        let (namespace, query) = (query.namespace.clone(), query.clone());
+        self.read(namespace.as_ref(), move |connection| listing::jobs(connection, &query)).await
     }
 
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
-        let query = query.clone();
-        self.read(move |connection| listing::count(connection, &query, max)).await
+        let (namespace, query) = (query.namespace.clone(), query.clone());
+        self.read(namespace.as_ref(), move |connection| listing::count(connection, &query, max)).await
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
-        let job = job.clone();
-        self.read(move |connection| listing::ahead(connection, &job, max)).await
+        let (namespace, job) = (job.key.namespace.clone(), job.clone());
+        self.read(Some(&namespace), move |connection| listing::ahead(connection, &job, max)).await
     }
 
     async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
-        self.read(listing::oldest_pending).await
+        self.read(None, listing::oldest_pending).await
     }
 
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
-        self.read(move |connection| reads::namespaces(connection, limit)).await
+        self.read(None, move |connection| reads::namespaces(connection, limit)).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {
-        let key = key.clone();
-        self.read(move |connection| reads::body(connection, &key)).await
+        let (namespace, key) = (key.namespace.clone(), key.clone());
+        self.read(Some(&namespace), move |connection| reads::body(connection, &key)).await
     }
 
     async fn record(&self, key: &RecordKey) -> Result<Option<Record>, StoreError> {
-        let key = key.clone();
-        self.read(move |connection| rows::load_record(connection, &key)).await
+        let (namespace, key) = (key.namespace.clone(), key.clone());
+        self.read(Some(&namespace), move |connection| rows::load_record(connection, &key)).await
     }
 
     async fn records(&self, query: &RecordQuery) -> Result<Vec<Record>, StoreError> {
-        let query = query.clone();
-        self.read(move |connection| reads::records(connection, &query)).await
+        let (namespace, query) = (query.namespace.clone(), query.clone());
+        self.read(Some(&namespace), move |connection| reads::records(connection, &query)).await
     }
 
     async fn count_records(&self, query: &RecordQuery) -> Result<usize, StoreError> {
-        let query = query.clone();
-        self.read(move |connection| reads::count_records(connection, &query)).await
+        let (namespace, query) = (query.namespace.clone(), query.clone());
+        self.read(Some(&namespace), move |connection| reads::count_records(connection, &query)).await
     }
 
     async fn read_log(&self, key: &JobKey, after: u64, bytes_max: usize) -> Result<Vec<LogAppend>, StoreError> {
-        let key = key.clone();
-        self.read(move |connection| reads::read_log(connection, &key, after, bytes_max)).await
+        let (namespace, key) = (key.namespace.clone(), key.clone());
+        self.read(Some(&namespace), move |connection| reads::read_log(connection, &key, after, bytes_max)).await
     }
 
     async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
-        self.read_and(move |connection| reads::events_after(connection, after, limit), Disk::begun).await
+        self.read_and(None, move |connection| reads::events_after(connection, after, limit), Disk::begun).await
     }
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
         let (leases, times) = (self.inner.leases.clone(), (self.inner.now(), self.inner.clock.wall()));
-        self.read_and(move |connection| reads::due(connection, &leases, limit, times), |_| 0).await
+        self.read_and(None, move |connection| reads::due(connection, &leases, limit, times), |_| 0).await
     }
 
     async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
@@ -369,7 +373,7 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read_and(check::all, |_| 0).await
+        self.read_and(None, check::all, |_| 0).await
     }
 }
 
@@ -377,7 +381,7 @@ impl Store for Embedded {
 impl Bulk for Embedded {
     async fn all_records(&self, after: Option<&RecordKey>, limit: usize) -> Result<Vec<Record>, StoreError> {
         let after = after.cloned();
-        self.read(move |connection| reads::all_records(connection, after.as_ref(), limit)).await
+        self.read(None, move |connection| reads::all_records(connection, after.as_ref(), limit)).await
     }
 
     async fn insert(&self, rows: bulk::Rows) -> Result<(), StoreError> {

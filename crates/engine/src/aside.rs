@@ -1,0 +1,299 @@
+//! Work on threads of its own, which yield to all others: whatever would hold up those that answer requests.
+//!
+//! Namespaces take turns, and none has more than half of the threads, so one that asks for much waits for itself. What nobody
+//! waits for any more is not begun.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread,
+};
+use thiserror::Error;
+use tokio::sync::oneshot;
+use windlass_core::Namespace;
+
+/// Enough for whatever is nested as deep as it may be.
+const STACK: usize = 8 << 20;
+
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Undone {
+    #[error("{0} requests of the namespace wait to be worked out already")]
+    TooMany(usize),
+    #[error("working this out failed; the server's log has the details")]
+    Failed,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    pub name: &'static str,
+    pub threads: usize,
+    /// As far as a thread yields: from 0, which is as all others, to 19.
+    pub yields: i32,
+    /// What a namespace may have waiting.
+    pub waiting_max: usize,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+pub struct Aside {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    lines: Mutex<Lines>,
+    more: Condvar,
+    pool: Pool,
+}
+
+/// None: nobody's in particular.
+type Whose = Option<Namespace>;
+
+/// What waits, by namespace.
+#[derive(Default)]
+struct Lines {
+    of: HashMap<Whose, Line>,
+    /// Namespaces that wait and may have a thread; the one served longest ago first.
+    next: VecDeque<Whose>,
+    started: usize,
+    idle: usize,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Line {
+    jobs: VecDeque<Job>,
+    busy: usize,
+    queued: bool,
+}
+
+impl Aside {
+    pub fn new(mut pool: Pool) -> Self {
+        pool.threads = pool.threads.max(2);
+        Self { shared: Arc::new(Shared { lines: Mutex::default(), more: Condvar::new(), pool }) }
+    }
+
+    /// What the work comes to. A fault in it is told as an error and ends nothing else.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        namespace: Option<&Namespace>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Undone> {
+        let (tell, told) = oneshot::channel();
+        let job = move || {
+            if tell.is_closed() {
+                return;
+            }
+            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
+                drop(tell.send(done));
+            }
+        };
+        self.shared.push(namespace.cloned(), Box::new(job))?;
+        told.await.map_err(|_| Undone::Failed)
+    }
+}
+
+/// Threads end when what waits is done.
+impl Drop for Aside {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.more.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn push(self: &Arc<Self>, whose: Whose, job: Job) -> Result<(), Undone> {
+        let mut lines = self.lock();
+        let line = lines.of.entry(whose.clone()).or_default();
+        if line.jobs.len() >= self.pool.waiting_max {
+            return Err(Undone::TooMany(self.pool.waiting_max));
+        }
+        line.jobs.push_back(job);
+        lines.enqueue(&whose, self.pool.threads);
+        // A thread that was woken for another is counted as idle still.
+        let start = lines.next.len() > lines.idle && lines.started < self.pool.threads;
+        lines.started += usize::from(start);
+        drop(lines);
+        if start {
+            self.start();
+        }
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn start(self: &Arc<Self>) {
+        let shared = self.clone();
+        let work = move || {
+            yield_to_others(shared.pool.yields);
+            shared.work();
+        };
+        let started = thread::Builder::new().name(self.pool.name.into()).stack_size(STACK).spawn(work);
+        if let Err(error) = started {
+            tracing::warn!(%error, "a thread could not be started");
+            self.lock().started -= 1;
+        }
+    }
+
+    fn work(&self) {
+        while let Some((whose, job)) = self.take() {
+            job();
+            self.lock().done(&whose, self.pool.threads);
+            // The namespace may have one more now.
+            self.more.notify_one();
+        }
+    }
+
+    fn take(&self) -> Option<(Whose, Job)> {
+        let mut lines = self.lock();
+        loop {
+            if let Some(taken) = lines.take(self.pool.threads) {
+                return Some(taken);
+            }
+            if lines.closed {
+                return None;
+            }
+            lines.idle += 1;
+            lines = self.more.wait(lines).unwrap_or_else(|poisoned| poisoned.into_inner());
+            lines.idle -= 1;
+        }
+    }
+}
+
+impl Lines {
+    /// Puts a namespace in line, if it waits and may have one more thread.
+    fn enqueue(&mut self, whose: &Whose, threads: usize) {
+        let Some(line) = self.of.get_mut(whose) else { return };
+        if !line.queued && !line.jobs.is_empty() && line.busy < threads / 2 {
+            line.queued = true;
+            self.next.push_back(whose.clone());
+        }
+    }
+
+    fn take(&mut self, threads: usize) -> Option<(Whose, Job)> {
+        let whose = self.next.pop_front()?;
+        let line = self.of.get_mut(&whose)?;
+        line.queued = false;
+        let job = line.jobs.pop_front()?;
+        line.busy += 1;
+        self.enqueue(&whose, threads);
+        Some((whose, job))
+    }
+
+    fn done(&mut self, whose: &Whose, threads: usize) {
+        let Some(line) = self.of.get_mut(whose) else { return };
+        line.busy -= 1;
+        if line.busy == 0 && line.jobs.is_empty() {
+            self.of.remove(whose);
+        }
+        self.enqueue(whose, threads);
+    }
+}
+
+/// Linux counts a thread as a process here; elsewhere it stays as it is.
+fn yield_to_others(by: i32) {
+    #[cfg(not(target_os = "linux"))]
+    let _ = by;
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, by) {
+        tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    const WAITING_MAX: usize = 1_000;
+
+    fn ns(name: &str) -> Whose {
+        Some(Namespace::new(name).unwrap())
+    }
+
+    fn two() -> Aside {
+        Aside::new(Pool { name: "aside", threads: 2, yields: 10, waiting_max: WAITING_MAX })
+    }
+
+    /// Work that says that it runs, then waits until it is let go.
+    fn held() -> (impl FnOnce() + Send + 'static, mpsc::Receiver<()>, mpsc::Sender<()>) {
+        let ((runs, running), (let_go, go)) = (mpsc::channel(), mpsc::channel::<()>());
+        let work = move || {
+            let _ = runs.send(());
+            let _ = go.recv();
+        };
+        (work, running, let_go)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_namespace_that_asks_for_much_leaves_room_for_others() {
+        let aside = Arc::new(two());
+        let (first, running, let_go) = held();
+        let one = tokio::spawn({
+            let aside = aside.clone();
+            async move { aside.run(ns("busy").as_ref(), first).await }
+        });
+        tokio::task::spawn_blocking(move || running.recv()).await.unwrap().unwrap();
+        let mut more = Vec::new();
+        for _ in 0..50 {
+            let aside = aside.clone();
+            more.push(tokio::spawn(async move { aside.run(ns("busy").as_ref(), || ()).await }));
+        }
+        assert_eq!(
+            aside.run(ns("quiet").as_ref(), || 7).await.unwrap(),
+            7,
+            "although the first one has more to do than threads"
+        );
+        assert!(more.iter().all(|waiting| !waiting.is_finished()), "half of the threads is all that it may have");
+        let_go.send(()).unwrap();
+        for task in more {
+            task.await.unwrap().unwrap();
+        }
+        one.await.unwrap().unwrap();
+        assert!(aside.shared.lock().of.is_empty(), "nothing is kept of namespaces that have nothing to do");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_nobody_waits_for_is_not_begun_and_a_fault_is_an_error() {
+        let aside = Arc::new(two());
+        let (first, running, let_go) = held();
+        let one = tokio::spawn({
+            let aside = aside.clone();
+            async move { aside.run(ns("a").as_ref(), first).await }
+        });
+        tokio::task::spawn_blocking(move || running.recv()).await.unwrap().unwrap();
+        let (begun, begins) = mpsc::channel::<()>();
+        let given_up = tokio::spawn({
+            let aside = aside.clone();
+            async move { aside.run(ns("a").as_ref(), move || begun.send(())).await }
+        });
+        while aside.shared.lock().of[&ns("a")].jobs.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        given_up.abort();
+        drop(given_up.await);
+        let_go.send(()).unwrap();
+        one.await.unwrap().unwrap();
+        let fault = aside.run(ns("a").as_ref(), || panic!("as an expression might")).await;
+        assert_eq!(fault.unwrap_err(), Undone::Failed);
+        assert_eq!(aside.run(ns("a").as_ref(), || 1).await.unwrap(), 1, "and the thread goes on");
+        assert!(begins.try_recv().is_err(), "it was never begun");
+    }
+
+    #[tokio::test]
+    async fn more_than_may_wait_is_turned_away() {
+        let aside = two();
+        let (first, running, let_go) = held();
+        let _one = aside.shared.push(ns("a"), Box::new(first));
+        running.recv().unwrap();
+        for _ in 0..WAITING_MAX {
+            aside.shared.push(ns("a"), Box::new(|| ())).unwrap();
+        }
+        assert_eq!(aside.run(ns("a").as_ref(), || ()).await.unwrap_err(), Undone::TooMany(WAITING_MAX));
+        assert!(aside.run(ns("b").as_ref(), || ()).await.is_ok());
+        let_go.send(()).unwrap();
+    }
+}

@@ -1,0 +1,89 @@
+//! Who reads takes turns with himself: of one principal's requests that only read, a few are at work at a time and the others
+//! wait in line. Whoever asks for a thousand things at once waits for his own answers, and everybody else finds the server
+//! free. Whoever waits for something to happen is not at work meanwhile.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// More would only queue for the same few threads that read.
+const AT_WORK: usize = 4;
+
+#[derive(Default)]
+pub struct Turns {
+    /// Of those who read now.
+    lines: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+}
+
+/// The right to read. Given back when the request is answered, or earlier.
+#[derive(Clone)]
+pub struct Turn(Arc<Place>);
+
+struct Place {
+    turns: Arc<Turns>,
+    name: Arc<str>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl Turns {
+    pub async fn enter(self: &Arc<Self>, name: &Arc<str>) -> Turn {
+        let line = self.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_WORK))).clone();
+        // Held until the permit is there, so that nobody forgets the line meanwhile.
+        let place = Arc::new(Place { turns: self.clone(), name: name.clone(), permit: Mutex::new(None) });
+        let permit = line.acquire_owned().await.ok();
+        *lock(&place.permit) = permit;
+        Turn(place)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+        lock(&self.lines)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Turn {
+    /// What follows may take long, and takes nothing but time.
+    pub fn leave(&self) {
+        drop(lock(&self.0.permit).take());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(lock(&self.permit).take());
+        let mut lines = self.turns.lock();
+        // Nobody has one of its places, and nobody waits for one: those hold the line.
+        if lines.get(&self.name).is_some_and(|line| Arc::strong_count(line) == 1) {
+            lines.remove(&self.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[tokio::test]
+    async fn whoever_reads_much_waits_for_himself_and_nobody_else_does() {
+        let turns = Arc::new(Turns::default());
+        let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());
+        let mut at_work = Vec::new();
+        for _ in 0..AT_WORK {
+            at_work.push(turns.enter(&ann).await);
+        }
+        assert!(turns.enter(&ann).now_or_never().is_none(), "ann has all her places");
+        assert!(turns.enter(&ben).now_or_never().is_some());
+        at_work[0].leave();
+        let next = turns.enter(&ann).now_or_never();
+        assert!(next.is_some(), "whoever only waits for something takes no place");
+        assert!(turns.enter(&ann).now_or_never().is_none());
+        drop((at_work, next));
+        assert!(turns.lock().is_empty(), "nothing is kept of those who left");
+    }
+}
