@@ -39,6 +39,7 @@ pub mod scheduler;
 pub mod schema;
 pub mod secret;
 pub mod sse;
+pub mod streams;
 pub mod trace;
 mod trace_export;
 pub mod wire_time;
