@@ -42,6 +42,7 @@ pub mod sse;
 pub mod streams;
 pub mod trace;
 mod trace_export;
+pub mod void_tokens;
 pub mod wire_time;
 pub mod without_token;
 pub mod yaml;
