@@ -206,7 +206,7 @@ pub enum Do {
     Renew,
     /// With `percent` and `message`.
     Progress,
-    /// With `data`, `stream` and `time_ms`, or with `chunks`.
+    /// With `data`, or with `chunks`.
     Log,
     /// With `result`.
     Complete,
@@ -230,10 +230,6 @@ pub struct Operation {
     pub message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stream: Option<OutputStream>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<LogChunk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use std::{
 
 struct Server {
     process: Child,
-    _out: BufReader<ChildStdout>,
+    out: BufReader<ChildStdout>,
     ready: String,
     address: String,
 }
@@ -29,15 +29,27 @@ fn serve(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
 fn serve_with(data: &Path, more: &[&str], log: Option<fs::File>) -> Server {
     let mut command = windlass(&["serve", "--data", data.to_str().unwrap()]);
     let log = log.map_or_else(Stdio::null, Stdio::from);
-    let mut process = command.args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
-    let mut out = BufReader::new(process.stdout.take().unwrap());
-    let mut ready = String::new();
-    out.read_line(&mut ready).unwrap();
-    let address = ready.split("://").nth(1).unwrap_or_else(|| panic!("not ready: {ready}")).split(' ').next().unwrap();
-    Server { address: address.to_owned(), process, _out: out, ready }
+    Server::new(command.args(more).stdout(Stdio::piped()).stderr(log).spawn().unwrap())
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop((self.process.kill(), self.process.wait()));
+    }
 }
 
 impl Server {
+    /// Waits until it says that it is ready.
+    fn new(mut process: Child) -> Self {
+        let out = BufReader::new(process.stdout.take().unwrap());
+        let mut server = Self { process, out, ready: String::new(), address: String::new() };
+        server.out.read_line(&mut server.ready).unwrap();
+        let address = server.ready.split("://").nth(1).and_then(|rest| rest.split(' ').next());
+        server.address = address.unwrap_or_else(|| panic!("not ready: {}", server.ready)).to_owned();
+        server
+    }
+
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap();
         assert!(sent.success());
@@ -51,7 +63,6 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        self.process.kill().unwrap();
         panic!("it did not stop");
     }
 
@@ -163,17 +174,13 @@ fn a_disk_that_fails_ends_the_process_and_loses_nothing() {
     let token = fs::read_to_string(data.join("admin.token")).unwrap().trim().to_owned();
 
     let script = "trap '' XFSZ; ulimit -f 2000; exec \"$0\" serve --data \"$1\" --listen 127.0.0.1:0";
-    let mut process = Command::new("sh")
+    let process = Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_windlass"), data.to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut out = BufReader::new(process.stdout.take().unwrap());
-    let mut ready = String::new();
-    out.read_line(&mut ready).unwrap();
-    let address = ready.split("http://").nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    let server = Server { process, _out: out, ready, address };
+    let server = Server::new(process);
     let body = format!(r#"{{"payload": "{}"}}"#, "x".repeat(100_000));
     let mut acknowledged = 0;
     while TcpStream::connect(&server.address).is_ok() && acknowledged < 1_000 {

@@ -5,10 +5,13 @@
 use crate::{
     desk::{Desk, Stop},
     job::Job,
+    keys::JobKey,
     life,
+    name::{Namespace, WorkerId},
     record::Kind,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyUse {
@@ -17,6 +20,19 @@ pub struct KeyUse {
 
 impl Kind for KeyUse {
     const KIND: &'static str = "concurrency";
+}
+
+/// Kept under the id of a job that was taken from its holder and still has its place: so that the place is found when that worker goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptPlace {
+    pub worker: Arc<str>,
+}
+
+impl Kind for KeptPlace {
+    const KIND: &'static str = "kept_place";
+    fn parent(&self) -> Option<Arc<str>> {
+        Some(self.worker.clone())
+    }
 }
 
 /// Takes a place for the job if there is one. True as well for a job without a key, or that has its place already.
@@ -36,8 +52,10 @@ pub(crate) fn take(desk: &mut Desk, job: &mut Job) -> Result<bool, Stop> {
 pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     let Some(concurrency) = job.spec.concurrency.clone().filter(|_| job.live.slot) else { return Ok(()) };
     job.live.slot = false;
-    job.live.slot_until = None;
     let namespace = job.key.namespace.clone();
+    if job.live.slot_until.take().is_some() {
+        desk.remove::<KeptPlace>(&namespace, &job.key.id.to_string())?;
+    }
     let used = desk.get::<KeyUse>(&namespace, &concurrency.key)?.map_or(0, |key| key.used).saturating_sub(1);
     if used == 0 {
         desk.remove::<KeyUse>(&namespace, &concurrency.key)?;
@@ -59,13 +77,30 @@ pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
 
 /// Keeps the place of a job that is taken from its holder: until the holder says that its work has stopped, at most as long as
 /// the lease would have lasted.
-pub(crate) fn keep_place(desk: &Desk, job: &mut Job) {
-    if job.live.slot
-        && let Some(lease) = job.live.lease.as_ref().filter(|_| job.state.is_held())
-    {
-        let over = lease.until.unwrap_or_else(|| desk.now() + lease.length);
-        job.live.slot_until = Some(lease.deadline.map_or(over, |deadline| over.min(deadline)));
-    }
+pub(crate) fn keep_place(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
+    let Some(lease) = job.live.lease.as_ref().filter(|_| job.live.slot && job.state.is_held()) else { return Ok(()) };
+    let over = lease.until.unwrap_or_else(|| desk.now() + lease.length);
+    let kept = KeptPlace { worker: lease.worker.as_str().into() };
+    job.live.slot_until = Some(lease.deadline.map_or(over, |deadline| over.min(deadline)));
+    desk.put(&job.key.namespace, &job.key.id.to_string(), &kept)
+}
+
+/// A worker is gone, and with it whatever it may still have been at. `only_bound`: only where its leases lived and died with it.
+pub(crate) fn free_places(
+    desk: &mut Desk,
+    namespace: &Namespace,
+    worker: &WorkerId,
+    only_bound: bool,
+) -> Result<(), Stop> {
+    let kept = desk.siblings(namespace, KeptPlace::KIND, worker.as_str())?;
+    desk.for_all(kept, |desk, kept| {
+        let Ok(id) = kept.key.parse() else { return Ok(()) };
+        let meant = |job: &Job| job.live.slot_until.is_some() && (!only_bound || job.lives_with_worker());
+        match desk.job(&JobKey::new(namespace, id))?.filter(meant) {
+            Some(job) => free_place(desk, job).map(drop),
+            None => Ok(()),
+        }
+    })
 }
 
 /// The place that an ended job still has is free: its holder confirmed, or its time is over.

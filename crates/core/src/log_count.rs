@@ -101,11 +101,18 @@ impl LogCount {
 
     /// What is missing for a reader who saw `after` last and sees `next` now.
     pub fn gap(&self, after: u64, next: u64) -> Option<LogGap> {
-        if next <= after + 1 {
+        if next <= after + 1 && !self.is_cut(after, next) {
             return None;
         }
         let seen_all_before = self.tail.as_ref().is_none_or(|tail| after <= tail.head);
         Some(LogGap { bytes: seen_all_before.then_some(self.dropped_bytes) })
+    }
+
+    /// Whether something is missing between two pieces that follow each other: the first piece behind the beginning was too large, and
+    /// only its end was kept, or what came before it was never kept.
+    fn is_cut(&self, after: u64, next: u64) -> bool {
+        let begins = |tail: &LogTail| tail.segments.first().is_some_and(|first| first.first == next);
+        self.dropped_bytes > 0 && self.tail.as_ref().is_some_and(|tail| tail.head == after && begins(tail))
     }
 
     /// Whether what is missing is what came last, as it was before the newest part was kept.
@@ -186,6 +193,7 @@ mod tests {
         assert!(count.ends_short());
         assert_eq!(count.gap(2, 3), None);
         assert_eq!(count.append(30, 30, 100), None);
+        assert_eq!(count.gap(3, 4), Some(LogGap { bytes: Some(40) }), "what was dropped was between these");
         assert_eq!(count.append(30, 30, 100), Some((4, 4)));
         assert_eq!((count.bytes, count.dropped_bytes, count.kept_pieces()), (130, 70, 4));
         assert!(!count.ends_short());

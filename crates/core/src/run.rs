@@ -146,7 +146,7 @@ pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by:
         }
         job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
         if job.overdue(desk.now()).is_none() {
-            concurrency::keep_place(desk, &mut job);
+            concurrency::keep_place(desk, &mut job)?;
         }
         ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
         Ok(())

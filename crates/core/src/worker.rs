@@ -4,6 +4,7 @@
 //! from the last sign of life; what follows from it (jobs lost, events) happens once, when the sweep declares it.
 
 use crate::{
+    concurrency,
     desk::{Desk, Stop},
     event::What,
     is_default,
@@ -162,6 +163,7 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
         worker.declared = Liveness::Offline;
         desk.tell(namespace, What::WorkerOffline { worker: worker.id.clone() });
         lose_jobs(desk, namespace, &worker.id, Reason::WorkerLost, true)?;
+        concurrency::free_places(desk, namespace, &worker.id, true)?;
     }
     let gone = worker.declared == Liveness::Offline
         && worker.policy.delete_after.is_some_and(|after| now - worker.last_seen >= after);
@@ -176,6 +178,7 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
 /// Removes the worker; jobs it still holds are lost.
 pub(crate) fn delete(desk: &mut Desk, namespace: &Namespace, id: &WorkerId, reason: Reason) -> Result<(), Stop> {
     lose_jobs(desk, namespace, id, reason, false)?;
+    concurrency::free_places(desk, namespace, id, false)?;
     remove(desk, namespace, id)
 }
 

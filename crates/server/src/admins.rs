@@ -1,7 +1,7 @@
 //! Who could give rights back: admins of everything with a valid token. Only a search; that one stays is decided by the rules
 //! ([`windlass_core::commands::tokens::NeedAdmin`]) together with what takes rights away.
 
-use crate::auth::home;
+use crate::auth::{Caller, home};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{
     Timestamp,
@@ -43,13 +43,28 @@ impl<'a> Lookup<'a> {
 
     /// Whether a token may be called with, where those it was made with are as `stays` says.
     pub async fn is_valid(&mut self, token: &Token, stays: impl Fn(&str, &Token) -> bool) -> Result<bool, Error> {
+        Ok(token.is_valid(self.now) && self.is_upheld(token, stays).await?)
+    }
+
+    /// Whether all that it was made with is there still. Once it is not, it never is again.
+    pub async fn is_upheld(&mut self, token: &Token, stays: impl Fn(&str, &Token) -> bool) -> Result<bool, Error> {
         let now = self.now;
         for hash in &token.made_by {
             if !self.token(hash).await?.is_some_and(|maker| maker.upholds(now) && stays(hash, maker)) {
                 return Ok(false);
             }
         }
-        Ok(token.is_valid(now))
+        Ok(true)
+    }
+
+    /// Whom a token stands for now; nobody if it may not be called with.
+    pub async fn caller(&mut self, hash: &Arc<str>) -> Result<Option<Caller>, Error> {
+        let Some(token) = self.token(hash).await?.cloned() else { return Ok(None) };
+        if !self.is_valid(&token, |_, _| true).await? {
+            return Ok(None);
+        }
+        let principal = self.principal(&token.principal).await?.filter(|principal| !principal.disabled);
+        Ok(principal.map(|principal| Caller::new(principal, &token, hash.clone())))
     }
 
     async fn is_admins(

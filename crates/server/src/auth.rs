@@ -6,7 +6,7 @@
 //! A wrong token costs one read of the store, a few at a time, and nothing while it is remembered to be wrong; only a token
 //! that is there goes through the engine, which notes its use. So guessing takes nothing from those who work.
 
-use crate::{problem::Problem, route::Access};
+use crate::{admins::Lookup, problem::Problem, route::Access};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -55,7 +55,7 @@ impl Caller {
         Self { root: name.clone(), name, role: Role::Editor, works: true, namespaces, token: None }
     }
 
-    fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
+    pub fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
         Self {
             name: principal.name.clone(),
             role: principal.role,
@@ -69,6 +69,10 @@ impl Caller {
     /// An admin of everything, as opposed to one of some namespaces.
     pub fn rules_all(&self) -> bool {
         self.role == Role::Admin && self.namespaces.is_empty()
+    }
+
+    pub fn may_the_same_as(&self, other: &Self) -> bool {
+        (self.role, self.works, &self.namespaces) == (other.role, other.works, &other.namespaces)
     }
 
     pub fn may(&self, access: Access) -> bool {
@@ -181,6 +185,13 @@ impl Auth {
         if known.callers.len() < REMEMBERED_MAX {
             known.callers.insert(hash, (Instant::now(), caller.clone()));
         }
+    }
+
+    /// Whether somebody who has waited still may what they might when they came.
+    pub async fn still_holds(&self, caller: &Caller, waited: Duration) -> Result<bool, Problem> {
+        let Some(hash) = caller.token.as_ref().filter(|_| waited >= REMEMBERED) else { return Ok(true) };
+        let now = Lookup::new(&self.engine).await?.caller(hash).await?;
+        Ok(now.is_some_and(|now| now.may_the_same_as(caller)))
     }
 
     /// After a token was made or revoked, or a principal disabled: neither a yes nor a no from before holds.

@@ -13,6 +13,7 @@ use crate::{
     app::App,
     auth::{hash, home},
     secret::{Secret, draw_token},
+    streams::rights_changed,
 };
 use std::{
     fs::{self, OpenOptions},
@@ -266,8 +267,7 @@ impl Watch {
         }
         // The one that was in this file, also where others have files of their own.
         replace(&app.engine, |key, _| before.as_deref() == Some(key)).await?;
-        app.auth.forget();
-        app.native.streams.end_all();
+        rights_changed(app).await;
         tracing::info!("the admin token's file changed: what it holds now is the admin token");
         Ok(())
     }

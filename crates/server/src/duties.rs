@@ -1,5 +1,5 @@
 //! What a server does by itself beside answering: fires calendar schedules, decides steps of runs, keeps
-//! folders of definitions loaded, and removes artifacts whose jobs are gone. The engine's own sweep is not among it.
+//! folders of definitions loaded, and removes artifacts whose jobs are gone and tokens whose makers have ended. The engine's own sweep is not among it.
 
 use crate::{
     app::App,
@@ -8,7 +8,7 @@ use crate::{
     flows,
     native::artifacts,
     product::files,
-    scheduler,
+    scheduler, void_tokens,
 };
 use std::{path::Path, time::Duration};
 use tokio::{
@@ -70,6 +70,7 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
     let (mut tasks, of_silo) = silo::duties::start(app).await;
     watches.extend(of_silo);
     tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
+    tasks.push(tokio::spawn(void_tokens::run(app.clone())));
     Duties { tasks, planner: tokio::spawn(flows::planner::run(app.clone())), _watches: watches }
 }
 

@@ -3,7 +3,7 @@
 //! A stream's reader may be slow or gone without saying so. What waits for it is bounded, and a reader that takes nothing
 //! for a while is let go: it comes back with `Last-Event-ID` and misses nothing.
 
-use crate::{app::App, auth::Caller, problem::Problem, route::Header};
+use crate::{app::App, auth::Caller, problem::Problem, route::Header, streams::Place};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -11,14 +11,9 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -30,10 +25,8 @@ pub const TOGETHER: usize = 4 << 10;
 /// A reader that makes no room for so long is gone.
 const STALL: Duration = Duration::from_secs(30);
 pub const BEAT: Duration = Duration::from_secs(15);
-/// No stream is open for longer, so that a token revoked on another server is noticed. Readers come back by themselves.
+/// No stream is open for longer. Readers come back by themselves.
 const LIFE: Duration = Duration::from_secs(15 * 60);
-/// Open at a time for one principal.
-pub const STREAMS_MAX: usize = 16;
 
 pub const LAST_EVENT_ID: Header =
     Header::number("Last-Event-ID", "Goes on after this one, as browsers do by themselves; wins over `after`.");
@@ -47,69 +40,15 @@ pub fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     LAST_EVENT_ID.of(headers)?.map(number).transpose()
 }
 
-/// Who has how many streams open.
-pub struct Streams {
-    open: Mutex<HashMap<Arc<str>, usize>>,
-    ended: watch::Sender<u64>,
-    max: usize,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Self { open: Mutex::default(), ended: watch::Sender::new(0), max: STREAMS_MAX }
-    }
-}
-
-impl Streams {
-    /// After a token was revoked: readers whose token still holds come back at once.
-    pub fn end_all(&self) {
-        self.ended.send_modify(|count| *count += 1);
-    }
-
-    fn enter(&self, name: &Arc<str>) -> Result<(), Problem> {
-        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let count = open.entry(name.clone()).or_default();
-        if *count >= self.max {
-            let why = format!("{name} has {count} streams open, and may have no more");
-            return Err(Problem::new("too-many", why).retry_after(1_000));
-        }
-        *count += 1;
-        Ok(())
-    }
-
-    fn leave(&self, name: &Arc<str>) {
-        let mut open = self.open.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(count) = open.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(name);
-            }
-        }
-    }
-}
-
-/// A place among a principal's streams.
-struct Place {
-    app: App,
-    name: Arc<str>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.app.native.streams.leave(&self.name);
-    }
-}
-
 type Frame = (Bytes, OwnedSemaphorePermit);
 
 /// The writing end of a stream.
 pub struct Sink {
     frames: mpsc::UnboundedSender<Frame>,
     room: Arc<Semaphore>,
-    ended: watch::Receiver<u64>,
     until: Instant,
     drain: CancellationToken,
-    _place: Place,
+    place: Place,
 }
 
 /// The reader is gone, or has to come back.
@@ -117,13 +56,15 @@ pub struct Sink {
 pub struct Closed;
 
 impl Sink {
-    /// Waits for room, but not for ever.
+    /// Waits for room, but not for ever, and says nothing to whom it no longer concerns.
     pub async fn send(&mut self, frame: String) -> Result<(), Closed> {
         let size = u32::try_from(frame.len().clamp(1, BUFFER)).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(size);
         let room = tokio::select! {
-            room = timeout(STALL, room) => room,
+            biased;
+            () = self.place.ended.cancelled() => return Err(Closed),
             () = self.frames.closed() => return Err(Closed),
+            room = timeout(STALL, room) => room,
         };
         let room = room.map_err(|_| Closed)?.map_err(|_| Closed)?;
         self.frames.send((frame.into(), room)).map_err(|_| Closed)
@@ -133,7 +74,7 @@ impl Sink {
     pub async fn over(&mut self) {
         tokio::select! {
             () = self.frames.closed() => {}
-            _ = self.ended.changed() => {}
+            () = self.place.ended.cancelled() => {}
             () = sleep_until(self.until) => {}
             () = self.drain.cancelled() => {}
         }
@@ -146,18 +87,15 @@ pub fn open<P: Future<Output = ()> + Send + 'static>(
     caller: &Caller,
     pump: impl FnOnce(Sink) -> P,
 ) -> Result<Response, Problem> {
-    let streams = &app.native.streams;
-    streams.enter(&caller.name)?;
-    let place = Place { app: app.clone(), name: caller.name.clone() };
+    let place = app.native.streams.enter(app, caller)?;
     // Bounded by the room that every frame has to find.
     let (frames, queue) = mpsc::unbounded_channel::<Frame>();
     let sink = Sink {
         frames,
         room: Arc::new(Semaphore::new(BUFFER)),
-        ended: streams.ended.subscribe(),
         until: Instant::now() + LIFE,
         drain: app.drain.clone(),
-        _place: place,
+        place,
     };
     tokio::spawn(pump(sink));
     // A frame's room is free again when the next one is asked for: then the connection has taken it.

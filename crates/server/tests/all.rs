@@ -19,6 +19,7 @@ mod rights;
 mod roles;
 mod schedules;
 mod silo;
+mod stream_rights;
 mod streams;
 mod tls;
 mod tokens;

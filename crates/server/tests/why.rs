@@ -40,3 +40,39 @@ async fn a_job_is_followed_from_its_submission_to_its_end() {
     assert_eq!(code(&server, &first).await.0, "ended");
     server.get("/api/v1/jobs/0199a000-0000-7000-8000-000000000000/why").await.expect(404);
 }
+
+#[tokio::test]
+async fn it_is_not_called_next_while_a_hundred_workers_are_busy() {
+    let server = Server::start().await;
+    for number in 0..100 {
+        let worker = format!("w{number}");
+        server.post("/api/v1/jobs", json!({"tags": ["gpu"]})).await.expect(201);
+        server.work("/api/v1/workers/register", json!({"worker": worker, "tags": ["gpu"]})).await.expect(200);
+        server.work("/api/v1/leases/claim", json!({"worker": worker})).await.expect(200);
+    }
+    let next = server.post("/api/v1/jobs", json!({"tags": ["gpu"]})).await.expect(201);
+    let (code, why) = code(&server, &next).await;
+    assert_eq!(code, "workers_busy", "{why}");
+}
+
+#[tokio::test]
+async fn what_keeps_a_key_or_gave_a_job_back_is_named() {
+    let server = Server::start().await;
+    let keyed = json!({"concurrency": {"key": "k", "limit": 1}});
+    let first = server.post("/api/v1/jobs", keyed.clone()).await.expect(201);
+    let second = server.post("/api/v1/jobs", keyed).await.expect(201);
+    let claim = json!({"worker": "w"});
+    server.work("/api/v1/leases/claim", claim.clone()).await.expect(200);
+    let cancel = format!("/api/v1/jobs/{}/cancel?mode=revoke", first["id"].as_str().unwrap());
+    server.post(&cancel, json!({})).await.expect(200);
+    let (full, why) = code(&server, &second).await;
+    assert_eq!((full.as_str(), &why["reasons"][0]["jobs"]), ("concurrency_full", &json!([first["id"]])), "{why}");
+    let other = server.post("/api/v1/jobs", json!({"retry": {"attempts": 2}})).await.expect(201);
+    let lease = server.work("/api/v1/leases/claim", claim).await.expect(200)["leases"][0]["lease"].clone();
+    let release = json!({"lease": lease, "delay_ms": 60_000, "message": "no such program"});
+    server.work("/api/v1/leases/release", release).await.expect(200);
+    let (rests, why) = code(&server, &other).await;
+    assert_eq!(rests, "scheduled");
+    assert!(why["summary"].as_str().unwrap().contains("gave it back"), "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("no such program"), "{why}");
+}

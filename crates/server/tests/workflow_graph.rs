@@ -409,7 +409,7 @@ async fn log_streams_end_with_their_token_and_a_principal_has_only_so_many() {
         server.open(request.body(axum::body::Body::empty()).unwrap()).await
     };
     let mut streams = Vec::new();
-    for _ in 0..windlass_server::sse::STREAMS_MAX {
+    for _ in 0..windlass_server::streams::STREAMS_MAX {
         let answer = open().await;
         assert_eq!(answer.status(), 200);
         streams.push(answer.into_body());

@@ -165,6 +165,20 @@ fn a_newer_file_is_refused_unless_it_says_that_older_programs_may_use_it() {
     open(folder.path(), &clock());
 }
 
+/// It would take a revoked admin token for valid: the row is there, and what says so is new.
+#[test]
+fn a_file_that_this_program_used_is_refused_by_programs_that_would_misread_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), &clock()));
+    // As the version before left it.
+    sql(folder.path(), "PRAGMA user_version = 2; UPDATE meta SET value = 1 WHERE name = 'min_reader'");
+    drop(open(folder.path(), &clock()));
+    let file = rusqlite::Connection::open(folder.path().join("windlass.db")).unwrap();
+    let min_reader = "SELECT value FROM meta WHERE name = 'min_reader'";
+    let min_reader: i64 = file.query_row(min_reader, [], |row| row.get(0)).unwrap();
+    assert!(min_reader > 2, "programs of version 2 may use it");
+}
+
 #[test]
 fn a_file_of_another_program_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,21 @@ async fn an_empty_database_is_prepared_once_however_many_servers_start() {
     }
     let database = url.rsplit('/').next().unwrap();
     let version = "SELECT value FROM windlass.meta WHERE name = 'schema_version'";
-    assert_eq!(Cluster::shared().sql(database, version), "3");
+    assert_eq!(Cluster::shared().sql(database, version), "4");
+}
+
+/// They would take a revoked admin token for valid: the row is there, and what says so is new.
+#[tokio::test]
+async fn a_database_that_this_program_used_is_refused_by_programs_that_would_misread_its_rows() {
+    let url = Cluster::shared().fresh_database();
+    let database = url.rsplit('/').next().unwrap().to_owned();
+    drop(Postgres::connect(quiet(url.clone())).await.unwrap());
+    // As the version before left it.
+    Cluster::shared()
+        .sql(&database, "UPDATE windlass.meta SET value = 3 WHERE name IN ('schema_version', 'min_reader')");
+    drop(Postgres::connect(quiet(url)).await.unwrap());
+    let min_reader = Cluster::shared().sql(&database, "SELECT value FROM windlass.meta WHERE name = 'min_reader'");
+    assert!(min_reader.parse::<i64>().unwrap() > 3, "programs of version 3 may use it");
 }
 
 #[tokio::test]
@@ -39,7 +53,7 @@ async fn a_newer_schema_is_refused_unless_it_says_it_can_be_read() {
     run(&store, vec![submit(1).into()]).await.unwrap();
     set("min_reader", 99);
     let error = refusal(quiet(url)).await;
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, supported: 3, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, supported: 4, .. }), "{error}");
 }
 
 #[tokio::test]

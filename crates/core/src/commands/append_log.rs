@@ -82,6 +82,31 @@ mod tests {
         assert_eq!(kept, [(1, &b"1234"[..]), (5, "4567é".as_bytes())]);
     }
 
+    /// However large the pieces are beside the cap, a reader of all there is finds out how much is missing.
+    #[test]
+    fn whatever_is_missing_is_said_once_between_what_is_there() {
+        for (cap, pieces) in
+            [(10, &[8, 8, 3][..]), (4, &[8]), (4, &[1, 8, 1]), (4, &[2, 8, 8]), (6, &[3, 8, 1, 1]), (0, &[3, 3])]
+        {
+            let mut story = Story::new();
+            (story.tables.limits.log_bytes_max, story.tables.limits.log_piece_bytes_max) = (cap, 8);
+            let lease = story.submit_and_claim(once(1));
+            for &length in pieces {
+                story.run(AppendLog::new(Holder::lease(&ns(), lease), "x".repeat(length).as_str())).unwrap();
+            }
+            let count = &story.job(1).live.log;
+            let (mut after, mut said) = (0, 0);
+            for append in &story.tables.logs {
+                said += count.gap(after, append.piece).map_or(0, |gap| gap.bytes.unwrap_or(0));
+                after = append.piece;
+            }
+            said += if count.ends_short() { count.dropped_bytes } else { 0 };
+            let kept: usize = story.tables.logs.iter().map(|append| append.data.len()).sum();
+            let written: usize = pieces.iter().sum();
+            assert_eq!(said, (written - kept) as u64, "a cap of {cap}, {pieces:?}");
+        }
+    }
+
     #[test]
     fn a_cap_of_nothing_keeps_nothing_and_counts() {
         let mut story = Story::new();

@@ -50,7 +50,7 @@ impl Cancel {
             desk.tell(&self.namespace, What::CancelRequested { job: self.job, by: self.by.clone() });
             desk.put_job(job.clone());
         } else {
-            concurrency::keep_place(desk, &mut job);
+            concurrency::keep_place(desk, &mut job)?;
             job = life::end_cancelled(desk, job)?;
             debug_assert_eq!(job.state, State::Cancelled);
         }
@@ -100,10 +100,14 @@ mod tests {
     /// What the holder does after its job was taken from it.
     #[test]
     fn a_job_that_is_taken_away_keeps_its_place_until_its_holder_confirms_or_its_time_is_over() {
-        for how in ["complete", "fail", "release", "lapse", "renew"] {
+        for how in ["complete", "fail", "release", "lapse", "renew", "unregister", "remove", "offline"] {
             let mut story = Story::new();
+            story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
             let mut job = keyed(1, 1);
             job.policy.cancel = CancelPolicy::Revoke;
+            if how == "offline" {
+                job.policy.lease.ends = crate::policy::LeaseEnd::WithWorker;
+            }
             let lease = story.submit_and_claim(job);
             story.submit(keyed(2, 1));
             story.wait(10_000);
@@ -114,6 +118,14 @@ mod tests {
                 "fail" => code(&story.fail(lease)) == "lease-lost",
                 "release" => code(&story.release(lease)) == "lease-lost",
                 "renew" => code(&story.renew(lease)) != "lease-lost",
+                "unregister" => story.unregister("w", crate::policy::Unregister::Requeue).is_ok(),
+                "remove" => story.unregister("w", crate::policy::Unregister::Fail).is_ok(),
+                "offline" => {
+                    story.unregister("w", crate::policy::Unregister::Offline).unwrap();
+                    assert_eq!(story.states(2)[1], "blocked", "it may come back");
+                    story.sweep();
+                    true
+                }
                 _ => {
                     story.wait(19_999);
                     story.sweep();
@@ -127,6 +139,7 @@ mod tests {
             assert_eq!((story.state(1), story.reason(1)), (State::Cancelled, Some(Reason::Cancelled)));
             if freed {
                 assert_eq!(code(&story.release(lease)), "lease-lost", "twice frees once");
+                assert!(story.typed::<concurrency::KeptPlace>(&id(1).to_string()).is_none(), "{how}: nothing is left");
                 let next = story.claim("w");
                 story.submit(keyed(3, 1));
                 assert_eq!(story.states(3)[2], "blocked", "{how}");

@@ -2,7 +2,7 @@
 
 use super::{Decided, claim::Asked, submit::check_size};
 use crate::{
-    concurrency::KeyUse,
+    concurrency::{KeptPlace, KeyUse},
     definition::{Definition, DefinitionHead},
     desk::Desk,
     event::What,
@@ -22,12 +22,13 @@ use crate::{
 use std::sync::Arc;
 
 /// Kinds that have commands of their own, which nobody may go around.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 16] = [
     Worker::KIND,
     Run::KIND,
     DefinitionHead::KIND,
     Definition::KIND,
     KeyUse::KIND,
+    KeptPlace::KIND,
     Taken::KIND,
     Asked::KIND,
     Principal::KIND,

@@ -2,13 +2,14 @@
 
 use super::{Decided, release, submit::check_size};
 use crate::{
+    concurrency::KeptPlace,
     desk::{Desk, Stop},
     event::What,
     job::Reason,
     keys::{Keys, WorkerKey},
     name::{Namespace, Tags, WorkerId},
     policy::{OnlineFrom, Unregister, WorkerPolicy},
-    record,
+    record::{self, Kind},
     refusal::Refusal,
     reply::Reply,
     worker::{self, Liveness, Worker},
@@ -148,6 +149,7 @@ impl UnregisterWorker {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         want(&self.namespace, &self.worker, keys);
         keys.held.insert(WorkerKey { namespace: self.namespace.clone(), worker: self.worker.clone() });
+        keys.siblings.insert((self.namespace.clone(), KeptPlace::KIND.into(), self.worker.as_str().into()));
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {

@@ -211,7 +211,7 @@ impl Graph {
         let answers = join_all(sync.leases.iter().map(|lease| self.keep(lease))).await;
         if let Some(error) = answers.iter().find_map(|answer| answer.as_ref().err()) {
             for (lease, _) in
-                sync.leases.iter().zip(&answers).filter(|(lease, answer)| answer.is_ok() && !lease.log.is_empty())
+                sync.leases.iter().zip(&answers).filter(|(lease, answer)| answer.is_ok() && !lease.chunks.is_empty())
             {
                 self.note(&lease.lease, |known| known.ahead = true);
             }
@@ -429,9 +429,8 @@ mod tests {
         assert!(outputs(None).is_empty());
     }
 
-    #[tokio::test]
-    async fn logs_are_lines_with_numbers_that_go_on() {
-        let known = Known {
+    fn known() -> Known {
+        Known {
             workflow: "w".into(),
             job: "j".into(),
             sequence: 7,
@@ -443,13 +442,51 @@ mod tests {
             cancelled: false,
             ahead: false,
             reported: 0,
-        };
-        let said = |data: &str, stream, time_ms| LogChunk { data: data.into(), stream, time_ms };
+        }
+    }
+
+    fn said(data: &str, stream: Option<OutputStream>, time_ms: Option<u64>) -> LogChunk {
+        LogChunk { data: data.into(), stream, time_ms }
+    }
+
+    #[tokio::test]
+    async fn logs_are_lines_with_numbers_that_go_on() {
+        let known = known();
         let said = [said("one\ntwo\n", None, None), said("thr", Some(OutputStream::Stderr), Some(5))];
         let chunks = known.chunks(&said);
         let lines: Vec<_> = chunks.iter().map(|chunk| (chunk.sequence, chunk.data, chunk.stream)).collect();
         assert_eq!(lines, [(7, "one\n", "stdout"), (8, "two\n", "stdout"), (9, "thr", "stderr")]);
         assert!(chunks[0].timestamp_ms >= 1_000_000);
         assert_eq!(chunks[2].timestamp_ms, 5, "as the worker said");
+    }
+
+    /// A server that takes the logs of one lease and breaks down over the other.
+    #[tokio::test]
+    async fn what_the_server_took_beside_a_failure_is_not_sent_again() {
+        let taken = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = axum::Router::new().fallback({
+            let taken = taken.clone();
+            move |uri: axum::http::Uri| {
+                taken.lock().unwrap().push(uri.path().to_owned());
+                let breaks = uri.path().contains("/bad/");
+                std::future::ready(if breaks { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK })
+            }
+        });
+        let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let graph = Graph::new(Client::builder(url).build().unwrap());
+        let lease = |name: &str| {
+            graph.held().insert(name.to_owned(), known());
+            SyncLease { lease: name.into(), chunks: vec![said("x\n", None, None)], ..SyncLease::default() }
+        };
+        let sync = Sync { worker: "w".into(), leases: vec![lease("good"), lease("bad")] };
+        for _ in 0..2 {
+            graph.sync(&sync).await.unwrap_err();
+        }
+        let taken = taken.lock().unwrap();
+        let times = |path: &str| taken.iter().filter(|one| *one == path).count();
+        assert_eq!((times("/api/jobs/good/logs"), times("/api/jobs/bad/logs")), (1, 2), "{taken:?}");
+        server.abort();
     }
 }

@@ -178,8 +178,6 @@ fn operation(held: &Held, what: Do) -> Operation {
         percent: None,
         message: String::new(),
         data: String::new(),
-        stream: None,
-        time_ms: None,
         chunks: Vec::new(),
         result: None,
         permanent: false,

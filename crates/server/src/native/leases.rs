@@ -8,14 +8,17 @@ use super::{
 use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
-    auth::Caller,
+    auth::{Caller, not_valid},
     problem::Problem,
     route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
 use axum::extract::State;
 use http::HeaderMap;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use windlass_api::{
     job::Answer as Each,
     lease::{
@@ -128,7 +131,17 @@ pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased
         principal: Some(ask.caller.name.clone()),
         request_id: body.request_id.as_deref().map(Into::into),
     };
+    let begun = Instant::now();
     let leases = app.engine.claim(claim, Duration::from_millis(wait)).await?;
+    if !leases.is_empty() {
+        // A token that was ended while its claim waited gets nothing.
+        let still = app.auth.still_holds(&ask.caller, begun.elapsed()).await;
+        if !matches!(still, Ok(true)) {
+            let leases: Vec<Leased> = leases.iter().map(convert::leased).collect();
+            give_back(app, ask, &leases).await;
+            return Err(still.err().unwrap_or_else(not_valid));
+        }
+    }
     for leased in leases.iter().filter(|leased| leased.job.spec.definition.is_none()) {
         app.native.schemas.note_plain(leased.job.key.id);
     }
@@ -342,8 +355,8 @@ fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Proble
             core::progress::ReportProgress { holder, percent, message: message(&operation.message) }.into()
         }
         Do::Log => {
-            let Operation { data, stream, time_ms, chunks, .. } = operation;
-            Said { data, stream: *stream, time_ms: *time_ms, chunks }.append(holder)?.into()
+            let Operation { data, chunks, .. } = operation;
+            Said { data, chunks, ..Said::default() }.append(holder)?.into()
         }
         Do::Complete => core::complete::Complete { holder, result: convert::payload(operation.result.as_ref()) }.into(),
         Do::Fail => {

@@ -22,7 +22,7 @@ pub mod why;
 pub mod workers;
 pub mod workflows;
 
-use crate::{app::App, problem::Problem, route::Route, schema::Schemas, sse::Streams};
+use crate::{app::App, problem::Problem, route::Route, schema::Schemas, streams::Streams};
 use windlass_api::page::Paging;
 use windlass_core::{Namespace, Record};
 use windlass_engine::store::RecordQuery;

@@ -3,7 +3,7 @@
 use super::{
     convert,
     events::Who,
-    ruling::{Scan, Shown, forget, rules, sparing},
+    ruling::{Scan, Shown, rules, sparing},
 };
 use crate::{
     app::App,
@@ -11,6 +11,7 @@ use crate::{
     auth::{Caller, home},
     problem::Problem,
     route::{Access, Route},
+    streams::rights_changed,
     wire_time::text,
 };
 use axum::extract::State;
@@ -105,7 +106,7 @@ async fn disable(
     };
     let command = sparing(&app, &caller, query.force, command, None, |_, token| token.principal != name).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
-    forget(&app);
+    rights_changed(&app).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,7 +130,7 @@ async fn change(
     let but = Some(&name).filter(|_| !after.rules_all());
     let command = sparing(&app, &caller, query.force, change.into(), but, |_, _| true).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
-    forget(&app);
+    rights_changed(&app).await;
     Ok(ok(principal(&after)))
 }
 

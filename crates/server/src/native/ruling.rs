@@ -102,9 +102,3 @@ pub async fn sparing(
     let hash = found.ok_or_else(|| Problem::from(Refusal::LastAdmin))?;
     Ok(All { commands: vec![command, NeedAdmin { namespace: home(), hash }.into()] }.into())
 }
-
-/// Nothing that was let in before is taken for granted.
-pub fn forget(app: &App) {
-    app.auth.forget();
-    app.native.streams.end_all();
-}

@@ -9,7 +9,7 @@ use super::{
     convert,
     events::Who,
     records_page,
-    ruling::{Scan, Shown, forget, rules, sparing},
+    ruling::{Scan, Shown, rules, sparing},
 };
 use crate::{
     admins::Lookup,
@@ -19,6 +19,7 @@ use crate::{
     problem::Problem,
     route::{Access, Route},
     secret,
+    streams::rights_changed,
     wire_time::{maybe, millis, text},
 };
 use axum::extract::State;
@@ -186,6 +187,6 @@ async fn revoke(
     let revoke = RevokeToken { namespace: home(), hash: hash.clone() };
     let command = sparing(&app, &caller, query.force, revoke.into(), None, |key, _| *key != *hash).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
-    forget(&app);
+    rights_changed(&app).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -25,8 +25,11 @@ use std::{
 const APPLICATION_ID: i32 = 0x5764_6c73;
 
 /// Each with the oldest schema version whose programs can still use a file it was applied to.
-const MIGRATIONS: [(i64, &str); 2] =
-    [(1, include_str!("migrations/0001_first.sql")), (1, include_str!("migrations/0002_log_streams.sql"))];
+const MIGRATIONS: [(i64, &str); 3] = [
+    (1, include_str!("migrations/0001_first.sql")),
+    (1, include_str!("migrations/0002_log_streams.sql")),
+    (3, include_str!("migrations/0003_newer_rows.sql")),
+];
 
 /// The schema version this program writes.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -4,13 +4,17 @@ use super::{open::OpenError, statements::in_schema};
 use tokio_postgres::{Client, types::Type};
 
 /// The texts of all versions, in order; the first is version 1.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql"), include_str!("migrations/0003.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
+];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`]. Before 3 they did
-/// not lower marks.
-const MIN_READER: i64 = 3;
+/// not lower marks, before 4 they took revoked tokens for valid ones.
+const MIN_READER: i64 = 4;
 
 /// `lock` keeps others out meanwhile; `migrate` false only looks.
 pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {

@@ -4,8 +4,8 @@ use super::ledger::Ledger;
 use serde_json::from_str;
 use std::collections::{HashMap, HashSet};
 use windlass_core::{
-    Job, JobKey, Limits, Namespace, Record, RecordKey, RunId, State,
-    concurrency::KeyUse,
+    Job, JobId, JobKey, Limits, Namespace, Record, RecordKey, RunId, State,
+    concurrency::{KeptPlace, KeyUse},
     record::Kind,
     run::Run,
     stage::{self, Hold, Turn, Waiting},
@@ -135,6 +135,9 @@ impl<'a> Rows<'a> {
         if live.slot_until.is_some() && !(kept && live.slot) {
             return wrong("it keeps a place that it does not have");
         }
+        if kept && self.read::<KeptPlace>(&job.key.namespace, &job.key.id.to_string()).is_none() {
+            return wrong("it keeps a place that nobody finds when its worker goes");
+        }
         if may_hold && job.spec.concurrency.is_some() && !live.slot {
             return wrong("it does not count under its key");
         }
@@ -185,6 +188,11 @@ impl<'a> Rows<'a> {
         let odd = |error: serde_json::Error| error.to_string();
         match &*record.key.kind {
             "run" => self.run(record, &from_str(&record.value).map_err(odd)?),
+            "kept_place" => {
+                let id: JobId = record.key.key.parse().map_err(|_| "no job id")?;
+                let job = self.jobs.get(&JobKey::new(&record.key.namespace, id)).ok_or("its job is gone")?;
+                if job.live.slot_until.is_some() { Ok(()) } else { Err("its job has no place any more".into()) }
+            }
             "unique" => self.unique(record, &from_str(&record.value).map_err(odd)?),
             "worker" => {
                 let worker: Worker = from_str(&record.value).map_err(odd)?;

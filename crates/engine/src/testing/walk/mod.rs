@@ -116,7 +116,8 @@ impl Walk {
         // Turns of all namespaces lie in one.
         let namespaces = [&world.namespaces[..], &[windlass_core::stage::home()]].concat();
         let scope = Scope::new(&namespaces, &[world::RECORD_KIND]);
-        let kinds = ["concurrency", "run", "turn", "unique", "waiting", "worker"].map(Into::into).to_vec();
+        let kinds =
+            ["concurrency", "kept_place", "run", "turn", "unique", "waiting", "worker"].map(Into::into).to_vec();
         let counted = Scope { kinds, ..scope.clone() };
         let contenders = stores.into_iter().map(contender).collect();
         Self {

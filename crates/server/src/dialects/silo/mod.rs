@@ -21,7 +21,7 @@ mod runners;
 pub mod schedule;
 pub mod sessions;
 mod show;
-mod tokens;
+pub mod tokens;
 pub mod trigger;
 mod work;
 

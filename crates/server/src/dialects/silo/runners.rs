@@ -9,6 +9,7 @@ use crate::{
     app::App,
     auth::{self, home},
     product::store::{self, Kept, Of, Put},
+    streams::rights_changed,
 };
 use axum::extract::State;
 use http::StatusCode;
@@ -189,6 +190,6 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     let leave = UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), principal: None };
     let commands = vec![store::delete(store::RUNNER, &found.key, found.unchanged()), end.into(), leave.into()];
     app.engine.run(Audited::new(&caller.name, All { commands })).await?;
-    app.auth.forget();
+    rights_changed(&app).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -10,7 +10,9 @@ use super::{
 use crate::{
     app::App,
     auth::{self, Caller, home},
+    problem::Problem,
     product::store::{self, Kept, Of, Put},
+    streams::rights_changed,
 };
 use axum::extract::State;
 use http::StatusCode;
@@ -27,9 +29,10 @@ use windlass_core::{
         records::Expect,
         tokens::IssueToken,
     },
-    principal::{Principal, Role},
+    principal::{self, Principal, Role},
+    record::Kind,
 };
-use windlass_engine::{Error, ids};
+use windlass_engine::{Error, ids, store::RecordQuery};
 
 const PREFIX: &str = "silo_";
 const SHOWN_CHARACTERS: usize = 12;
@@ -173,14 +176,43 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     if !is_own(&caller, &found.value) {
         return Err(No::forbidden("only its owner, or an admin, deletes a token"));
     }
+    app.engine.run(Audited::new(&caller.name, removal(&app, &found).await?)).await?;
+    rights_changed(&app).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Takes away what is kept of a token, and its principal.
+async fn removal(app: &App, found: &Kept<Token>) -> Result<All, Problem> {
     let mut commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged())];
     // Where somebody deleted the principal itself, its name may be another's by now.
     let known = app.engine.read_record::<Principal>(&home(), &found.value.name).await?;
     if known.is_some_and(|known| *known.namespaces == [namespace()]) {
         commands.push(DeletePrincipal { namespace: home(), name: found.value.name.as_str().into() }.into());
     }
-    app.engine.run(Audited::new(&caller.name, All { commands })).await?;
-    app.auth.forget();
-    app.native.streams.end_all();
-    Ok(StatusCode::NO_CONTENT)
+    Ok(All { commands })
+}
+
+/// Removes those that ended with what they were made with, or ran out: what they stood for has no token left, and their names are free
+/// again. Principals that somebody disabled are left to whoever did.
+pub async fn sweep(app: &App) -> Result<(), Problem> {
+    for found in store::list::<Token>(app, store::TOKEN, Of::All).await? {
+        let name: Arc<str> = found.value.name.as_str().into();
+        let known = app.engine.read_record::<Principal>(&home(), &name).await?;
+        let query = RecordQuery {
+            namespace: home(),
+            kind: principal::Token::KIND.into(),
+            parent: Some(name),
+            facet: None,
+            after: None,
+            limit: 1,
+        };
+        let is_void = known.is_none_or(|known| !known.disabled) && app.engine.store().records(&query).await?.is_empty();
+        if is_void {
+            match app.engine.run(removal(app, &found).await?).await {
+                Ok(_) | Err(Error::Refused(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }

@@ -4,14 +4,20 @@ use super::{
     body::{Json, No, Sent, Who},
     namespace, status, translate, wire,
 };
-use crate::app::App;
-use axum::extract::{FromRequestParts, Path, State};
+use crate::{
+    app::App,
+    auth::{Caller, not_valid},
+};
+use axum::{
+    Extension,
+    extract::{FromRequestParts, Path, State},
+};
 use http::{StatusCode, request::Parts};
 use std::{
     collections::{BTreeMap, HashMap},
     convert::Infallible,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use windlass_core::{
     JobKey, Leased, Payload, Reply, WorkerId,
@@ -33,9 +39,11 @@ const HOLD: Duration = Duration::from_secs(5);
 pub async fn claim(
     State(app): State<App>,
     who: Who,
+    Extension(caller): Extension<Caller>,
     hold: Hold,
     Sent(body): Sent<wire::Claim>,
 ) -> Result<Json<Option<wire::Claimed>>, No> {
+    let begun = Instant::now();
     let claim = claim::Claim {
         namespace: namespace(),
         worker: WorkerId::new(&body.worker_id)?,
@@ -47,9 +55,14 @@ pub async fn claim(
         request_id: None,
     };
     let Some(leased) = app.engine.claim(claim, hold.0).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
-    match claimed(&app, &leased, &body).await {
+    let told = match app.auth.still_holds(&caller, begun.elapsed()).await {
+        Ok(true) => claimed(&app, &leased, &body).await,
+        Ok(false) => Err(not_valid().into()),
+        Err(problem) => Err(problem.into()),
+    };
+    match told {
         Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
-        // A worker that cannot be told its job must not hold it.
+        // A worker that cannot be told its job, or may not have it by now, must not hold it.
         Err(no) => {
             let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), leased.lease) };
             drop(app.engine.run(Release { holder }).await);

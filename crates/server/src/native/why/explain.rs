@@ -3,14 +3,14 @@
 use super::{Facts, NAMED_MAX, pending::pending};
 use crate::{native::convert, wire_time::text};
 use windlass_api::why::{Cause, Why};
-use windlass_core::{Job, State as JobState, stage::Hold};
+use windlass_core::{Job, Reason, State as JobState, stage::Hold};
 
 pub(super) fn explain(facts: &Facts) -> Why {
     let job = &facts.job;
     let reasons = match job.state {
         JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Skipped => vec![ended(job)],
         JobState::Claimed | JobState::Running => vec![running(facts)],
-        JobState::Scheduled => vec![scheduled(job)],
+        JobState::Scheduled => vec![scheduled(facts)],
         JobState::Blocked if job.live.waiting == 1 && job.live.hold.is_some() => vec![held(job)],
         JobState::Blocked if job.live.waiting > 0 => vec![waits_for_jobs(facts)],
         JobState::Blocked => vec![concurrency_full(facts)],
@@ -56,9 +56,15 @@ fn name(job: &Job) -> String {
 /// How far it is, and with whom.
 pub(super) fn doing(job: &Job) -> String {
     let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
-    match job.holder() {
-        Some(worker) => format!("{} on {worker}{since}", job.state.name()),
-        None => job.state.name().to_owned(),
+    match (job.holder(), job.live.slot_until, &job.live.lease) {
+        (Some(worker), ..) => format!("{} on {worker}{since}", job.state.name()),
+        (None, Some(until), Some(lease)) => format!(
+            "{}, but {} has not said yet that its work has stopped; its time is over at {}",
+            job.state.name(),
+            lease.worker,
+            text(until)
+        ),
+        _ => job.state.name().to_owned(),
     }
 }
 
@@ -117,19 +123,24 @@ fn running(facts: &Facts) -> Cause {
     Cause { workers: vec![worker], help, ..cause("running", words) }
 }
 
-fn scheduled(job: &Job) -> Cause {
+fn scheduled(facts: &Facts) -> Cause {
+    let job = &facts.job;
     let at = job.live.run_at.map(text).unwrap_or_default();
     if job.live.attempt == 0 {
         return cause("scheduled", format!("It waits for its time, {at}."));
     }
-    let why = match &job.live.outcome {
+    let why = match &facts.last {
         Some(outcome) if !outcome.message.is_empty() => {
             format!(" ({})", outcome.message.lines().next().unwrap_or_default())
         }
         _ => String::new(),
     };
-    let (attempt, all) = (job.live.attempt, job.spec.policy.retry.attempts);
-    cause("scheduled", format!("It is tried again at {at}, after attempt {attempt} of {all} did not succeed{why}."))
+    if facts.last.as_ref().is_some_and(|outcome| outcome.reason == Reason::Released) {
+        let words = format!("A worker gave it back because it is not for that one{why}; it is offered again at {at}.");
+        return cause("scheduled", words);
+    }
+    let (spent, all) = (job.live.spent, job.spec.policy.retry.attempts);
+    cause("scheduled", format!("It is tried again at {at}, after attempt {spent} of {all} did not succeed{why}."))
 }
 
 fn waits_for_jobs(facts: &Facts) -> Cause {
@@ -164,7 +175,10 @@ fn concurrency_full(facts: &Facts) -> Cause {
         let id = rival.key.id;
         let (show, cancel) =
             (command(&facts.job, &format!("job show {id}")), command(&facts.job, &format!("cancel {id}")));
-        format!("It goes on when one of them ends. Look at it: {show}; end it: {cancel}")
+        match rival.state.is_final() {
+            true => format!("It goes on by itself then. Look at what has the place: {show}"),
+            false => format!("It goes on when one of them ends. Look at it: {show}; end it: {cancel}"),
+        }
     });
     let jobs = facts.rivals.iter().take(NAMED_MAX).map(|job| job.key.id.0).collect();
     Cause { jobs, help, ..cause("concurrency_full", words) }
@@ -179,7 +193,7 @@ mod tests {
     use std::sync::Arc;
     use windlass_api::Uuid;
     use windlass_core::{
-        JobId, Lease, Millis, Outcome, Reason, RunId, Spec, WorkerId,
+        JobId, Lease, Millis, Outcome, RunId, Spec, WorkerId,
         job::{CancelRequest, Live, Node},
         stage::{Stage, Wait},
     };
@@ -227,9 +241,9 @@ mod tests {
             ),
             (
                 JobState::Scheduled,
-                Live { run_at: Some(NOW), attempt: 1, outcome: outcome(), ..Live::default() },
+                Live { run_at: Some(NOW), attempt: 1, spent: 1, ..Live::default() },
                 "scheduled",
-                "tried again at 2025-11-15T12:00:00.000Z, after attempt 1 of 3 did not succeed (no disk).",
+                "tried again at 2025-11-15T12:00:00.000Z, after attempt 1 of 3 did not succeed.",
             ),
             (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "another job"),
             (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "4 other jobs"),
@@ -286,6 +300,34 @@ mod tests {
         let (_, summary, help) = told(&waits);
         assert!(summary.contains("another step to end: build (running on w since"), "{summary}");
         assert!(help.contains(&format!("windlass why {}", JobId::from_u128(8))), "{help}");
+    }
+
+    #[test]
+    fn a_job_behind_one_that_was_cancelled_names_that_one_and_when_its_time_is_over() {
+        let mut rival = job(JobState::Cancelled, &[], Live { slot: true, slot_until: Some(NOW), ..held(5_000) });
+        rival.key.id = JobId::from_u128(7);
+        let mut waits = facts(job(JobState::Blocked, &[], Live::default()), Vec::new(), 0);
+        waits.rivals = vec![rival];
+        let (_, summary, help) = told(&waits);
+        let words =
+            "(cancelled, but w has not said yet that its work has stopped; its time is over at 2025-11-15T12:00:00";
+        assert!(summary.contains(words), "{summary}");
+        assert!(!help.contains("cancel"), "{help}");
+    }
+
+    #[test]
+    fn a_job_that_was_given_back_is_not_said_to_have_failed() {
+        let live = Live { run_at: Some(NOW), attempt: 17, spent: 1, ..Live::default() };
+        for (reason, words) in [
+            (Reason::Released, "gave it back because it is not for that one (no disk); it is offered again at 2025"),
+            (Reason::Reported, "after attempt 1 of 3 did not succeed (no disk)"),
+        ] {
+            let mut rests = facts(job(JobState::Scheduled, &[], live.clone()), Vec::new(), 0);
+            rests.last = Some(Outcome::new(reason, "no disk\nat all"));
+            let (codes, summary, _) = told(&rests);
+            assert_eq!(codes, ["scheduled"]);
+            assert!(summary.contains(words), "{summary}");
+        }
     }
 
     #[test]

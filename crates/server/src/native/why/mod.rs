@@ -14,7 +14,7 @@ use crate::{
 use axum::extract::State;
 use windlass_api::{Uuid, why::Why};
 use windlass_core::{
-    Job, JobId, JobKey, State as JobState, Timestamp, WorkerId,
+    Job, JobId, JobKey, Outcome, State as JobState, Timestamp, WorkerId,
     record::Kind,
     worker::{Liveness, Worker},
 };
@@ -24,7 +24,7 @@ use windlass_engine::store::{JobQuery, RecordQuery};
 const AHEAD_MAX: usize = 1_000;
 /// Workers and holders of a key looked at.
 const LOOK_MAX: usize = 1_000;
-/// Workers whose jobs are looked at, and jobs of each.
+/// Workers whose jobs are looked at one by one, and workers that are named without being registered.
 const HANDS_MAX: usize = 20;
 /// Jobs retried as others that are followed to the one that counts.
 const RETRIES_MAX: usize = 20;
@@ -47,6 +47,8 @@ struct Facts {
     parents: Vec<Job>,
     /// Jobs that have a place under its concurrency key.
     rivals: Vec<Job>,
+    /// How the last attempt went, of a job that waits for the next one.
+    last: Option<Outcome>,
     workers: Vec<Seen>,
     /// Jobs with its tags, or more, that are held by workers which are not registered: those workers fit as well.
     strangers: Vec<Job>,
@@ -59,9 +61,9 @@ struct Facts {
 /// A registered worker.
 struct Seen {
     worker: Worker,
-    /// What it holds; looked up for some of those that could take the job, empty for all others.
+    /// What it holds, as far as that bears on the job; empty for those that could not take it.
     held: Vec<Job>,
-    /// Whether that was looked up.
+    /// Whether that is known.
     looked: bool,
 }
 
@@ -74,9 +76,13 @@ impl Seen {
         !self.worker.draining && self.worker.liveness(now) == Liveness::Online
     }
 
+    fn slots(&self) -> usize {
+        self.worker.slots.max(1) as usize
+    }
+
     /// Of what it can do at a time nothing is left.
     fn is_busy(&self) -> bool {
-        self.looked && self.held.len() >= self.worker.slots.max(1) as usize
+        self.looked && self.held.len() >= self.slots()
     }
 }
 
@@ -91,6 +97,7 @@ async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
         now: app.engine.now().await?,
         parents: Vec::new(),
         rivals: Vec::new(),
+        last: None,
         workers: Vec::new(),
         strangers: Vec::new(),
         waiting: 0,
@@ -100,9 +107,14 @@ async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
     match facts.job.state {
         JobState::Blocked if facts.job.live.waiting > 0 => facts.parents = parents(app, &facts.job).await?,
         JobState::Blocked => facts.rivals = rivals(app, &facts.job).await?,
+        JobState::Scheduled if facts.job.live.attempt > 0 => {
+            let body = app.engine.store().body(&facts.job.key).await?;
+            facts.last = body.and_then(|mut body| body.attempts.pop()).map(|attempt| attempt.outcome);
+        }
         JobState::Pending => {
-            facts.workers = workers(app, &facts.job, facts.now).await?;
-            facts.strangers = strangers(app, &facts.job, &facts.workers).await?;
+            let running = held(app, &facts.job, None, vec![JobState::Claimed, JobState::Running], LOOK_MAX).await?;
+            facts.workers = workers(app, &facts.job, facts.now, &running).await?;
+            facts.strangers = strangers(&facts.job, &facts.workers, running);
             facts.waiting = app.engine.waiting_for(&facts.job.key.namespace, &facts.job.spec.tags);
             facts.ahead = app.engine.store().ahead(&facts.job, AHEAD_MAX).await?;
         }
@@ -132,7 +144,8 @@ async fn parents(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
 async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
     let Some(own) = &job.spec.concurrency else { return Ok(Vec::new()) };
     let mut rivals = Vec::new();
-    for states in [vec![JobState::Claimed, JobState::Running], vec![JobState::Pending]] {
+    // One that was taken from its worker has its place until that has stopped.
+    for states in [vec![JobState::Claimed, JobState::Running], vec![JobState::Cancelled], vec![JobState::Pending]] {
         let found = held(app, job, None, states, LOOK_MAX).await?;
         let holds = |job: &Job| job.live.slot && job.spec.concurrency.as_ref().is_some_and(|key| key.key == own.key);
         rivals.extend(found.into_iter().filter(holds));
@@ -155,7 +168,8 @@ async fn held(
     Ok(app.engine.store().jobs(&JobQuery { namespace, states, holder, limit, ..JobQuery::default() }).await?)
 }
 
-async fn workers(app: &App, job: &Job, now: Timestamp) -> Result<Vec<Seen>, Problem> {
+/// `running`: what is held in the namespace, or the first [`LOOK_MAX`] of it.
+async fn workers(app: &App, job: &Job, now: Timestamp, running: &[Job]) -> Result<Vec<Seen>, Problem> {
     let query = RecordQuery {
         namespace: job.key.namespace.clone(),
         kind: Worker::KIND.into(),
@@ -166,19 +180,23 @@ async fn workers(app: &App, job: &Job, now: Timestamp) -> Result<Vec<Seen>, Prob
     };
     let found = app.engine.store().records(&query).await?;
     let known = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok());
-    let mut workers: Vec<Seen> = known.map(|worker| Seen { worker, held: Vec::new(), looked: false }).collect();
-    let able = workers.iter_mut().filter(|seen| seen.fits(job) && seen.takes_jobs(now)).take(HANDS_MAX);
-    for seen in able {
-        let limit = (seen.worker.slots.max(1) as usize).min(LOOK_MAX);
-        seen.held = held(app, job, Some(seen.worker.id.clone()), Vec::new(), limit).await?;
+    let is_all = running.len() < LOOK_MAX;
+    let mut workers: Vec<Seen> = known.map(|worker| Seen { worker, held: Vec::new(), looked: is_all }).collect();
+    let mut able: Vec<&mut Seen> = workers.iter_mut().filter(|seen| seen.fits(job) && seen.takes_jobs(now)).collect();
+    for seen in &mut able {
+        let own = running.iter().filter(|job| job.holder() == Some(&seen.worker.id));
+        seen.held = own.take(seen.slots()).cloned().collect();
+        seen.looked |= seen.held.len() >= seen.slots();
+    }
+    for seen in able.into_iter().filter(|seen| !seen.looked).take(HANDS_MAX) {
+        seen.held = held(app, job, Some(seen.worker.id.clone()), Vec::new(), seen.slots().min(LOOK_MAX)).await?;
         seen.looked = true;
     }
     Ok(workers)
 }
 
-async fn strangers(app: &App, job: &Job, workers: &[Seen]) -> Result<Vec<Job>, Problem> {
-    let found = held(app, job, None, vec![JobState::Claimed, JobState::Running], LOOK_MAX).await?;
+fn strangers(job: &Job, workers: &[Seen], running: Vec<Job>) -> Vec<Job> {
     let known = |worker: &WorkerId| workers.iter().any(|seen| seen.worker.id == *worker);
     let fits = |other: &Job| job.spec.tags.subset_of(&other.spec.tags) && other.holder().is_some_and(|by| !known(by));
-    Ok(found.into_iter().filter(fits).take(HANDS_MAX).collect())
+    running.into_iter().filter(fits).take(HANDS_MAX).collect()
 }

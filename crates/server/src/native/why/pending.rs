@@ -180,7 +180,7 @@ pub(super) mod tests {
 
     pub fn facts(job: Job, workers: Vec<Seen>, ahead: usize) -> Facts {
         let (parents, rivals, strangers) = (Vec::new(), Vec::new(), Vec::new());
-        Facts { job, now: NOW, parents, rivals, workers, strangers, waiting: 0, ahead }
+        Facts { job, now: NOW, parents, rivals, last: None, workers, strangers, waiting: 0, ahead }
     }
 
     /// Codes, the summary, and what helps against the first cause.

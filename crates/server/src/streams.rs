@@ -1,0 +1,176 @@
+//! Who has how many streams open, and that none outlives the rights it was opened with.
+//!
+//! A stream is open for minutes, so what its token stood for is looked at again: at once when rights were changed on this server, and
+//! every few seconds for what another server changed and for tokens that run out. Streams of other tokens go on.
+
+use crate::{admins::Lookup, app::App, auth::Caller, problem::Problem};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+use windlass_engine::Error;
+
+/// Open at a time for one principal.
+pub const STREAMS_MAX: usize = 16;
+/// So long a stream goes on at most after its token was ended by another server or ran out.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
+
+#[derive(Default)]
+pub struct Streams {
+    open: Mutex<Open>,
+    /// One look at a time, however many tokens end at once.
+    looking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Open {
+    by_name: HashMap<Arc<str>, usize>,
+    by_token: HashMap<Arc<str>, Listening>,
+    is_watched: bool,
+    last: u64,
+}
+
+/// The open streams of one token.
+struct Listening {
+    /// Streams that were opened with other rights belong to an earlier one.
+    number: u64,
+    count: usize,
+    caller: Caller,
+    ended: CancellationToken,
+}
+
+/// A place among a principal's streams.
+pub struct Place {
+    app: App,
+    name: Arc<str>,
+    /// The hash of the token, and the number of its [`Listening`].
+    token: Option<(Arc<str>, u64)>,
+    /// The rights it was opened with are gone.
+    pub ended: CancellationToken,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.app.native.streams.leave(self);
+    }
+}
+
+impl Streams {
+    pub fn enter(&self, app: &App, caller: &Caller) -> Result<Place, Problem> {
+        let mut open = self.lock();
+        let count = open.by_name.entry(caller.name.clone()).or_default();
+        if *count >= STREAMS_MAX {
+            let why = format!("{} has {count} streams open, and may have no more", caller.name);
+            return Err(Problem::new("too-many", why).retry_after(1_000));
+        }
+        *count += 1;
+        let (token, ended) = match &caller.token {
+            Some(hash) => {
+                let (number, ended) = open.listen(hash, caller);
+                (Some((hash.clone(), number)), ended)
+            }
+            None => (None, CancellationToken::new()),
+        };
+        if token.is_some() && !std::mem::replace(&mut open.is_watched, true) {
+            tokio::spawn(watch(app.clone()));
+        }
+        Ok(Place { app: app.clone(), name: caller.name.clone(), token, ended })
+    }
+
+    fn leave(&self, place: &Place) {
+        let mut open = self.lock();
+        if let Some(count) = open.by_name.get_mut(&place.name) {
+            *count -= 1;
+            if *count == 0 {
+                open.by_name.remove(&place.name);
+            }
+        }
+        let Some((hash, number)) = &place.token else { return };
+        if let Some(listening) = open.by_token.get_mut(hash).filter(|listening| listening.number == *number) {
+            listening.count -= 1;
+            if listening.count == 0 {
+                open.by_token.remove(hash);
+            }
+        }
+    }
+
+    /// Ends the streams of tokens that no longer stand for what they were opened with.
+    pub async fn look(&self, app: &App) -> Result<(), Error> {
+        let _turn = self.looking.lock().await;
+        let listening: Vec<_> =
+            self.lock().by_token.iter().map(|(hash, one)| (hash.clone(), one.number, one.caller.clone())).collect();
+        if listening.is_empty() {
+            return Ok(());
+        }
+        let mut lookup = Lookup::new(&app.engine).await?;
+        for (hash, number, before) in listening {
+            let now = lookup.caller(&hash).await?;
+            if !now.is_some_and(|now| now.may_the_same_as(&before)) {
+                self.end(&hash, number);
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, hash: &Arc<str>, number: u64) {
+        let mut open = self.lock();
+        if open.by_token.get(hash).is_some_and(|listening| listening.number == number)
+            && let Some(listening) = open.by_token.remove(hash)
+        {
+            listening.ended.cancel();
+        }
+    }
+
+    /// Whether there is anybody left to look after; if not, whoever opens the next stream sees to it.
+    fn is_quiet(&self) -> bool {
+        let mut open = self.lock();
+        open.is_watched = !open.by_token.is_empty();
+        !open.is_watched
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn listen(&mut self, hash: &Arc<str>, caller: &Caller) -> (u64, CancellationToken) {
+        if let Some(known) = self.by_token.get_mut(hash) {
+            if known.caller.may_the_same_as(caller) {
+                known.count += 1;
+                return (known.number, known.ended.clone());
+            }
+            known.ended.cancel();
+        }
+        self.last += 1;
+        let (number, ended) = (self.last, CancellationToken::new());
+        let listening = Listening { number, count: 1, caller: caller.clone(), ended: ended.clone() };
+        self.by_token.insert(hash.clone(), listening);
+        (number, ended)
+    }
+}
+
+async fn watch(app: App) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = app.drain.cancelled() => return,
+        }
+        if let Err(error) = app.native.streams.look(&app).await {
+            tracing::warn!(%error, "whether the tokens of open streams still hold cannot be told now");
+        }
+        if app.native.streams.is_quiet() {
+            return;
+        }
+    }
+}
+
+/// After a token was ended or a principal changed: nothing that was let in before is taken for granted.
+pub async fn rights_changed(app: &App) {
+    app.auth.forget();
+    if let Err(error) = app.native.streams.look(app).await {
+        tracing::warn!(%error, "streams of ended tokens end a little later");
+    }
+}

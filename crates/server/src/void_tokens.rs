@@ -1,0 +1,61 @@
+//! Removes tokens that nobody can call with any more: the line they were made in is broken, and nothing mends that. They are not listed
+//! and not valid, so this is about room, and about the names of Silo's tokens, only.
+
+use crate::{admins::Lookup, app::App, auth::home, dialects::silo, problem::Problem};
+use std::time::Duration;
+use tokio::time::sleep;
+use windlass_core::{Command, Refusal, commands::tokens::RevokeToken, principal::Token, record::Kind};
+use windlass_engine::{Error, store::RecordQuery};
+
+const PAGE: usize = 500;
+const EVERY: Duration = Duration::from_secs(3_600);
+
+/// Runs until it is aborted.
+pub async fn run(app: App) {
+    loop {
+        match sweep(&app).await {
+            Ok(0) => {}
+            Ok(gone) => tracing::info!(gone, "tokens whose makers have ended are gone"),
+            Err(problem) => tracing::warn!(problem = %problem.0, "void tokens could not be removed"),
+        }
+        sleep(EVERY).await;
+    }
+}
+
+/// How many went.
+pub async fn sweep(app: &App) -> Result<usize, Problem> {
+    let (mut gone, mut after) = (0, None);
+    loop {
+        let query = RecordQuery {
+            namespace: home(),
+            kind: Token::KIND.into(),
+            parent: None,
+            facet: None,
+            after: after.take(),
+            limit: PAGE,
+        };
+        let found = app.engine.store().records(&query).await?;
+        let mut lookup = Lookup::new(&app.engine).await?;
+        let mut void: Vec<Command> = Vec::new();
+        for record in &found {
+            let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
+            if !lookup.is_upheld(&token, |_, _| true).await? {
+                void.push(RevokeToken { namespace: home(), hash: record.key.key.clone() }.into());
+            }
+        }
+        for reply in app.engine.run_many(void).await? {
+            match reply {
+                Ok(_) => gone += 1,
+                // Somebody was first.
+                Err(Refusal::NotFound { .. }) => {}
+                Err(refusal) => return Err(Error::Refused(refusal).into()),
+            }
+        }
+        match found.last() {
+            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
+            _ => break,
+        }
+    }
+    silo::tokens::sweep(app).await?;
+    Ok(gone)
+}

@@ -1,0 +1,3 @@
+-- No table changes. Rows say more since this version, and a program before it would act against what they say: it would take revoked and
+-- replaced admin tokens for valid ones, forget that a cancelled job still has its place under a concurrency key, and show chunks of
+-- logs as text. So such a program must not use them (`min_reader`).
