@@ -113,7 +113,7 @@ pub fn upload_buffers(app: &App) -> u64 {
 
 /// Leaves it to the object store which type of URL it takes.
 fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error| format!("{text} is no URL: {error}"))
+    text.parse().map_err(|error| format!("{text} is not a URL: {error}"))
 }
 
 fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {

@@ -119,7 +119,7 @@ pub enum LogFormat {
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
@@ -146,7 +146,7 @@ impl Config {
     fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let config: Config =
-            toml::from_str(&text).with_context(|| format!("{} is no configuration", file.display()))?;
+            toml::from_str(&text).with_context(|| format!("{} is not a configuration", file.display()))?;
         for (name, entry) in &config.definitions {
             if entry.command.is_some() == entry.shell.is_some() {
                 bail!("{}: {name} needs either a command or a shell text", file.display());

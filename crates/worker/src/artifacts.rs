@@ -34,7 +34,7 @@ fn found(folder: &Folder) -> Result<Vec<(String, PathBuf)>, String> {
             entry.file_name().into_string().map_err(|name| format!("the artifact {name:?} has no UTF-8 name"))?;
         // Not through links: those could lead to what is not the job's.
         if !entry.file_type().map_err(unread)?.is_file() {
-            return Err(format!("the artifact {name:?} is no ordinary file; pack folders first, for example with tar"));
+            return Err(format!("the artifact {name:?} is not a regular file; pack folders first, for example with tar"));
         }
         files.push((name, entry.path()));
         if files.len() > FILES_MAX {

@@ -214,7 +214,7 @@ fn result(output: &Output, folder: &Folder) -> Result<Option<Box<RawValue>>, Fai
         folder.read_result().map_err(|error| Failure::permanent(format!("the result file cannot be read: {error}")))?;
     if let Some(text) = written {
         let json = RawValue::from_string(text.trim().to_owned());
-        return json.map(Some).map_err(|error| Failure::permanent(format!("the result file is no JSON: {error}")));
+        return json.map(Some).map_err(|error| Failure::permanent(format!("the result file is not valid JSON: {error}")));
     }
     Ok(output.last_document().and_then(|line| RawValue::from_string(line.to_owned()).ok()))
 }

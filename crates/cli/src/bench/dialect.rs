@@ -225,7 +225,7 @@ impl DialectBench {
                 struct Shown {
                     jobs: Vec<Job>,
                 }
-                let shown: Shown = serde_json::from_slice(&shown).context("the status is no workflow")?;
+                let shown: Shown = serde_json::from_slice(&shown).context("the status is not a workflow")?;
                 let good = shown.jobs.iter().filter(|job| job.status == "success").count();
                 succeeded += good;
                 whole += usize::from(good == self.jobs);

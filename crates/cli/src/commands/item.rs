@@ -180,7 +180,7 @@ fn some(map: Map<String, Value>) -> Option<Map<String, Value>> {
 fn properties(given: &[String]) -> anyhow::Result<Map<String, Value>> {
     let one = |text: &String| {
         let (name, value) =
-            text.split_once('=').with_context(|| format!("{text:?} is no property; write name=value"))?;
+            text.split_once('=').with_context(|| format!("{text:?} is not a property; write name=value"))?;
         Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
     };
     given.iter().map(one).collect()

@@ -169,10 +169,10 @@ pub fn json(text: &str) -> anyhow::Result<Json> {
     let word = text.trim();
     if place == "the payload" && !word.starts_with(['{', '[', '"']) {
         bail!(
-            "{word} is no JSON. A text needs quotes of its own: -p '\"{word}\"'; to read a file: -p @FILE; to run a command: --shell '{word}'"
+            "{word} is not valid JSON. A text needs quotes of its own: -p '\"{word}\"'; to read a file: -p @FILE; to run a command: --shell '{word}'"
         );
     }
-    bail!("{place} is no JSON: {error}")
+    bail!("{place} is not valid JSON: {error}")
 }
 
 /// A whole file, or standard input.

@@ -151,7 +151,7 @@ impl Many {
             if !line.trim().is_empty() {
                 let job = self.parse(line.trim()).with_context(|| {
                     let so_far = tally.submitted;
-                    format!("line {number} of {} is no job ({so_far} were submitted before it)", file.display())
+                    format!("line {number} of {} is not a job ({so_far} were submitted before it)", file.display())
                 })?;
                 bytes += line.len();
                 batch.push((number, job));

@@ -223,7 +223,7 @@ async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result
     let (name, version) = match text.rsplit_once('@') {
         Some((name, version)) => {
             let version = version.parse().map_err(|_| {
-                Problem::invalid("definition", format!("{version:?} is no version; write name or name@3"))
+                Problem::invalid("definition", format!("{version:?} is not a version; write name or name@3"))
             })?;
             (name, Some(version))
         }
@@ -276,7 +276,7 @@ fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>), Problem> {
         let why = format!("give at least {ID_PREFIX_MIN} characters of a job's id, from its beginning");
         return Err(Problem::invalid("id", why));
     }
-    let bits = u128::from_str_radix(&digits, 16).map_err(|_| Problem::invalid("id", "is no part of a job's id"))?;
+    let bits = u128::from_str_radix(&digits, 16).map_err(|_| Problem::invalid("id", "is not part of a job's id"))?;
     let open = 128 - 4 * digits.len() as u32;
     let low = bits.checked_shl(open).unwrap_or(0);
     let above = 1u128.checked_shl(open).map_or(low.checked_add(1), |count| low.checked_add(count));
@@ -310,7 +310,7 @@ fn states(text: &str) -> Result<Vec<JobState>, Problem> {
     let known = |name: &str| JobState::ALL.into_iter().find(|state| state.name() == name);
     let all = JobState::ALL.map(JobState::name).join(", ");
     let find = |name: &str| {
-        known(name.trim()).ok_or_else(|| Problem::invalid("state", format!("{name:?} is no state; there are {all}")))
+        known(name.trim()).ok_or_else(|| Problem::invalid("state", format!("{name:?} is not a state; there are {all}")))
     };
     text.split(',').map(find).collect()
 }

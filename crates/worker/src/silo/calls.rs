@@ -107,7 +107,7 @@ impl Server {
         if body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&body).map_err(|error| Trouble::Later(format!("the answer is no JSON: {error}")))
+        serde_json::from_slice(&body).map_err(|error| Trouble::Later(format!("the answer is not valid JSON: {error}")))
     }
 
     /// Sends anything, and sorts what may go wrong.

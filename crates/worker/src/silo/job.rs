@@ -267,5 +267,5 @@ fn lost(stop: &Stop, trouble: &Trouble) -> String {
 fn read_json(what: &str, file: &Path) -> Result<Option<Value>, String> {
     let text = read_written(file).map_err(|error| format!("the {what} file cannot be read: {error}"))?;
     let Some(text) = text else { return Ok(None) };
-    serde_json::from_str(&text).map(Some).map_err(|error| format!("the {what} file is no JSON: {error}"))
+    serde_json::from_str(&text).map(Some).map_err(|error| format!("the {what} file is not valid JSON: {error}"))
 }

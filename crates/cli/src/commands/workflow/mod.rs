@@ -179,7 +179,7 @@ fn state(text: &str) -> Result<RunState, String> {
     let all = [RunState::Running, RunState::Completed, RunState::Failed, RunState::Cancelled];
     all.into_iter()
         .find(|state| state.name() == text)
-        .ok_or_else(|| format!("{text:?} is no state of a run; it is running, completed, failed or cancelled"))
+        .ok_or_else(|| format!("{text:?} is not a state of a run; it is running, completed, failed or cancelled"))
 }
 
 pub fn exit_code(state: RunState) -> u8 {
@@ -343,7 +343,7 @@ impl SignalArgs {
 fn json(text: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
     let Some(text) = text else { return Ok(None) };
     let json = RawValue::from_string(text.to_owned());
-    json.map(Some).with_context(|| format!("the payload {text:?} is no JSON; quote texts: '\"text\"'"))
+    json.map(Some).with_context(|| format!("the payload {text:?} is not valid JSON; quote texts: '\"text\"'"))
 }
 
 impl Graph {
