@@ -79,17 +79,17 @@ pub fn routes() -> Vec<Route> {
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::get("/api/v1/jobs/{id}/wait", Access::Any, wait)
-            .says("Wait for a job's end; answers with the job as it is then")
+            .says("Wait until a job has ended, or the time is up; returns the job")
             .query::<WaitJob>()
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
-            .says("Cancel a job; the worker of a running one is told at once")
+            .says("Cancel a job; the worker of a running job is told at once")
             .query::<CancelJob>()
             .answers::<Job>(200)
             .refuses(&["not-found", "final"]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
-            .says("Run a finished job once more, as a new job")
+            .says("Run a finished job again, as a new job")
             .answers::<Submitted>(201)
             .refuses(&["not-found", "invalid"]),
     ]
