@@ -122,7 +122,7 @@ pub struct Answer {
     step: Option<String>,
     #[arg(long, default_value = "")]
     comment: String,
-    /// JSON that becomes the step's output.
+    /// JSON that becomes part of the step's output.
     #[arg(short, long, value_name = "JSON")]
     payload: Option<String>,
 }
