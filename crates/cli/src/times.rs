@@ -20,8 +20,7 @@ pub fn length(text: &str) -> Result<u64, String> {
         "w" => 604_800_000.0,
         _ => return Err(format!("{unit:?} is not a unit of time; write it like 250ms, 90s, 5m, 2h or 1d")),
     };
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1d"))?;
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1d"))?;
     let millis = number * factor;
     if millis > 1e15 { Err(format!("{text} is too long")) } else { Ok(millis.round() as u64) }
 }

@@ -379,7 +379,11 @@ impl Reader<'_> {
             (wait && made.map.is_some(), "map", "a wait has no items; wait before the map"),
             (wait && made.undo.is_some(), "compensate", "a wait does nothing that could be undone"),
             (wait && made.definition.is_some(), "definition", "a wait is not a job"),
-            (matches!(made.work, Work::Sub { .. }) && made.definition.is_some(), "definition", "a workflow is not a job"),
+            (
+                matches!(made.work, Work::Sub { .. }) && made.definition.is_some(),
+                "definition",
+                "a workflow is not a job",
+            ),
             (
                 made.settings.concurrency.as_ref().is_some_and(|key: &Concurrency| key.limit == 0),
                 "concurrency.limit",

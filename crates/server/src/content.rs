@@ -97,10 +97,10 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     match fs::set_permissions(folder, Permissions::from_mode(permissions.mode() & !OF_OTHERS)) {
-        Ok(()) => tracing::info!(folder = %folder.display(), "the folder for artifacts is closed to other users now"),
+        Ok(()) => tracing::info!(folder = %folder.display(), "removed other users' access to the artifact folder"),
         // It may belong to somebody else, or lie where there are no such rights.
         Err(error) => {
-            tracing::warn!(folder = %folder.display(), %error, "other users of this machine can read the folder for artifacts");
+            tracing::warn!(folder = %folder.display(), %error, "other users of this machine can read the artifact folder");
         }
     }
     Ok(())
@@ -126,8 +126,8 @@ fn files_of(app: &App) -> Result<&Files, Problem> {
 
 fn broken(error: object_store::Error) -> Problem {
     if is_full(&error) {
-        tracing::error!(%error, "there is no room for artifacts");
-        return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
+        tracing::error!(%error, "there is no space for artifacts");
+        return Problem::new("store-full", "there is no space for artifacts; free some on their disk")
             .retry_after(1_000);
     }
     tracing::error!(%error, "the store of artifacts failed");
@@ -198,7 +198,7 @@ pub async fn receive(
         Ok((size, sha256)) => file.finish().await.map(|_| (size, sha256, grant)).map_err(broken),
         Err(problem) => {
             if let Err(error) = file.abort().await {
-                tracing::warn!(%error, "a half upload could not be removed; the next sweep will");
+                tracing::warn!(%error, "an incomplete upload could not be removed; the next sweep tries again");
             }
             Err(problem)
         }
@@ -318,7 +318,7 @@ pub async fn remove(app: &App, id: Uuid) -> bool {
     match store.delete(&place(id)).await {
         Ok(()) | Err(object_store::Error::NotFound { .. }) => true,
         Err(error) => {
-            tracing::warn!(%error, "an artifact's content could not be removed; the next sweep will");
+            tracing::warn!(%error, "the content of an artifact could not be removed; the next sweep tries again");
             false
         }
     }

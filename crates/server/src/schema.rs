@@ -135,7 +135,8 @@ impl Schema {
 
 fn read(json: &Payload) -> Result<Value, Problem> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };
-    serde_json::from_slice(bytes).map_err(|error| Problem::new("schema", format!("this is not valid JSON: {error}")).at(""))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::new("schema", format!("this is not valid JSON: {error}")).at(""))
 }
 
 /// Whether a schema can be used, and whether a value meets it. Both may take long.

@@ -112,7 +112,7 @@ pub async fn retry(context: &Context, several: &Several) -> Done {
     for id in ids::jobs(&client, &several.ids).await? {
         let made: Submitted = client.retry(id).await?;
         ids::remember(&client, made.id);
-        context.format.one(&made, || format!("{}  {}, in place of {id}", made.id, made.state.name()))?;
+        context.format.one(&made, || format!("{}  {} (retry of {id})", made.id, made.state.name()))?;
     }
     Ok(code::OK)
 }

@@ -45,7 +45,9 @@ impl WorkersCommand {
             }
             WorkersCommand::Drain { name } => {
                 let worker = client.drain(&name, true).await?;
-                context.format.one(&worker, || format!("{name} is draining: it finishes its jobs and gets no new ones"))?;
+                context
+                    .format
+                    .one(&worker, || format!("{name} is draining: it finishes its jobs and gets no new ones"))?;
             }
             WorkersCommand::Undrain { name } => {
                 let worker = client.drain(&name, false).await?;

@@ -49,7 +49,11 @@ impl Backup {
         self.check().await?;
         context.format.one(&copied, || {
             let size = times::bytes(copied.bytes);
-            format!("copied {size} and {} artifacts to {}, and checked the copy", copied.artifacts, copied.folder.display())
+            format!(
+                "copied {size} and {} artifacts to {}, and checked the copy",
+                copied.artifacts,
+                copied.folder.display()
+            )
         })?;
         Ok(code::OK)
     }

@@ -122,12 +122,7 @@ pub const SETTINGS: &[Setting] = &[
         "How many failed jobs of one kind (same definition, or same tags) are retried per second; the others wait. 0: no limit",
     ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
-    setting(
-        "artifacts_per_job_max",
-        Kind::Bytes,
-        "8GiB",
-        "Total size of the artifacts of one job. 0: no limit",
-    ),
+    setting("artifacts_per_job_max", Kind::Bytes, "8GiB", "Total size of the artifacts of one job. 0: no limit"),
     setting(
         "artifacts_per_namespace_max",
         Kind::Bytes,
@@ -140,7 +135,12 @@ pub const SETTINGS: &[Setting] = &[
         "1GiB",
         "Free space that artifacts leave on their disk, so that the store keeps working; at most a tenth of the disk",
     ),
-    setting("connections_max", Kind::Count, "10000", "Open connections in total. Connections beyond it are answered 503 and closed"),
+    setting(
+        "connections_max",
+        Kind::Count,
+        "10000",
+        "Open connections in total. Connections beyond it are answered 503 and closed",
+    ),
     setting(
         "connections_per_address_max",
         Kind::Count,
@@ -155,7 +155,12 @@ pub const SETTINGS: &[Setting] = &[
         "8KiB",
         "Minimum average rate of a body in bytes per second, once the server has waited for it twice `body_timeout`. 0: no limit",
     ),
-    setting("write_timeout", Kind::Time, "30s", "Close the connection if the client has read no response data for this long"),
+    setting(
+        "write_timeout",
+        Kind::Time,
+        "30s",
+        "Close the connection if the client has read no response data for this long",
+    ),
     setting("idle_timeout", Kind::Time, "2m", "Close a connection without a request after this time"),
     setting("drain_timeout", Kind::Time, "7s", "How long running requests may take to finish when the server stops"),
     setting("definitions", Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change"),

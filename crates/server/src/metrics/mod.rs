@@ -39,7 +39,11 @@ const fn family(name: &'static str, kind: Kind, help: &'static str) -> Family {
 /// Every family, in the order in which it is served.
 pub const FAMILIES: &[Family] = &[
     family("windlass_jobs", Kind::Gauge, "Unfinished jobs by state, counted up to 10000 each"),
-    family("windlass_oldest_waiting_seconds", Kind::Gauge, "How long the oldest pending job has waited; 0 if none is pending"),
+    family(
+        "windlass_oldest_waiting_seconds",
+        Kind::Gauge,
+        "How long the oldest pending job has waited; 0 if none is pending",
+    ),
     family("windlass_jobs_submitted", Kind::Counter, "Jobs submitted to this server, including steps of runs"),
     family("windlass_jobs_claimed", Kind::Counter, "Jobs given to workers by this server"),
     family("windlass_jobs_requeued", Kind::Counter, "Attempts that failed or were lost and are retried"),

@@ -52,20 +52,23 @@ pub fn routes() -> Vec<Route> {
         row(post("/api/v1/leases/renew", "Renew a lease"), |path| {
             Route::post(path, Access::Worker, renew).takes::<LeaseOnly>().answers::<Renewed>(200)
         }),
-        row(post("/api/v1/leases/progress", "Report a job's progress; the first report changes its state to running"), |path| {
-            Route::post(path, Access::Worker, progress).takes::<ReportProgress>().answers::<Renewed>(200)
-        }),
+        row(
+            post("/api/v1/leases/progress", "Report a job's progress; the first report changes its state to running"),
+            |path| Route::post(path, Access::Worker, progress).takes::<ReportProgress>().answers::<Renewed>(200),
+        ),
         row(post("/api/v1/leases/logs", "Append to a job's log"), |path| {
             Route::post(path, Access::Worker, logs).takes::<AppendLog>().answers::<Logged>(200)
         })
         .refuses(&["too-large"]),
-        row(post("/api/v1/leases/complete", "Report success, and optionally claim the next jobs in the same call"), |path| {
-            Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200)
-        })
+        row(
+            post("/api/v1/leases/complete", "Report success, and optionally claim the next jobs in the same call"),
+            |path| Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200),
+        )
         .refuses(&["too-large", "schema"]),
-        row(post("/api/v1/leases/fail", "Report failure, and optionally claim the next jobs in the same call"), |path| {
-            Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200)
-        })
+        row(
+            post("/api/v1/leases/fail", "Report failure, and optionally claim the next jobs in the same call"),
+            |path| Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200),
+        )
         .refuses(&["too-large"]),
         row(post("/api/v1/leases/release", "Give a job back without using up an attempt"), |path| {
             Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)

@@ -139,7 +139,7 @@ impl Server {
                 answer => return answer,
             };
             let wait = backoff.next();
-            tracing::warn!(why, wait_ms = wait.as_millis() as u64, "asking again");
+            tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a call failed, retrying");
             tokio::select! {
                 () = sleep(wait) => {}
                 () = give_up.cancelled() => return Err(Trouble::Later(why)),

@@ -98,7 +98,7 @@ macro_rules! insist {
             match $call.await {
                 Err(Trouble::Later(why)) => {
                     let wait = backoff.next();
-                    tracing::warn!(why, wait_ms = wait.as_millis() as u64, "asking again");
+                    tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a transfer failed, retrying");
                     tokio::select! {
                         () = sleep(wait) => {}
                         () = $stop.over() => break Err(Trouble::Later(why)),

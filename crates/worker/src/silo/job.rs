@@ -51,7 +51,7 @@ pub async fn run(runner: &Arc<Runner>, claimed: Claimed) {
     match deliver(runner, &claimed, outcome).await {
         Ok(job) => tracing::info!(job = claimed.job.id, status = job["status"].as_str(), "reported"),
         Err(Trouble::Denied(_)) => runner.orders.denied.cancel(),
-        Err(trouble) => tracing::warn!(job = claimed.job.id, why = trouble.text(), "its end was not taken"),
+        Err(trouble) => tracing::warn!(job = claimed.job.id, why = trouble.text(), "result rejected"),
     }
 }
 

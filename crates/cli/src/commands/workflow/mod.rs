@@ -284,13 +284,20 @@ impl List {
     }
 }
 
+/// What a cancel came to, in a line.
+fn cancelled(run: &Run) -> String {
+    match (run.state, run.open) {
+        (RunState::Cancelled | RunState::Running, 0) => format!("{}  cancelled", run.id),
+        (state, 0) => format!("{}  nothing to cancel: the run is already {}", run.id, state.name()),
+        (_, open) => format!("{}  cancelling: {open} steps have not ended yet", run.id),
+    }
+}
+
 impl Several {
     async fn cancel(&self, context: &Context, client: &Client) -> Done {
         for id in &self.ids {
             let run = client.cancel_run(ids::run(client, id).await?).await?;
-            context
-                .format
-                .one(&run, || format!("{}  {}, {} steps still to end", run.id, run.state.name(), run.open))?;
+            context.format.one(&run, || cancelled(&run))?;
         }
         Ok(code::OK)
     }
@@ -371,7 +378,7 @@ impl Apply {
             None => client.create_workflow(&source, self.check).await?,
         };
         context.format.one(&stored, || match self.check {
-            true => format!("{} is right: {} steps", stored.name, stored.steps),
+            true => format!("{}: valid, {} steps", stored.name, stored.steps),
             false => format!("{}@{}: {} steps", stored.name, stored.version, stored.steps),
         })?;
         Ok(code::OK)

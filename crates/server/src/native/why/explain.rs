@@ -114,7 +114,9 @@ fn running(facts: &Facts) -> Cause {
     let worker = job.holder().map(ToString::to_string).unwrap_or_default();
     let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
     let until = match job.live.lease.as_ref().and_then(|lease| lease.until) {
-        Some(until) if until <= facts.now => format!("; its lease expired at {}, and the job will be taken away", text(until)),
+        Some(until) if until <= facts.now => {
+            format!("; its lease expired at {}, and the job will be taken away", text(until))
+        }
         Some(until) => format!("; its lease is valid until {}", text(until)),
         None => "; its lease is held until the worker is offline".into(),
     };
@@ -219,7 +221,11 @@ mod tests {
             (JobState::Completed, Live::default(), "ended", "ended: completed"),
             (
                 JobState::Cancelled,
-                Live { outcome: Some(Outcome::new(Reason::Cancelled, "ann")), finished_at: Some(NOW), ..Live::default() },
+                Live {
+                    outcome: Some(Outcome::new(Reason::Cancelled, "ann")),
+                    finished_at: Some(NOW),
+                    ..Live::default()
+                },
                 "ended",
                 "Cancelled by ann at 2025-11-15T12:00:00.000Z.",
             ),

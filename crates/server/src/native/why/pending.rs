@@ -111,11 +111,8 @@ fn no_worker_offers(facts: &Facts) -> Cause {
 fn jobs_ahead(facts: &Facts) -> Cause {
     let more = if facts.ahead >= AHEAD_MAX { "at least " } else { "" };
     let words = format!("{more}{} jobs with the same tags go first.", facts.ahead);
-    let help = format!(
-        "Show them: {}; start another worker: {}",
-        command(&facts.job, "jobs --state pending"),
-        another(facts)
-    );
+    let help =
+        format!("Show them: {}; start another worker: {}", command(&facts.job, "jobs --state pending"), another(facts));
     Cause { help: Some(help), ..cause("jobs_ahead", words) }
 }
 
