@@ -125,7 +125,7 @@ pub enum WhenParentFails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CancelMode {
-    /// Cancelling ends a running job at once; its worker is told and can no longer report. The job keeps its slot under its
+    /// Cancelling ends a running job at once; its worker is told and can no longer report. The job keeps its place under its
     /// concurrency key until the worker confirms that the work has stopped, at most until the lease would have ended.
     Revoke,
     /// The worker is told to stop, and its report ends the job as cancelled.
