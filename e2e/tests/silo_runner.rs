@@ -411,7 +411,7 @@ async fn commands_end_as_the_protocol_says() {
     assert_eq!(run("exit").await["error_message"], "exit status 7: no such part");
     assert_eq!(run("silent").await["error_message"], "exit status 9");
     assert_eq!(run("signal").await["error_message"], "killed by signal 9");
-    assert!(text_of(&run("junk").await["error_message"]).contains("the result file is no JSON"));
+    assert!(text_of(&run("junk").await["error_message"]).contains("the result file is not valid JSON"));
     assert!(text_of(&run("graph").await["error_message"]).starts_with("the graph was refused: "));
     let job = run("none").await;
     assert_eq!((&job["status"], &job["result"]), (&json!("completed"), &json!({})), "{job}");

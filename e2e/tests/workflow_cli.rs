@@ -143,7 +143,7 @@ async fn a_failed_run_says_why_and_goes_on_after_a_retry() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_workflow_takes_input_and_waits_for_people_and_events() {
     let place = Place::start().await;
-    place.run(&["apply", "release.yml", "--check"]).await.ends(0).says(&["release is right: 4 steps"]);
+    place.run(&["apply", "release.yml", "--check"]).await.ends(0).says(&["release: valid, 4 steps"]);
     place.run(&["stored"]).await.ends(0).says(&["No stored workflows"]);
     place.run(&["apply", "release.yml"]).await.ends(0).says(&["release@1: 4 steps"]);
     place.run(&["stored"]).await.ends(0).says(&["release"]);

@@ -8,20 +8,20 @@ use uuid::Uuid;
 pub struct Artifact {
     pub id: Uuid,
     pub namespace: String,
-    /// A name for people; never a path.
+    /// The name; never used as a path.
     pub name: String,
     pub size: u64,
     /// Lower-case hexadecimal.
     pub sha256: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// The job it belongs to.
+    /// The job the artifact belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Uuid>,
     pub created_at: String,
 }
 
-/// About a file that is being uploaded; the file itself is the body.
+/// Describes an upload; the file itself is the body.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -31,7 +31,7 @@ pub struct UploadArtifact {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Uuid>,
-    /// Refused if the body's digest is another.
+    /// Expected SHA-256 of the body. The upload is refused if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }

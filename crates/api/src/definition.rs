@@ -3,25 +3,25 @@
 use crate::{is_default, job::Concurrency, job::Retry, object};
 use serde::{Deserialize, Serialize};
 
-/// What every job made from a definition has, unless it says otherwise. A version never changes; a new body is a new version.
+/// A template for jobs. Settings of a job override those of its definition. A version never changes; a changed body is a new version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct DefinitionBody {
     #[serde(skip_serializing_if = "is_default")]
     pub description: String,
-    /// What the worker must offer.
+    /// Tags the worker must offer.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Vec<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub priority: Option<i32>,
-    /// The payload where the job brings none.
+    /// The payload of jobs that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<serde_json::Value>,
-    /// JSON Schema the payload must meet.
+    /// JSON Schema for the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload_schema: Option<serde_json::Value>,
-    /// JSON Schema the result must meet; a completion that does not is refused.
+    /// JSON Schema for the result. A completion that does not match it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "is_default")]

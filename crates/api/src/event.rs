@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// One fact. `id` grows with each; all namespaces share the numbers, so that a reader of one namespace or of some kinds does not
-/// see every number. Hand the last one seen back as `Last-Event-ID` to go on.
+/// see every number. To resume, send the last number you saw as `Last-Event-ID`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
@@ -21,29 +21,29 @@ pub struct Event {
     pub worker: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Uuid>,
-    /// The rest, by type: `attempt`, `reason`, `message`, `percent`, `by`, `name`, `version`.
+    /// Other fields, depending on the type: `attempt`, `reason`, `message`, `percent`, `by`, `name`, `version`.
     #[serde(flatten)]
     pub rest: BTreeMap<String, serde_json::Value>,
 }
 
-/// Which events to hear.
+/// Which events to follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListenEvents {
-    /// `*` for all that the token may see.
+    /// A namespace, or `*` for all namespaces the token may see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// One type, or several separated by commas.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// About this job only.
+    /// Only events of this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Uuid>,
-    /// About this run and its jobs only.
+    /// Only events of this run and its jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Uuid>,
-    /// Those after this number; from now on where absent. The header `Last-Event-ID` wins.
+    /// Only events after this number. Default: only new events. The header `Last-Event-ID` overrides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }

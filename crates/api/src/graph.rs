@@ -29,7 +29,7 @@ pub enum EdgeKind {
     Constrains,
 }
 
-/// Whether a node still holds.
+/// The validation state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -57,13 +57,13 @@ pub struct Node {
     pub key: String,
     pub kind: NodeKind,
     pub state: NodeState,
-    /// Digest of its own parameters, as it was sent.
+    /// Digest of the node's own parameters, as it was sent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub properties_hash: Option<String>,
-    /// Digest of what came out when it was last computed, as it was sent.
+    /// Digest of the node's last output, as it was sent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub output_hash: Option<String>,
-    /// Digest of everything it is computed from.
+    /// Digest of everything the node is computed from.
     pub input_hash: String,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -71,7 +71,7 @@ pub struct Node {
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Map<String, Value>,
     pub updated_at: String,
-    /// In a cone: the fewest edges it takes to get there.
+    /// In a cone: the distance in edges.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: Option<u32>,
 }
@@ -81,7 +81,7 @@ pub struct Node {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Edge {
-    /// The item that the source is a node of, where it is another one.
+    /// The item of the source node, if it is another item.
     #[serde(default, skip_serializing_if = "is_default")]
     pub item: Option<String>,
     pub source: String,
@@ -90,14 +90,14 @@ pub struct Edge {
     pub kind: EdgeKind,
 }
 
-/// A graph, or a part of it: nodes, and the edges between them.
+/// A feature graph or a part of it: nodes and the edges between them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Graph {
     pub part_number: String,
     pub revision: u32,
     pub nodes: Vec<Node>,
-    /// Those to nodes of other items are only in the whole graph.
+    /// Edges to nodes of other items are included only in the whole graph.
     pub edges: Vec<Edge>,
     /// Nodes of other items that a cone reaches.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -118,7 +118,7 @@ pub struct FarNode {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskGraph {
-    /// That of this revision; the live one where absent.
+    /// The revision. Default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
 }
@@ -137,15 +137,15 @@ pub enum Direction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskCone {
-    /// Its key.
+    /// The node's key.
     pub node: String,
-    /// `forward` where absent.
+    /// Default: `forward`.
     #[serde(default)]
     pub direction: Direction,
-    /// So many edges away, and no further.
+    /// Maximum distance in edges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_depth: Option<u32>,
-    /// Of this revision; of the live one where absent.
+    /// The revision. Default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
 }
@@ -153,10 +153,10 @@ pub struct AskCone {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskDirty {
-    /// States with commas between; `dirty,validating,failed` where absent.
+    /// States, separated by commas. Default: `dirty,validating,failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Of this revision; of the live one where absent.
+    /// The revision. Default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
 }
@@ -166,7 +166,7 @@ pub struct AskDirty {
 #[serde(default, deny_unknown_fields)]
 pub struct PutNode {
     pub key: String,
-    /// Needed unless the write is partial.
+    /// Required unless the write is partial.
     #[serde(skip_serializing_if = "is_default")]
     pub kind: Option<NodeKind>,
     #[serde(skip_serializing_if = "is_default", deserialize_with = "told")]
@@ -175,7 +175,7 @@ pub struct PutNode {
     #[serde(skip_serializing_if = "is_default", deserialize_with = "told")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub output_hash: Option<Option<String>>,
-    /// Absent: a worker says that it is clean; for people the digests decide.
+    /// Default: clean if a worker writes it; otherwise the digests decide.
     #[serde(skip_serializing_if = "is_default")]
     pub state: Option<NodeState>,
     #[serde(skip_serializing_if = "is_default", deserialize_with = "told")]
@@ -185,12 +185,12 @@ pub struct PutNode {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// A graph to be written in place of the one there is.
+/// A graph that replaces the stored one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PutGraph {
-    /// The item's current one where absent.
+    /// Default: the item's current revision.
     #[serde(default, skip_serializing_if = "is_default")]
     pub revision: Option<u32>,
     /// At most 10,000.
@@ -198,12 +198,12 @@ pub struct PutGraph {
     /// At most 50,000.
     #[serde(default, skip_serializing_if = "is_default")]
     pub edges: Vec<Edge>,
-    /// Only what is given about the nodes that are named changes; then there are no edges.
+    /// Change only the given fields of the named nodes. `edges` must then be absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub partial: bool,
 }
 
-/// What a write came to; all lists are sorted.
+/// The effect of a write; all lists are sorted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncedGraph {
@@ -212,12 +212,12 @@ pub struct SyncedGraph {
     pub nodes: u32,
     pub edges: u32,
     pub added: Vec<String>,
-    /// With other parameters or other sources than before.
+    /// Nodes whose parameters or sources changed.
     pub changed: Vec<String>,
     pub removed: Vec<String>,
-    /// All that is dirty now.
+    /// All nodes that are dirty now.
     pub dirty: Vec<String>,
-    /// Clean again, without anybody saying so.
+    /// Nodes that are clean again by their digests alone.
     pub released: Vec<String>,
     /// Nodes of other items that became dirty.
     pub elsewhere: Vec<FarNode>,
@@ -227,6 +227,6 @@ pub struct SyncedGraph {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MarkDirty {
-    /// Its key.
+    /// The node's key.
     pub node: String,
 }

@@ -15,9 +15,9 @@ pub struct Item {
     pub category: Option<String>,
     pub description: String,
     pub properties: Map<String, Value>,
-    /// Codes, sorted.
+    /// Project codes, sorted.
     pub projects: Vec<String>,
-    /// The highest one; they are numbered from 1.
+    /// The latest revision; revisions are numbered from 1.
     pub revision: u32,
     pub created_at: String,
     pub created_by: String,
@@ -25,18 +25,18 @@ pub struct Item {
     pub updated_by: String,
 }
 
-/// An item to be. Its first revision is made with it.
+/// A new item. Its first revision is created with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateItem {
-    /// 1 to 64 of `A-Z a-z 0-9 . _ -`. Absent: made from the category, such as `F01-0007`.
+    /// 1 to 64 of `A-Z a-z 0-9 . _ -`. Default: the next number of the category, such as `F01-0007`.
     #[serde(skip_serializing_if = "is_default")]
     pub part_number: Option<String>,
-    /// `part`, `assembly`, `drawing` or any other word; `part` where absent.
+    /// `part`, `assembly`, `drawing` or any other word. Default: `part`.
     #[serde(skip_serializing_if = "is_default")]
     pub item_type: Option<String>,
-    /// Which numbering it follows; `default` where absent.
+    /// The numbering schema. Default: `default`.
     #[serde(skip_serializing_if = "is_default")]
     pub schema: Option<String>,
     /// 1 to 8 of `A-Z 0-9`.
@@ -46,12 +46,12 @@ pub struct CreateItem {
     pub description: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub properties: Option<Map<String, Value>>,
-    /// Codes of projects that exist.
+    /// Codes of existing projects.
     #[serde(skip_serializing_if = "is_default")]
     pub projects: Option<Vec<String>>,
 }
 
-/// What is absent stays as it is.
+/// Changes to an item. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -69,23 +69,23 @@ pub struct UpdateItem {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListItems {
-    /// Only of this type.
+    /// Only items of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item_type: Option<String>,
-    /// Only of this numbering schema.
+    /// Only items of this numbering schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Only of the project with this code.
+    /// Only items of the project with this code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Part of the part number or the description, whatever its case. A page may hold fewer than asked for, or none, while
+    /// Text in the part number or the description, ignoring case. A page may contain fewer items than asked for, or none, while
     /// `next` says that there may be more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
-    /// 1 to 1000; 100 where absent.
+    /// 1 to 1000. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -100,12 +100,12 @@ pub struct Revision {
     pub properties: Map<String, Value>,
     pub created_at: String,
     pub created_by: String,
-    /// Jobs that it set off; only told when it is made.
+    /// Jobs the revision triggered; only in the answer to its creation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jobs: Vec<SetOff>,
 }
 
-/// A job that something set off.
+/// A job that was triggered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetOff {
@@ -121,7 +121,7 @@ pub struct CreateRevision {
     pub comment: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub properties: Option<Map<String, Value>>,
-    /// Sets off no jobs: for history that is brought in from elsewhere.
+    /// Trigger no jobs; for imported history.
     #[serde(skip_serializing_if = "is_default")]
     pub quiet: bool,
 }
@@ -142,10 +142,10 @@ pub enum Relation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Somebody wrote it.
+    /// Written by hand.
     #[default]
     Manual,
-    /// A CAD assembly said so.
+    /// From a CAD assembly.
     Assembly,
 }
 
@@ -155,7 +155,7 @@ pub enum Source {
 pub struct BomRow {
     pub parent: String,
     pub child: String,
-    /// 1: directly in the item that was asked for.
+    /// 1: directly in the requested item.
     pub level: u32,
     pub relation: Relation,
     pub quantity: f64,
@@ -164,7 +164,7 @@ pub struct BomRow {
     #[serde(default, skip_serializing_if = "is_default")]
     pub designators: Vec<String>,
     pub source: Source,
-    /// Of the child; absent where it went meanwhile.
+    /// Of the child; absent if the child was deleted.
     #[serde(default, skip_serializing_if = "is_default")]
     pub item_type: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -173,7 +173,7 @@ pub struct BomRow {
     pub revision: Option<u32>,
 }
 
-/// A leaf part, and how many of it are in the item over all ways.
+/// A part without a bill of material of its own, and its total quantity in the item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Leaf {
@@ -184,24 +184,24 @@ pub struct Leaf {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BomDepth {
-    /// How many levels, 1 to 20; 10 where absent.
+    /// How many levels, 1 to 20. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
 }
 
-/// Absent and null are two things: null takes away.
+/// Absent leaves the value as it is; null removes it.
 pub(crate) fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(from).map(Some)
 }
 
-/// A row to be; of a row that is there, what is absent stays.
+/// A new row, or changes to an existing one; absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PutBomRow {
     #[serde(skip_serializing_if = "is_default")]
     pub relation: Option<Relation>,
-    /// More than 0; 1 where absent.
+    /// More than 0. Default: 1.
     #[serde(skip_serializing_if = "is_default")]
     pub quantity: Option<f64>,
     /// Null: none.
@@ -212,7 +212,7 @@ pub struct PutBomRow {
     pub designators: Option<Vec<String>>,
 }
 
-/// What a CAD assembly says it contains. Rows written by hand are not touched, and nothing is taken out.
+/// The contents of a CAD assembly. Rows written by hand are not changed, and no row is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -225,7 +225,7 @@ pub struct MergeBom {
 #[serde(deny_unknown_fields)]
 pub struct MergeEntry {
     pub child: String,
-    /// 1 where absent.
+    /// Default: 1.
     #[serde(default, skip_serializing_if = "is_default")]
     pub quantity: Option<f64>,
 }
@@ -234,7 +234,7 @@ pub struct MergeEntry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MergedBom {
     pub added: Vec<Leaf>,
-    /// No longer in the assembly. Still in the bill of material: taking out is for people.
+    /// No longer in the assembly, but still in the bill of material: rows are deleted only by hand.
     pub unreferenced: Vec<Leaf>,
     pub changed: Vec<ChangedQuantity>,
     pub unchanged: Vec<Leaf>,

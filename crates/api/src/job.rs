@@ -9,19 +9,19 @@ use uuid::Uuid;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Waits for other jobs, or for room under its concurrency key.
+    /// Waits for other jobs, or for its concurrency key.
     Blocked,
     /// Waits for a time: a delay or a backoff.
     Scheduled,
     /// Can be claimed.
     Pending,
-    /// A worker holds it but has not reported yet.
+    /// Held by a worker that has not reported progress yet.
     Claimed,
     Running,
     Completed,
     Failed,
     Cancelled,
-    /// A job it waited for did not complete.
+    /// Not run, because a job it waited for did not complete or it was not needed.
     Skipped,
 }
 
@@ -44,67 +44,67 @@ impl State {
     }
 }
 
-/// A job to be done. Everything is optional: an empty object is a job without payload that any worker may take.
+/// A job to submit. Everything is optional: an empty object is a job without payload that any worker may take.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct SubmitJob {
-    /// Choose the id yourself (a UUID, version 7 keeps lists in order). Drawn by the server where absent.
+    /// The job's id, a UUID (version 7 keeps lists in order). Default: chosen by the server.
     #[serde(skip_serializing_if = "is_default")]
     pub id: Option<Uuid>,
-    /// The definition to make the job from: `name` for its latest version, `name@3` for that one. Its settings hold where
-    /// the job says nothing itself, and its schema must accept the payload.
+    /// The definition of the job: `name` for the latest version, `name@3` for version 3. Its settings apply where
+    /// the job sets none, and the payload must match its schema.
     #[serde(skip_serializing_if = "is_default")]
     pub definition: Option<String>,
-    /// Any JSON; handed to the worker as it was written.
+    /// Any JSON; passed to the worker unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
-    /// What the worker must offer.
+    /// Tags the worker must offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Lower goes first; 100 where absent.
+    /// Lower numbers go first. Default: 100.
     #[serde(skip_serializing_if = "is_default")]
     pub priority: Option<i32>,
-    /// Not before this time (RFC 3339).
+    /// Start no earlier than this time (RFC 3339).
     #[serde(skip_serializing_if = "is_default")]
     pub run_at: Option<String>,
-    /// Not before so long from now.
+    /// Start no earlier than this many milliseconds from now.
     #[serde(skip_serializing_if = "is_default")]
     pub delay_ms: Option<u64>,
     /// Jobs that must end first.
     #[serde(skip_serializing_if = "is_default")]
     pub after: Vec<Uuid>,
-    /// What becomes of the job if one of those does not complete.
+    /// What happens to the job if one of those does not complete.
     #[serde(skip_serializing_if = "is_default")]
     pub when_parent_fails: Option<WhenParentFails>,
-    /// Up to six names and values to list by.
+    /// Up to six names and values to filter lists by.
     #[serde(skip_serializing_if = "is_default")]
     pub facets: BTreeMap<String, String>,
-    /// At most so many jobs with this key at a time; the others wait.
+    /// Concurrency key: at most `limit` jobs with this key run at a time; the others wait.
     #[serde(skip_serializing_if = "is_default")]
     #[serde(deserialize_with = "object::maybe")]
     pub concurrency: Option<Concurrency>,
-    /// Submitting again with the same key and the same body answers with the first job. Also as header `Idempotency-Key`.
+    /// Idempotency key: submitting the same body again with the same key returns the first job. Also as header `Idempotency-Key`.
     #[serde(skip_serializing_if = "is_default")]
     pub idempotency_key: Option<String>,
-    /// How long the idempotency key is remembered; a day where absent. 0: until the job has ended.
+    /// How long the idempotency key is remembered. Default: one day. 0: until the job has ended.
     #[serde(skip_serializing_if = "is_default")]
     pub idempotency_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     #[serde(deserialize_with = "object::maybe")]
     pub retry: Option<Retry>,
-    /// Ends an attempt so long after its claim, whatever the worker says.
+    /// Time limit for an attempt, from its claim.
     #[serde(skip_serializing_if = "is_default")]
     pub timeout_ms: Option<u64>,
-    /// Fails the job if nobody claims it for so long.
+    /// The job fails if it is not claimed within this time.
     #[serde(skip_serializing_if = "is_default")]
     pub pending_timeout_ms: Option<u64>,
-    /// Length of its leases; the claimer's wish where absent.
+    /// Lease duration. Default: what the worker asks for.
     #[serde(skip_serializing_if = "is_default")]
     pub lease_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub cancel: Option<CancelMode>,
-    /// How long the job is kept after its end.
+    /// How long the job is kept after it has ended.
     #[serde(skip_serializing_if = "is_default")]
     pub retention_ms: Option<u64>,
 }
@@ -115,9 +115,9 @@ pub struct SubmitJob {
 pub enum WhenParentFails {
     /// The job is skipped.
     Skip,
-    /// It runs all the same.
+    /// The job runs anyway.
     Run,
-    /// It is cancelled.
+    /// The job is cancelled.
     Cancel,
 }
 
@@ -125,10 +125,10 @@ pub enum WhenParentFails {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CancelMode {
-    /// Cancelling ends a running job at once: its worker is told, and may report nothing more. The job keeps its place under its
-    /// concurrency key until the worker says that the work has stopped, at most until the lease would have ended.
+    /// Cancelling ends a running job at once; its worker is told and can no longer report. The job keeps its place under its
+    /// concurrency key until the worker confirms that the work has stopped, at most until the lease would have ended.
     Revoke,
-    /// The worker is told and its report ends the job as cancelled.
+    /// The worker is told to stop, and its report ends the job as cancelled.
     Drain,
 }
 
@@ -144,28 +144,28 @@ pub struct Concurrency {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Retry {
-    /// Tries in all, the first included; 3 where absent.
+    /// Number of attempts, including the first. Default: 3.
     #[serde(skip_serializing_if = "is_default")]
     pub attempts: Option<u32>,
-    /// Wait before the first retry; doubles with each. A second where absent; 0 is at once.
+    /// Wait before the first retry; doubles with each retry. Default: 1000. 0: no wait.
     #[serde(skip_serializing_if = "is_default")]
     pub backoff_ms: Option<u64>,
-    /// The longest wait; an hour where absent.
+    /// The longest wait. Default: one hour.
     #[serde(skip_serializing_if = "is_default")]
     pub backoff_max_ms: Option<u64>,
-    /// So much of each wait is taken off at random, so that jobs that failed together do not come back together; 20 where absent.
+    /// Each wait is shortened at random by up to this percentage, so that jobs that failed together do not return together. Default: 20.
     #[serde(skip_serializing_if = "is_default")]
     pub jitter_percent: Option<u8>,
-    /// Whether a failure the worker reports is retried; yes where absent.
+    /// Retry after a reported failure. Default: true.
     #[serde(skip_serializing_if = "is_default")]
     pub on_failure: Option<bool>,
-    /// Whether a lost worker is retried; yes where absent.
+    /// Retry after the worker was lost. Default: true.
     #[serde(skip_serializing_if = "is_default")]
     pub on_lost: Option<bool>,
-    /// Whether a timeout is retried; yes where absent.
+    /// Retry after a timeout. Default: true.
     #[serde(skip_serializing_if = "is_default")]
     pub on_timeout: Option<bool>,
-    /// A job that lost its worker this often is given up, whatever its attempts; 3 where absent.
+    /// A job that lost its worker this often fails, whatever attempts are left. Default: 3.
     #[serde(skip_serializing_if = "is_default")]
     pub losses_max: Option<u32>,
 }
@@ -175,7 +175,7 @@ pub struct Retry {
 pub struct Submitted {
     pub id: Uuid,
     pub state: State,
-    /// The idempotency key was used before; this is the job it made.
+    /// The idempotency key was used before; this is the job created then.
     #[serde(default, skip_serializing_if = "is_default")]
     pub existing: bool,
 }
@@ -187,7 +187,7 @@ pub struct SubmitMany {
     /// Up to 1000.
     #[serde(deserialize_with = "object::each")]
     pub jobs: Vec<SubmitJob>,
-    /// All or none. Otherwise each is accepted or refused by itself.
+    /// Accept all jobs or none. Default: each is accepted or refused on its own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub atomic: bool,
 }
@@ -199,7 +199,7 @@ pub struct SubmittedMany {
     pub jobs: Vec<Answer<Submitted>>,
 }
 
-/// What became of one of several.
+/// The result for one of several.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Answer_of_{T}"))]
 #[serde(untagged)]
@@ -217,7 +217,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// A job as it is now.
+/// A job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Job {
@@ -243,19 +243,19 @@ pub struct Job {
     pub facets: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<Concurrency>,
-    /// Claims so far.
+    /// Number of claims so far.
     pub attempt: u32,
-    /// Tries in all.
+    /// Maximum number of attempts.
     pub attempts_max: u32,
     /// The worker that holds it, or held it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Somebody asked for its end, and its worker has not answered yet.
+    /// The job was cancelled, and its worker has not reported yet.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cancel_requested: bool,
-    /// Why it, or its last attempt, ended other than by success.
+    /// Why the job, or its last attempt, did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<JobError>,
     pub created_at: String,
@@ -267,7 +267,7 @@ pub struct Job {
     pub started_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<String>,
-    /// When its lease runs out unless renewed.
+    /// When its lease expires unless it is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -277,15 +277,15 @@ pub struct Job {
     pub log_bytes: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_bytes_dropped: u64,
-    /// In a list that was asked for commands: the command that the payload holds, at most 200 characters of it.
+    /// In a list with `commands=true`: the command in the payload, at most 200 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Left out of lists, as are all fields below.
+    /// Not in lists, like all fields below.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
-    /// Past attempts in order; the present or last one is told by the job itself.
+    /// Past attempts in order; the job itself describes the current or last one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
     /// Jobs that wait, or waited, for this one.
@@ -341,19 +341,19 @@ pub struct ListJobs {
     pub facet: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub run: Option<Uuid>,
-    /// Held by this worker now.
+    /// Only jobs this worker holds now.
     #[serde(skip_serializing_if = "is_default")]
     pub worker: Option<String>,
-    /// With the commands that payloads of up to 4096 bytes hold.
+    /// Include the commands in payloads of up to 4096 bytes.
     #[serde(skip_serializing_if = "is_default")]
     pub commands: bool,
-    /// Ids that begin so (at least 4 characters), for people who type them.
+    /// Only ids that begin with this text (at least 4 characters).
     #[serde(skip_serializing_if = "is_default")]
     pub id: Option<String>,
-    /// 1 to 1000; 100 where absent.
+    /// 1 to 1000. Default: 100.
     #[serde(skip_serializing_if = "is_default")]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[serde(skip_serializing_if = "is_default")]
     pub cursor: Option<String>,
 }
@@ -365,19 +365,19 @@ pub struct ListJobs {
 pub struct CancelJob {
     #[serde(skip_serializing_if = "is_default")]
     pub namespace: Option<String>,
-    /// What becomes of a job that runs. Default: as the job says, else `drain`.
+    /// What happens to a running job. Default: what the job sets, else `drain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<CancelMode>,
 }
 
-/// Wait for a job's end.
+/// Wait until a job has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct WaitJob {
     #[serde(skip_serializing_if = "is_default")]
     pub namespace: Option<String>,
-    /// At most 60000; 30000 where absent. Answers with the job as it is then.
+    /// At most 60000. Default: 30000. The answer is the job as it is then.
     #[serde(skip_serializing_if = "is_default")]
     pub wait_ms: Option<u64>,
 }

@@ -16,21 +16,21 @@ use uuid::Uuid;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Claim {
-    /// The worker's name. One that never registered is made known by its first claim.
+    /// The worker's name. The first claim makes an unregistered worker known.
     pub worker: String,
-    /// What it offers now. Absent: what it registered.
+    /// Tags the worker offers now. Default: the tags it registered with.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Option<Vec<String>>,
-    /// Up to so many jobs; 1 where absent, at most 1000.
+    /// Maximum number of jobs, at most 1000. Default: 1.
     #[serde(skip_serializing_if = "is_default")]
     pub max: Option<u32>,
-    /// Wait so long for the first; at most 60000, none where absent.
+    /// How long to wait for the first job, at most 60000. Default: 0.
     #[serde(skip_serializing_if = "is_default")]
     pub wait_ms: Option<u64>,
-    /// Length of the lease where the job does not say; 30000 where absent.
+    /// Lease duration for jobs that set none. Default: 30000.
     #[serde(skip_serializing_if = "is_default")]
     pub lease_ms: Option<u64>,
-    /// Asking again with the same id, after a lost reply, gives the same leases.
+    /// If the answer was lost, repeating the claim with the same id returns the same leases.
     #[serde(skip_serializing_if = "is_default")]
     pub request_id: Option<String>,
 }
@@ -38,28 +38,28 @@ pub struct Claim {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claimed {
-    /// Empty: nothing to do.
+    /// Empty if there is nothing to do.
     pub leases: Vec<Leased>,
 }
 
-/// A job under a lease, with all its worker needs.
+/// A claimed job, with everything its worker needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Leased {
-    /// Proof of the claim. Keep it secret.
+    /// The lease id. Keep it secret.
     pub lease: String,
     pub job: Uuid,
-    /// Grows with every claim of the job: use it as an idempotency key for what the work does elsewhere.
+    /// Grows with every claim of the job. Use it with the job's id as an idempotency key for side effects.
     pub attempt: u32,
-    /// Renew within this, best at a third of it. Absent: the lease lives as long as the worker's heartbeat.
+    /// Duration of the lease; renew after a third of it. Absent: the lease is held until the worker is offline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The attempt ends then, whatever happens.
+    /// When the attempt ends, whatever happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<String>,
-    /// The same as `deadline`, in milliseconds from now: clocks differ.
+    /// The same as `deadline`, in milliseconds from now, because clocks differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     #[serde(default)]
@@ -72,7 +72,7 @@ pub struct Leased {
     pub node: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Uuid>,
-    /// W3C trace context of the submit, to go on with.
+    /// W3C trace context of the submit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,17 +87,17 @@ pub struct LeaseOnly {
     pub lease: String,
 }
 
-/// Give a job back. No attempt is charged.
+/// Give a job back without using up an attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Release {
     pub lease: String,
-    /// Offer the job to nobody for so long, this worker included. For a worker that cannot run the job: without this, the job
-    /// keeps its place at the head of the queue and the same worker gets it again at once.
+    /// Offer the job to no worker for this long. For a worker that cannot run the job: without a delay, the job
+    /// keeps its place in the queue, and the same worker gets it again at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_ms: Option<u64>,
-    /// Why, for people. Kept with the attempt if there is a `delay_ms`.
+    /// The reason, for people. Stored with the attempt if there is a `delay_ms`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -107,7 +107,7 @@ pub struct Release {
 pub struct Renewed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// Stop: somebody cancelled the job, and its end is decided.
+    /// The job was cancelled: stop the work.
     #[serde(default)]
     pub cancelled: bool,
 }
@@ -128,16 +128,16 @@ pub struct ReportProgress {
 #[serde(deny_unknown_fields)]
 pub struct AppendLog {
     pub lease: String,
-    /// Text as it came, line ends included; at most 256 KiB.
+    /// The text, including line ends; at most 256 KiB.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub data: String,
-    /// Where `data` was written; not told if absent.
+    /// The stream `data` was written to. Default: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<OutputStream>,
     /// When `data` was written, by the worker's clock: milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,
-    /// In place of `data`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    /// Instead of `data`: text of both streams in order, at most 4096 chunks and 256 KiB.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<LogChunk>,
 }
@@ -145,7 +145,7 @@ pub struct AppendLog {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Logged {
-    /// So much of the job's log was dropped so far because it had reached its cap.
+    /// Bytes of the job's log that were dropped so far because of its limit.
     #[serde(default)]
     pub dropped_bytes: u64,
     #[serde(default)]
@@ -160,7 +160,7 @@ pub struct Complete {
     /// Any JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
-    /// Claim the next in the same round trip.
+    /// Claim the next jobs in the same call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "object::maybe")]
     pub next: Option<Claim>,
@@ -173,10 +173,10 @@ pub struct Fail {
     pub lease: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Trying again would not help.
+    /// Do not retry the job.
     #[serde(default, skip_serializing_if = "is_default")]
     pub permanent: bool,
-    /// Claim the next in the same round trip.
+    /// Claim the next jobs in the same call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "object::maybe")]
     pub next: Option<Claim>,
@@ -186,15 +186,15 @@ pub struct Fail {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ended {
     pub job: Uuid,
-    /// The job's state after the report: a failure that is retried leaves it pending or scheduled.
+    /// The job's state after the report. After a failure that is retried: pending or scheduled.
     pub state: State,
-    /// This very report was accepted before.
+    /// The same report was accepted before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub replayed: bool,
-    /// What `next` got.
+    /// The leases of `next`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Leased>,
-    /// Why `next` was refused. The report itself was taken.
+    /// Why `next` was refused. The report itself was accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_problem: Option<Problem>,
 }
@@ -216,7 +216,7 @@ pub enum Do {
     Release,
 }
 
-/// One thing to do under one lease. One flat form rather than one per verb, so that results stay as they were written.
+/// One operation under one lease. One flat form for all verbs, so that results are passed on unchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -240,7 +240,7 @@ pub struct Operation {
     pub delay_ms: Option<u64>,
 }
 
-/// Several operations in one transaction, each accepted or refused by itself, and optionally a claim after them.
+/// Several operations in one transaction, each accepted or refused on its own, and optionally a claim after them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -260,7 +260,7 @@ pub struct BatchDone {
     pub operations: Vec<Answer<OperationDone>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leases: Vec<Leased>,
-    /// Why the claim was refused. The operations were done all the same.
+    /// Why the claim was refused. The operations are not affected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_problem: Option<Problem>,
 }
@@ -277,7 +277,7 @@ pub struct OperationDone {
     pub until: Option<String>,
 }
 
-/// All a worker has to say now and then, in one call: that it lives, which leases it keeps, how far they are, what they printed.
+/// Heartbeat, renewals, progress and logs of a whole worker in one call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -298,7 +298,7 @@ pub struct SyncLease {
     pub progress: Option<Progress>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
-    /// In place of `log`: text of both streams in its order, at most 4096 chunks and 256 KiB.
+    /// Instead of `log`: text of both streams in order, at most 4096 chunks and 256 KiB.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chunks: Vec<LogChunk>,
 }
@@ -306,10 +306,10 @@ pub struct SyncLease {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Synced {
-    /// The server has no such worker any more: register again.
+    /// The server does not know this worker: register again.
     #[serde(default)]
     pub unknown_worker: bool,
-    /// Somebody wants it to claim no more.
+    /// The worker is being drained: do not claim.
     #[serde(default)]
     pub draining: bool,
     /// One per lease, in order.
@@ -319,9 +319,9 @@ pub struct Synced {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncedLease {
-    /// False: the lease is gone, stop at once and report nothing.
+    /// False: the lease is lost; stop at once and report nothing.
     pub held: bool,
-    /// The job was cancelled: stop, and report if `held`.
+    /// The job was cancelled: stop the work, and report if `held`.
     #[serde(default)]
     pub cancelled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ pub use problem::Problem;
 pub use serde_json::value::RawValue;
 pub use uuid::Uuid;
 
-/// Any JSON, kept as it was written.
+/// Any JSON, stored unchanged.
 pub type Json = Box<RawValue>;
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

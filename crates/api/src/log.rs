@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct ReadLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// `next` of the page before; from the start where absent.
+    /// `next` of the previous page. Default: from the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// If there is nothing new, wait so long for some; at most 60000.
+    /// If there is nothing new, wait this long, at most 60000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// `json` for a page; `text` for all of it as plain text, as `Accept: text/plain` asks for too.
+    /// `json` for a page; `text` for the whole log as plain text, like `Accept: text/plain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
 }
@@ -24,11 +24,11 @@ pub struct ReadLog {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
     pub pieces: Vec<LogPiece>,
-    /// Hand this back as `after`.
+    /// Send this as `after` to get the next page.
     pub next: u64,
-    /// The job has ended and this was the last of its log.
+    /// The job has ended, and this is the end of its log.
     pub ended: bool,
-    /// So much was dropped in the middle because the log had reached its cap.
+    /// Bytes that were dropped in the middle because of the log's limit.
     pub dropped_bytes: u64,
 }
 
@@ -36,22 +36,22 @@ pub struct LogPage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPiece {
     pub attempt: u32,
-    /// When the server took it.
+    /// When the server received it.
     pub at: String,
-    /// Where it was written, if the worker said so. `windlass`: a line by the server that says what is missing here.
+    /// The stream, if the worker sent it. `windlass`: a line by the server that says what is missing here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<LogStream>,
-    /// When it was written, by the worker's clock, if the worker said so.
+    /// When it was written, by the worker's clock, if the worker sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_at: Option<String>,
     pub data: String,
-    /// On a line by the server: so much was dropped here, because the log had reached its cap. Absent if it went while this
+    /// On a line by the server: bytes that were dropped here because of the log's limit. Absent if they were dropped while this
     /// reader was reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_bytes: Option<u64>,
 }
 
-/// Where text came from.
+/// The stream a text came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -61,7 +61,7 @@ pub enum LogStream {
     Windlass,
 }
 
-/// Which of a program's streams.
+/// A stream of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -70,12 +70,12 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Text of one stream, or of one that is not told. Many of them make one piece of a log.
+/// Text of one stream, or of an unknown one. A piece of a log has one or more chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LogChunk {
-    /// Text as it came, line ends included.
+    /// The text, including line ends.
     pub data: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<OutputStream>,
@@ -84,14 +84,14 @@ pub struct LogChunk {
     pub time_ms: Option<u64>,
 }
 
-/// From where to follow a job's log.
+/// Where to start following a job's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct FollowLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Pieces after this one; the header `Last-Event-ID` wins.
+    /// Only pieces after this one. The header `Last-Event-ID` overrides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }

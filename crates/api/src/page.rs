@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Page_of_{T}"))]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Hand this back as `cursor` for the next page. Absent on the last one.
+    /// Send this as `cursor` to get the next page. Absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
-/// What is common to all list calls.
+/// Parameters of all list calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Paging {
-    /// 1 to 1000; 100 where absent.
+    /// 1 to 1000. Default: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }

@@ -2,27 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a request was not done. `type` is stable and has a page of its own in the error reference.
+/// Why a request failed. `type` is stable and explained in the error reference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// Where the error is explained, for example `/docs/errors#lease-lost`. Switch on its last part.
+    /// Where the error is explained, for example `/docs/errors#lease-lost`. Programs should compare the last part.
     #[serde(rename = "type")]
     pub kind: String,
     /// The kind of error in a few words; the same for every error of its type.
     pub title: String,
-    /// The HTTP status again, for those who only see the body.
+    /// The HTTP status, repeated for callers that see only the body.
     pub status: u16,
-    /// What was wrong this time and what to do about it.
+    /// What went wrong this time, and what to do.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
-    /// The field at fault, where it is one: a name, or a JSON pointer into the payload.
+    /// The wrong field, if it is one: a name, or a JSON pointer into the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The state the job has, where that is why.
+    /// The job's state, if it is the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<crate::job::State>,
-    /// Come back after so long.
+    /// Try again after this many milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// Also in the `X-Request-Id` header and in the server's log.

@@ -3,27 +3,27 @@
 use crate::{is_default, job::SubmitJob, object};
 use serde::{Deserialize, Serialize};
 
-/// When, and what. Exactly one of `cron` and `every_ms`.
+/// A schedule. Exactly one of `cron` and `every_ms` is required.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PutSchedule {
-    /// Five fields (minute, hour, day, month, weekday), or six with seconds first; `@daily` and the like work too.
+    /// Five fields (minute, hour, day, month, weekday), six with seconds first, or a shortcut such as `@daily`.
     #[serde(skip_serializing_if = "is_default")]
     pub cron: Option<String>,
-    /// IANA name such as `Europe/Berlin`; `UTC` where absent.
+    /// IANA name such as `Europe/Berlin`. Default: `UTC`.
     #[serde(skip_serializing_if = "is_default")]
     pub time_zone: Option<String>,
-    /// A fixed interval, at least a second.
+    /// A fixed interval, at least 1000.
     #[serde(skip_serializing_if = "is_default")]
     pub every_ms: Option<u64>,
-    /// What to do about times that passed while no server was running.
+    /// What to do about runs that were missed while no server was up.
     #[serde(skip_serializing_if = "is_default")]
     pub missed: Missed,
-    /// Keeps it but makes no jobs.
+    /// Create no jobs while paused.
     #[serde(skip_serializing_if = "is_default")]
     pub paused: bool,
-    /// The job to make each time.
+    /// The job to create each time.
     #[serde(deserialize_with = "object::one")]
     pub job: SubmitJob,
 }
@@ -32,10 +32,10 @@ pub struct PutSchedule {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// One job makes up for all of them.
+    /// Create one job for all of them.
     #[default]
     Once,
-    /// They are let go.
+    /// Drop them.
     Skip,
 }
 
@@ -45,7 +45,7 @@ pub struct Schedule {
     pub name: String,
     pub namespace: String,
     pub schedule: PutSchedule,
-    /// Jobs made so far.
+    /// Number of jobs created so far.
     pub fired: u64,
     /// The next times, at most five; none while paused.
     pub next: Vec<String>,

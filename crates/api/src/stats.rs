@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts are exact up to 1000 and end there: nothing counts what grows.
+/// Counts are exact up to 1000 and stop there, so that the call stays cheap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stats {
@@ -12,7 +12,7 @@ pub struct Stats {
     pub jobs: BTreeMap<String, Count>,
     /// By state.
     pub workers: BTreeMap<String, u64>,
-    /// Claimers waiting for a job on this server.
+    /// Number of claims that wait for a job on this server.
     pub waiting_claims: u64,
     pub version: String,
     pub store: String,
@@ -25,6 +25,6 @@ pub struct Stats {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Count {
     pub count: u64,
-    /// There are more; it was not counted how many.
+    /// There are more than `count`.
     pub more: bool,
 }

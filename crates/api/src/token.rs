@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads.
+    /// May read.
     Viewer,
-    /// Submits, cancels, defines.
+    /// May also submit, cancel and define.
     Editor,
-    /// Everything, tokens included.
+    /// May do everything, including tokens.
     Admin,
-    /// The worker's surface and nothing else.
+    /// May only claim and report jobs.
     Worker,
 }
 
@@ -31,19 +31,19 @@ impl Role {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
-    /// Who it stands for. A principal that exists already keeps its role and namespaces; asking for others is refused
+    /// The principal. If it exists already, it keeps its role and namespaces; asking for others is refused
     /// (`PUT /api/v1/principals/{name}` changes them).
     pub principal: String,
     pub role: Role,
-    /// Where its rights end; everywhere where empty.
+    /// Namespaces it is limited to. Empty: all namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Valid for so long. If absent, until it is revoked. It ends no later than the token it is made with in any case.
+    /// Expires after this time. Default: never. In any case no later than the token it is created with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
 }
 
-/// The only time the token is shown.
+/// The token. It is shown only this once.
 #[derive(Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreatedToken {
@@ -55,20 +55,20 @@ pub struct CreatedToken {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Token {
-    /// For revoking it. Not the token.
+    /// The id to revoke the token by. It is not the token.
     pub id: String,
     pub principal: String,
     pub role: Role,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
-    /// Its first characters, to recognise it by.
+    /// The token's first characters, to recognise it.
     pub shown: String,
     pub created_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<String>,
-    /// The id of the token it was made with, and with which it ends. Shown to admins of all namespaces.
+    /// The id of the token it was created with; it becomes invalid together with that token. Shown only to admins of all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
 }
@@ -77,36 +77,36 @@ pub struct Token {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Force {
-    /// Do it also if no admin of all namespaces is left with a valid token.
+    /// Do it even if no admin of all namespaces is left with a valid token.
     #[serde(default)]
     pub force: bool,
 }
 
-/// How to end a principal.
+/// How to disable or delete a principal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndPrincipal {
-    /// Delete it instead of disabling it: its name can be used again.
+    /// Delete the principal instead of disabling it. Its name can then be used again.
     #[serde(default)]
     pub remove: bool,
-    /// Do it also if no admin of all namespaces is left with a valid token, or if it is the caller.
+    /// Do it even if no admin of all namespaces is left with a valid token, or if the principal is the caller.
     #[serde(default)]
     pub force: bool,
 }
 
-/// Other rights for a principal. What is absent stays as it is; its tokens have the new rights at once.
+/// New rights for a principal. Absent fields stay as they are; its tokens follow at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangePrincipal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Where its rights end. Empty: everywhere.
+    /// Namespaces it is limited to. Empty: all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
 }
 
-/// Who the caller is.
+/// The caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Me {
@@ -121,7 +121,7 @@ pub struct Me {
 pub struct Principal {
     pub name: String,
     pub role: Role,
-    /// Where its rights end; everywhere where empty.
+    /// Namespaces it is limited to. Empty: all namespaces.
     #[serde(default)]
     pub namespaces: Vec<String>,
     pub disabled: bool,

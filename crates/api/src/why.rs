@@ -9,9 +9,9 @@ use uuid::Uuid;
 pub struct Why {
     pub job: Uuid,
     pub state: State,
-    /// In a sentence.
+    /// The most important reason in one sentence.
     pub summary: String,
-    /// Everything that bears on it, the most important first.
+    /// All reasons, the most important first.
     pub reasons: Vec<Cause>,
 }
 
@@ -22,15 +22,15 @@ pub struct Cause {
     /// `waits_for_time`, `waits_for_plan`, `concurrency_full`, `scheduled`, `no_worker_offers`,
     /// `workers_busy`, `workers_offline`, `jobs_ahead`, `ready`.
     pub code: String,
-    /// For people.
+    /// Text for people.
     pub text: String,
-    /// What to do about it: a sentence with a command line.
+    /// What to do, with a command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// Jobs it is about, at most ten.
+    /// The jobs concerned, at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<Uuid>,
-    /// Workers it is about, at most ten.
+    /// The workers concerned, at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workers: Vec<String>,
 }

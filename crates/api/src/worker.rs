@@ -3,26 +3,26 @@
 use crate::is_default;
 use serde::{Deserialize, Serialize};
 
-/// Make a worker known. Registering again replaces what was registered.
+/// Register a worker. Registering again replaces the registration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RegisterWorker {
-    /// Its name, unique in the namespace.
+    /// The worker's name, unique in the namespace.
     pub worker: String,
-    /// What it offers.
+    /// Tags it offers.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Vec<String>,
-    /// How many jobs it does at a time; only told, not enforced.
+    /// How many jobs it runs at a time; for information, not enforced.
     #[serde(skip_serializing_if = "is_default")]
     pub slots: u32,
-    /// Offline after so long without a sign of life; 90 seconds where absent.
+    /// The worker is offline after this long without a call. Default: 90000.
     #[serde(skip_serializing_if = "is_default")]
     pub offline_after_ms: Option<u64>,
-    /// Forgotten after so long without one; a day where absent.
+    /// The worker is deleted after this long without a call. Default: one day.
     #[serde(skip_serializing_if = "is_default")]
     pub delete_after_ms: Option<u64>,
-    /// Anything else about it, for people: host, version.
+    /// Other information for people, such as host and version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub info: Option<serde_json::Value>,
 }
@@ -65,7 +65,7 @@ pub struct Worker {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct DrainWorker {
-    /// False: it may claim again.
+    /// False ends the drain.
     pub draining: Option<bool>,
 }
 
@@ -75,10 +75,10 @@ pub struct DrainWorker {
 #[serde(default, deny_unknown_fields)]
 pub struct WatchWorker {
     pub worker: String,
-    /// What the last call answered. Absent: the call is answered at once.
+    /// `seen` of the last answer. If absent, the call is answered at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen: Option<String>,
-    /// Wait so long; at most 60000, none where absent.
+    /// How long to wait, at most 60000. Default: 0.
     #[serde(skip_serializing_if = "is_default")]
     pub wait_ms: Option<u64>,
 }
@@ -86,8 +86,8 @@ pub struct WatchWorker {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerNews {
-    /// A job it holds may have been cancelled or taken away, or it may claim no more, or again: ask with `sync`.
+    /// A job of the worker may have been cancelled or revoked, or the worker drained or undrained: call `sync`.
     pub news: bool,
-    /// For the next call.
+    /// Send this with the next call.
     pub seen: String,
 }

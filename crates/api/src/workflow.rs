@@ -17,22 +17,22 @@ pub struct Workflow {
     pub created_at: String,
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: String,
-    /// How many steps it says itself; maps and sub-workflows make more.
+    /// Number of steps in the definition; maps and sub-workflows add more at run time.
     pub steps: u32,
-    /// Decided while it runs: it has conditions, templates, maps, sub-workflows, or compensation.
+    /// Steps are decided at run time: it has conditions, templates, maps, sub-workflows or compensation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub staged: bool,
-    /// The definition as it was written. Lists leave it out.
+    /// The definition as it was written. Not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// How to write a workflow.
+/// How to store a workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PutWorkflow {
-    /// Only check it; nothing is written, and the version in the answer is 0.
+    /// Only check the definition; nothing is stored, and the version in the answer is 0.
     #[serde(skip_serializing_if = "is_default")]
     pub dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,13 +44,13 @@ pub struct PutWorkflow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StartRun {
-    /// What the workflow's expressions see as `input`. Must meet the workflow's `input_schema`.
+    /// The run's input. It must match the workflow's `input_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
-    /// The latest where absent.
+    /// Default: the latest version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// The same key with the same body answers with the first run, for a day. The header `Idempotency-Key` is the same.
+    /// Idempotency key: for a day, the same key with the same body returns the first run. Also as header `Idempotency-Key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
@@ -77,7 +77,7 @@ pub struct InlineRun {
 pub struct StartedRun {
     pub id: Uuid,
     pub state: RunState,
-    /// The idempotency key was used before; this is the run it made.
+    /// The idempotency key was used before; this is the run created then.
     #[serde(default, skip_serializing_if = "is_default")]
     pub existing: bool,
 }
@@ -121,21 +121,21 @@ pub struct Run {
     pub created_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<String>,
-    /// Jobs so far; maps and sub-workflows add theirs when their turn comes.
+    /// Number of jobs so far; maps and sub-workflows add theirs later.
     pub total: u32,
-    /// Jobs that have not ended.
+    /// Number of jobs that have not ended.
     pub open: u32,
     pub completed: u32,
     pub failed: u32,
     pub cancelled: u32,
     pub skipped: u32,
-    /// Who asked for its end.
+    /// Who cancelled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<String>,
-    /// The run this one goes on from.
+    /// The run that this run retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<Uuid>,
-    /// The first thousand steps. Lists leave them out.
+    /// The first thousand steps. Not in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
     /// There are more steps: the `cursor` for `/api/v1/runs/{id}/steps`.
@@ -152,13 +152,13 @@ pub struct Step {
     pub name: String,
     pub job: Uuid,
     pub state: State,
-    /// What it waits for beside other steps.
+    /// What the step waits for, other than steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
-    /// The event's name, where it waits for one.
+    /// The name of the event it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    /// Jobs that had to end first.
+    /// Jobs that must end first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Uuid>,
     /// Why it was skipped, cancelled, or failed.
@@ -177,7 +177,7 @@ pub struct Step {
     /// The job has a result: read it at `/api/v1/jobs/{job}`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub has_result: bool,
-    /// The job of the earlier run whose result was kept.
+    /// The job of the earlier run whose result is reused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<Uuid>,
 }
@@ -190,29 +190,29 @@ pub enum WaitsFor {
     Approval,
     /// `POST /api/v1/runs/{id}/events`.
     Event,
-    /// A time.
+    /// A point in time.
     Time,
     /// Its own items or steps.
     Members,
-    /// Its condition or template is being worked out.
+    /// The planner, which evaluates its condition or template.
     Plan,
 }
 
-/// Which runs to list: newest first.
+/// Which runs to list, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListRuns {
-    /// Of this workflow only.
+    /// Only runs of this workflow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// `running`, `completed`, `failed`, `cancelled`. A page may then be short with more to come.
+    /// `running`, `completed`, `failed` or `cancelled`. A page may then be short although more follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<RunState>,
-    /// 1 to 1000; 100 where absent.
+    /// 1 to 1000. Default: 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,28 +226,28 @@ pub struct ListRuns {
 pub struct Decide {
     #[serde(skip_serializing_if = "is_default")]
     pub comment: String,
-    /// Handed to the steps behind it, as part of the step's result.
+    /// Becomes part of the step's output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
 }
 
-/// Something happened that a run may wait for.
+/// An event for a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
     pub name: String,
-    /// The result of the step that waits for it.
+    /// Becomes the output of the step that waits for the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
 }
 
-/// What an event came to.
+/// The effect of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Signalled {
-    /// Steps that went on.
+    /// Steps that continued.
     pub steps: u32,
-    /// No step waits for it yet; the first that does will have it.
+    /// No step waits for it yet; it is kept for the first that does.
     pub kept: bool,
 }

@@ -20,7 +20,7 @@ use crate::{
 use clap::{CommandFactory, Parser, Subcommand};
 use std::{future::Future, path::PathBuf, process::ExitCode};
 
-/// A job server for workers in any language: they pull, it keeps the promises.
+/// A durable job server. Workers in any language pull jobs over HTTP.
 #[derive(Parser)]
 #[command(
     name = "windlass",
@@ -29,16 +29,16 @@ use std::{future::Future, path::PathBuf, process::ExitCode};
     max_term_width = 100,
     disable_help_subcommand = true,
     after_help = "Examples:
-  windlass up                                       a server and a worker here, to try things out
-  windlass submit --shell 'echo hello' --follow     run something, see its log
-  windlass jobs                                     what there is
+  windlass up                                       start a server and a worker on this machine
+  windlass submit --shell 'echo hello' --follow     run a command and show its log
+  windlass jobs                                     list jobs
   windlass why last                                 why the last job is not running
   windlass COMMAND --help                           more about a command, with examples
 
 Exit codes: 0 done, 1 error, 2 wrong usage; waiting for a job: 3 failed or skipped, 4 cancelled, 5 not done in time."
 )]
 pub struct Cli {
-    /// How to print: table for people; json and jsonl, in the types of the API, for programs [default: table].
+    /// Output format: table for people; json or jsonl, with the API's types, for programs [default: table].
     #[arg(
         short,
         long,
@@ -61,11 +61,11 @@ enum Command {
     Up(up::Up),
     /// Run the server.
     ///
-    /// Ends with 0 when it was asked to stop and did, 2 if the configuration is wrong, 3 if the store cannot be opened, 4 if
-    /// the store failed while running, and 1 otherwise.
+    /// Exit codes: 0 stopped on request, 2 the configuration is wrong, 3 the store cannot be opened, 4 the store failed while
+    /// running, 1 any other error.
     Serve(Box<serve::Serve>),
     Worker(worker::Worker),
-    /// Look at the server's configuration.
+    /// Show the server's configuration.
     Config {
         #[command(subcommand)]
         what: config_show::ConfigCommand,
@@ -80,7 +80,7 @@ enum Command {
     Logs(Logs),
     /// Cancel jobs; short for `job cancel`.
     Cancel(show::Cancel),
-    /// Run finished jobs once more; short for `job retry`.
+    /// Run finished jobs again, as new jobs; short for `job retry`.
     Retry(show::Several),
     /// Why is a job not running? Short for `job why`.
     Why(show::One),
@@ -108,31 +108,31 @@ enum Command {
     /// Items: list, show, create, revise, bom, where-used.
     #[command(subcommand, alias = "items")]
     Item(ItemCommand),
-    /// What an item is built from: show, cone, dirty.
+    /// Feature graphs of items: show, cone, dirty.
     #[command(subcommand)]
     Graph(GraphCommand),
-    /// Files that jobs read or leave: put, get, list, delete.
+    /// Artifacts, the files of jobs: put, get, list, delete.
     #[command(subcommand, alias = "artifacts")]
     Artifact(ArtifactCommand),
     /// Tokens: create, list, revoke, me.
     #[command(subcommand, alias = "tokens")]
     Token(TokenCommand),
-    /// Principals, whom tokens stand for: list, change, disable, enable, delete.
+    /// Principals, the owners of tokens: list, change, disable, enable, delete.
     #[command(subcommand, alias = "principals")]
     Principal(PrincipalCommand),
-    /// How many jobs and workers there are, by state.
+    /// Count jobs and workers by state.
     Stats,
     #[command(flatten)]
     Store(StoreCommand),
-    /// Connections with a name: list, set, use, delete.
+    /// Saved connections: list, set, use, delete.
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Measure how fast this machine runs jobs, and how much of that is the store's own limit.
+    /// Measure how fast this machine runs jobs, compared with the limit of the store.
     Bench {
         #[command(subcommand)]
         what: bench::Bench,
     },
-    /// Print a script that completes commands and options in your shell.
+    /// Print a completion script for your shell.
     #[command(after_help = "Examples:
   windlass completions bash > /etc/bash_completion.d/windlass
   windlass completions zsh > ~/.zfunc/_windlass

@@ -43,13 +43,13 @@ pub struct Profiles {
 pub enum ProfileCommand {
     /// List saved connections. Tokens are not shown.
     List,
-    /// Save a connection under a name: what --server, --token, --token-file, --namespace and --ca-cert say.
+    /// Save the values of --server, --token, --token-file, --namespace and --ca-cert under a name.
     ///
     /// The first one saved becomes the default.
     Set { name: String },
-    /// Make a connection the one that is used where nothing else is said.
+    /// Make a saved connection the default.
     Use { name: String },
-    /// Forget a connection.
+    /// Delete a saved connection.
     Delete { name: String },
 }
 

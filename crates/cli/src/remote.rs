@@ -19,19 +19,19 @@ pub const DATA: &str = ".windlass";
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct Remote {
-    /// The server's address [default: http://127.0.0.1:3000].
+    /// The server's URL [default: http://127.0.0.1:3000].
     #[arg(long, global = true, value_name = "URL", env = "WINDLASS_SERVER", hide_env_values = true)]
     pub server: Option<String>,
-    /// The token to call with. Better a file: other users can see command lines.
+    /// The token. Prefer --token-file: other users of this machine can see command lines.
     #[arg(long, global = true, value_name = "TOKEN", env = "WINDLASS_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
-    /// A file that holds the token.
+    /// A file that contains the token.
     #[arg(long, global = true, value_name = "FILE", env = "WINDLASS_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
     /// The namespace to work in [default: default].
     #[arg(short, long, global = true, value_name = "NAME", env = "WINDLASS_NAMESPACE", hide_env_values = true)]
     pub namespace: Option<String>,
-    /// Trust this certificate authority as well (PEM).
+    /// An additional certificate authority to trust (PEM).
     #[arg(long, global = true, value_name = "FILE", env = "WINDLASS_CA_CERT", hide_env_values = true)]
     pub ca_cert: Option<PathBuf>,
     /// A connection saved with `windlass profile set`.

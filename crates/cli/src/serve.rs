@@ -212,7 +212,7 @@ fn announce(config: &Config, socket: &TcpListener, admin: &Admin, open: WithoutT
     let address = socket.local_addr()?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     if !address.ip().is_loopback() && config.tls.is_none() {
-        tracing::warn!(%address, "listening beyond this machine without TLS: tokens travel in the clear");
+        tracing::warn!(%address, "listening on a public address without TLS: tokens are sent unencrypted");
     }
     match open {
         WithoutToken::Never => tracing::info!("every call needs a token"),
@@ -220,7 +220,9 @@ fn announce(config: &Config, socket: &TcpListener, admin: &Admin, open: WithoutT
             "programs on this machine may use workflow-graph's paths without a token; set without_token = never behind a proxy"
         ),
         WithoutToken::Anyone => {
-            tracing::warn!("without_token = anyone: whoever reaches the port may run jobs on workflow-graph's paths")
+            tracing::warn!(
+                "without_token = anyone: everybody who can reach the port can run jobs on workflow-graph's paths"
+            )
         }
     }
     let store = match &config.database {

@@ -15,7 +15,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What holds, and why.
+    /// Print every effective setting and its source. Secrets are masked.
     pub fn effective(&self) -> Result<Vec<Effective>, ConfigError> {
         let file = self.file.clone().or_else(|| env::var_os("WINDLASS_CONFIG").map(PathBuf::from));
         let file = match file {

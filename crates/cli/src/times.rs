@@ -18,10 +18,9 @@ pub fn length(text: &str) -> Result<u64, String> {
         "h" => 3_600_000.0,
         "d" => 86_400_000.0,
         "w" => 604_800_000.0,
-        _ => return Err(format!("{unit:?} is no unit of time; write it like 250ms, 90s, 5m, 2h or 1d")),
+        _ => return Err(format!("{unit:?} is not a unit of time; write it like 250ms, 90s, 5m, 2h or 1d")),
     };
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text:?} is no length of time; write it like 90s, 5m or 1d"))?;
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a duration; write it like 90s, 5m or 1d"))?;
     let millis = number * factor;
     if millis > 1e15 { Err(format!("{text} is too long")) } else { Ok(millis.round() as u64) }
 }
@@ -36,7 +35,7 @@ fn moment_in(text: &str, zone: &TimeZone) -> Result<String, String> {
         return Ok(time.to_string());
     }
     let local: jiff::civil::DateTime = text.parse().map_err(|_| {
-        format!("{text:?} is no time; write it like 2026-01-31T12:00:00Z, or without the Z for local time")
+        format!("{text:?} is not a time; write it like 2026-01-31T12:00:00Z, or without the Z for local time")
     })?;
     let zoned = local.to_zoned(zone.clone()).map_err(|error| error.to_string())?;
     Ok(zoned.timestamp().to_string())

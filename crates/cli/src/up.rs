@@ -47,33 +47,34 @@ const TAIL: usize = 8;
 
 /// Start a server and a worker here, to try things out.
 ///
-/// The data are kept in ./.windlass, so that the next `up` goes on where this one stopped. The worker runs the commands that jobs
-/// bring, as you, and leaves all other jobs to other workers: whoever has the token can run programs on this machine. Only this machine can reach it. Files in the folder
-/// for definitions are read when they change. For a server that others use: `windlass serve` and `windlass worker`.
+/// The data is stored in ./.windlass, and the next `up` continues from there. The worker runs commands from jobs as your user, so
+/// anybody who has the token can run programs on this machine; all other jobs are left to other workers. The server can be reached
+/// only from this machine. Files in the definitions folder are reloaded when they change. For a server that others use, run
+/// `windlass serve` and `windlass worker`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass up
-  windlass up --listen 127.0.0.1:0 --data /tmp/try     a free port, another folder")]
+  windlass up --listen 127.0.0.1:0 --data /tmp/try     use a free port and another folder")]
 pub struct Up {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 takes a free port.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:3000")]
     listen: String,
-    /// Where the data are kept.
+    /// Folder for the data.
     #[arg(long, value_name = "DIR", default_value = DATA)]
     data: PathBuf,
-    /// The folder with definitions; made with a sample where there is none.
+    /// Folder with definitions. If it does not exist, it is created with a sample.
     #[arg(long, value_name = "DIR", default_value = "definitions")]
     definitions: PathBuf,
-    /// Jobs the worker does at a time.
+    /// How many jobs the worker runs at a time.
     #[arg(long, value_name = "N", default_value_t = 4)]
     slots: u32,
 }
 
 const SAMPLE: &str = "\
-# A definition is a recipe for jobs: what each of them has, unless it says otherwise.
-# Change this file, and the server reads it again; then: windlass submit -d hello --follow
+# A definition is a template for jobs. Settings of a job override those of its definition.
+# The server reloads this file when it changes. Try it: windlass submit -d hello --follow
 name: hello
-description: Says hello, and what time it is.
+description: Says hello and prints the time.
 timeout_ms: 60000
 retry: {attempts: 2, backoff_ms: 1000}
 payload:
@@ -114,12 +115,12 @@ impl Up {
             _ = server.wait() => Some(("server", self.log("server"))),
             _ = worker.wait() => Some(("worker", self.log("worker"))),
         };
-        eprintln!("\nStopping: the worker finishes what it holds.");
+        eprintln!("\nStopping: the worker finishes its jobs.");
         end(&mut worker, WORKER_ENDS).await;
         end(&mut server, SERVER_ENDS).await;
         match died {
             None => Ok(code::OK),
-            Some((what, log)) => bail!("the {what} stopped by itself:\n{}", tail(&log)),
+            Some((what, log)) => bail!("the {what} stopped unexpectedly:\n{}", tail(&log)),
         }
     }
 
@@ -203,7 +204,7 @@ impl Up {
             namespaces: Vec::new(),
             expires_ms: None,
         };
-        let created = client.create_token(&request).await.context("no token could be made for the worker")?;
+        let created = client.create_token(&request).await.context("could not create a token for the worker")?;
         write_private(&file, format!("{}\n", created.token).as_bytes())?;
         Ok(file)
     }

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode};
 
-/// Pull jobs from a server and run them as child processes; `windlass worker --help` says more.
+/// Pull jobs from a server and run them as child processes; see `windlass worker --help`.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Worker {

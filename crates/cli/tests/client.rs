@@ -156,12 +156,12 @@ fn mistakes_are_answered_with_what_to_do() {
     let server = Server::start();
     let cases: &[(&[&str], i32, &[&str])] = &[
         (&["submit"], 2, &["nothing to submit"]),
-        (&["submit", "-p", "hello"], 1, &["no JSON", "--shell 'hello'"]),
+        (&["submit", "-p", "hello"], 1, &["not valid JSON", "--shell 'hello'"]),
         (&["submit", "-p", "@missing.json"], 1, &["missing.json", "cannot be read"]),
-        (&["submit", "--delay", "5 parsecs"], 2, &["no unit of time", "5m"]),
+        (&["submit", "--delay", "5 parsecs"], 2, &["not a unit of time", "5m"]),
         (&["submit", "--facet", "shot"], 2, &["name=value"]),
         (&["submit", "--at", "tomorrow"], 2, &["2026-01-31T12:00:00Z"]),
-        (&["jobs", "--state", "done"], 1, &["no state", "completed"]),
+        (&["jobs", "--state", "done"], 1, &["not a state", "completed"]),
         (&["job", "show", "zz"], 1, &["no job id"]),
         (&["job", "show", "ab"], 1, &["too short"]),
         (&["why"], 2, &["ID", "--help"]),

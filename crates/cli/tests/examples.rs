@@ -94,5 +94,5 @@ fn a_job_uploads_with_the_command_line_and_needs_no_token() {
     let line = "ln -s /etc/passwd $WINDLASS_ARTIFACTS/x";
     let refused = up.windlass(&["submit", "--wait", "--retries", "0", "--shell", line]);
     assert_eq!(refused.code, 3);
-    refused.says(&["no ordinary file"]);
+    refused.says(&["not a regular file"]);
 }

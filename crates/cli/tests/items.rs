@@ -53,7 +53,7 @@ fn an_import_is_checked_as_a_whole_and_can_be_run_again() {
 
     let checked = server.windlass(&[&files[..], &["--check"]].concat()).ok();
     assert!(
-        checked.contains("4 items, 2 revisions, 3 BOM rows, 1 projects are right; nothing was written"),
+        checked.contains("4 items, 2 revisions, 3 BOM rows, 1 projects: all valid; nothing was written"),
         "{checked}"
     );
     assert_eq!(server.json(&["item", "list"]), json!([]));

@@ -147,7 +147,7 @@ struct Site {
 }
 
 fn id(value: &Value) -> JobId {
-    JobId(value.as_str().and_then(|text| Uuid::parse_str(text).ok()).unwrap_or_else(|| panic!("{value} is no id")))
+    JobId(value.as_str().and_then(|text| Uuid::parse_str(text).ok()).unwrap_or_else(|| panic!("{value} is not an id")))
 }
 
 impl Site {

@@ -157,7 +157,7 @@ fn what_cannot_be_imported_is_refused_before_anything_is_written() {
     write("newer.jsonl", &text.replace("\"windlass_export\":1", "\"windlass_export\":9"));
     write("other.jsonl", "{\"a\": 1}\n");
     for (file, words) in [
-        ("cut.jsonl", ["ends in the middle", "cut off"]),
+        ("cut.jsonl", ["is incomplete", "without a digest"]),
         ("changed.jsonl", ["is damaged", "digest"]),
         ("newer.jsonl", ["format 9", "reads format 1"]),
         ("other.jsonl", ["was not written by", "windlass export"]),
@@ -213,7 +213,7 @@ async fn half_an_import_is_neither_served_nor_exported_nor_filled_up() {
     ] {
         let ran = alone(home.path(), command);
         assert_eq!(ran.code, if command[0] == "serve" { 3 } else { 1 }, "{command:?}");
-        ran.says(&["is not complete", "remove b/windlass.*", "import again"]);
+        ran.says(&["was not completed", "remove b/windlass.*", "import again"]);
     }
 }
 
@@ -223,7 +223,7 @@ async fn a_backup_is_made_while_the_store_is_in_use() {
     walked(&home.path().join("a")).await;
     let store = open(&home.path().join("a"));
     let said = alone(home.path(), &["backup", "copy", "--data", "a"]).ok();
-    assert!(said.contains("checked through"), "{said}");
+    assert!(said.contains("checked the copy"), "{said}");
     same(&all(&store).await, &all(&open(&home.path().join("copy"))).await);
     let again = alone(home.path(), &["backup", "copy", "--data", "a"]);
     assert_eq!(again.code, 1);
@@ -266,7 +266,7 @@ fn the_doctor_finds_what_is_wrong() {
 fn migrate_says_what_it_did() {
     let home = home();
     let url = Cluster::shared().fresh_database();
-    alone(home.path(), &["migrate", "--database", &url]).says(&["the schema was made", "version"]);
+    alone(home.path(), &["migrate", "--database", &url]).says(&["created the schema", "version"]);
     alone(home.path(), &["migrate", "--database", &url]).says(&["nothing to do"]);
     drop(open(&home.path().join("a")));
     let mut command = windlass(home.path());

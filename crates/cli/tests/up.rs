@@ -188,7 +188,7 @@ fn every_noun_has_its_verbs() {
     let folder = up.home.path().join("mine");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("greet.yaml"), "description: Greets.\npayload: {shell: echo greetings}\n").unwrap();
-    up.windlass(&["definitions", "check", "mine"]).says(&["greet is fine"]);
+    up.windlass(&["definitions", "check", "mine"]).says(&["greet is valid"]);
     up.windlass(&["definitions", "apply", "mine"]).says(&["greet@1", "new"]);
     up.windlass(&["definitions", "apply", "mine"]).says(&["greet@1", "unchanged"]);
     assert_eq!(up.windlass(&["submit", "-d", "greet", "--wait"]).code, 0);

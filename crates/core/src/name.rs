@@ -20,7 +20,7 @@ impl Namespace {
             return Err(Refusal::invalid(
                 "namespace",
                 format!(
-                    "{name:?} is no namespace: use 1 to 64 of a-z, 0-9, '_', '-', '.', starting with a letter or digit"
+                    "{name:?} is not a namespace: use 1 to 64 of a-z, 0-9, '_', '-', '.', starting with a letter or digit"
                 ),
             ));
         }

@@ -21,7 +21,7 @@ pub enum Refusal {
     Final { state: State },
     #[error("the job must be started before it is completed")]
     NotStarted,
-    #[error("the job was started before")]
+    #[error("the job was already started")]
     AlreadyStarted,
     #[error("{field}: {why}")]
     Invalid { field: &'static str, why: String },
@@ -33,9 +33,9 @@ pub enum Refusal {
     Exists { what: &'static str, name: String },
     #[error("the {what} {name} is at version {is}, not {expected}")]
     VersionMismatch { what: &'static str, name: String, expected: u64, is: u64 },
-    #[error("the worker {worker} is {liveness} and may not claim now")]
+    #[error("the worker {worker} is {liveness} and cannot claim; send a heartbeat or register")]
     WorkerNotOnline { worker: String, liveness: &'static str },
-    #[error("the worker {worker} is draining and claims no more")]
+    #[error("the worker {worker} is draining and gets no jobs until the drain is ended")]
     WorkerDraining { worker: String },
     #[error("dependencies form a cycle: {}", path.join(" -> "))]
     Cycle { path: Vec<String> },

@@ -72,7 +72,7 @@ pub fn spawn(engine: &Engine) {
                     next.map_or(every, |next| next.min(every))
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the sweep failed and is tried again");
+                    tracing::warn!(%error, "the sweep failed, retrying");
                     Duration::from_secs(1).min(every)
                 }
             };
@@ -140,7 +140,7 @@ async fn trim(engine: &Engine) {
         match engine.store().trim(Trim { events_before: before, limit: 10_000 }).await {
             Ok(gone) if gone >= 10_000 => continue,
             Ok(_) => return,
-            Err(error) => return tracing::warn!(%error, "old events could not be removed and are tried again"),
+            Err(error) => return tracing::warn!(%error, "old events could not be removed, retrying"),
         }
     }
 }

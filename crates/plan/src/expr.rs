@@ -76,7 +76,7 @@ impl Expr {
         let made = ENV.parser().max_recursion_depth(BRACKETS_MAX).parse(text).map_err(|errors| {
             let told = errors.to_string();
             let first = told.lines().next().unwrap_or("it cannot be read").trim();
-            format!("{text:?} is no expression: {first}")
+            format!("{text:?} is not an expression: {first}")
         })?;
         let mut seen = Seen::default();
         seen.walk(&made, &mut Vec::new(), 0);

@@ -278,7 +278,7 @@ impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Length::parse(&text).ok_or_else(|| {
-            D::Error::custom(format!("{text:?} is no length of time; write it like 500ms, 30s, 10m, 2h, 7d"))
+            D::Error::custom(format!("{text:?} is not a duration; write it like 500ms, 30s, 10m, 2h, 7d"))
         })
     }
 }

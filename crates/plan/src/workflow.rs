@@ -178,7 +178,7 @@ impl Reader<'_> {
             self.fault(
                 name.referenced,
                 "name",
-                format!("{:?} is no name: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", name.value),
+                format!("{:?} is not a name: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", name.value),
             );
         }
         self.size(&file.steps);
@@ -222,7 +222,7 @@ impl Reader<'_> {
         for (at, (id, _)) in steps.0.iter().enumerate() {
             let field = format!("steps.{}", id.value);
             if !is_id(&id.value) {
-                let why = format!("{:?} is no id: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", id.value);
+                let why = format!("{:?} is not an id: use 1 to {NAME_MAX} letters, digits, '_', '-', '.'", id.value);
                 self.fault(id.referenced, &field, why);
             }
             if by_id.insert(id.value.clone(), at).is_some() {
@@ -378,8 +378,12 @@ impl Reader<'_> {
         let table = [
             (wait && made.map.is_some(), "map", "a wait has no items; wait before the map"),
             (wait && made.undo.is_some(), "compensate", "a wait does nothing that could be undone"),
-            (wait && made.definition.is_some(), "definition", "a wait is no job"),
-            (matches!(made.work, Work::Sub { .. }) && made.definition.is_some(), "definition", "a workflow is no job"),
+            (wait && made.definition.is_some(), "definition", "a wait is not a job"),
+            (
+                matches!(made.work, Work::Sub { .. }) && made.definition.is_some(),
+                "definition",
+                "a workflow is not a job",
+            ),
             (
                 made.settings.concurrency.as_ref().is_some_and(|key: &Concurrency| key.limit == 0),
                 "concurrency.limit",

@@ -21,7 +21,7 @@ impl Address {
         let (secret, host) = place.rsplit_once('@').map_or((None, place), |(secret, host)| (Some(secret), host));
         if !["http", "https"].contains(&scheme) || host.is_empty() {
             // What was written is not repeated: it may hold a secret.
-            return Err(Error::Setup("this is no server address; write it like http://127.0.0.1:3000".into()));
+            return Err(Error::Setup("this is not a server address; write it like http://127.0.0.1:3000".into()));
         }
         let basic = secret.map(|secret| {
             let (name, password) = secret.split_once(':').unwrap_or((secret, ""));

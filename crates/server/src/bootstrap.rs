@@ -84,7 +84,9 @@ pub async fn admin(
         return Err(BootstrapError::TooShort);
     }
     if !ensure_principal(engine).await? {
-        tracing::warn!("the principal {ADMIN} is disabled or no admin of everything; other admins have to help");
+        tracing::warn!(
+            "the principal {ADMIN} is disabled or not an admin of all namespaces; ask another admin to change that"
+        );
         return Ok(Admin::Nowhere);
     }
     let Some(token) = configured else { return Place { folder, alone }.look(engine).await };
@@ -99,7 +101,7 @@ pub async fn admin(
     match keep(engine, &known, VARIABLE, None).await? {
         true => Ok(Admin::Variable),
         false => {
-            tracing::warn!("the token in {VARIABLE} was revoked and stays so; set another one");
+            tracing::warn!("the token in {VARIABLE} was revoked and stays invalid; set another one");
             Ok(Admin::Nowhere)
         }
     }
@@ -119,7 +121,7 @@ async fn ensure_principal(engine: &Engine) -> Result<bool, BootstrapError> {
     if admins::find(engine, None, None, |_, _| true).await?.is_some() {
         return Ok(false);
     }
-    tracing::warn!("nobody is left who may make tokens: the principal {ADMIN} is an admin again");
+    tracing::warn!("no admin was left: the principal {ADMIN} is an admin again");
     let (role, namespaces) = (Some(Role::Admin), Some(vec![]));
     engine.run(EnablePrincipal { namespace: home(), name: ADMIN.into() }).await?;
     engine.run(ChangePrincipal { namespace: home(), name: ADMIN.into(), role, namespaces }).await?;
@@ -235,7 +237,7 @@ impl Watch {
                 Ok(()) => self.warned = false,
                 Err(error) if !self.warned => {
                     self.warned = true;
-                    tracing::warn!(%error, "the admin token that was valid stays so");
+                    tracing::warn!(%error, "the admin token could not be replaced; the previous one stays valid");
                 }
                 Err(_) => {}
             }
@@ -268,7 +270,7 @@ impl Watch {
         // The one that was in this file, also where others have files of their own.
         replace(&app.engine, |key, _| before.as_deref() == Some(key)).await?;
         rights_changed(app).await;
-        tracing::info!("the admin token's file changed: what it holds now is the admin token");
+        tracing::info!("the admin token file changed: its new content is the admin token");
         Ok(())
     }
 }

@@ -31,12 +31,12 @@ impl Calendar {
             ));
         }
         let parsed: Cron = cron.parse().map_err(|error| {
-            let why = format!("{cron:?} is no cron expression ({error}); write it like 0 3 * * 1-5");
+            let why = format!("{cron:?} is not a cron expression ({error}); write it like 0 3 * * 1-5");
             Problem::invalid("cron", why)
         })?;
         let name = zone.unwrap_or("UTC");
         let zone = TimeZone::get(name).map_err(|_| {
-            Problem::invalid("time_zone", format!("{name:?} is no time zone; write it like Europe/Berlin"))
+            Problem::invalid("time_zone", format!("{name:?} is not a time zone; write it like Europe/Berlin"))
         })?;
         Ok(Self { cron: parsed, zone })
     }

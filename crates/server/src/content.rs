@@ -102,10 +102,10 @@ fn make_private(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     match fs::set_permissions(folder, Permissions::from_mode(permissions.mode() & !OF_OTHERS)) {
-        Ok(()) => tracing::info!(folder = %folder.display(), "the folder for artifacts is closed to other users now"),
+        Ok(()) => tracing::info!(folder = %folder.display(), "removed other users' access to the artifact folder"),
         // It may belong to somebody else, or lie where there are no such rights.
         Err(error) => {
-            tracing::warn!(folder = %folder.display(), %error, "other users of this machine can read the folder for artifacts");
+            tracing::warn!(folder = %folder.display(), %error, "other users of this machine can read the artifact folder");
         }
     }
     Ok(())
@@ -119,7 +119,7 @@ pub fn upload_buffers(app: &App) -> u64 {
 
 /// Leaves it to the object store which type of URL it takes.
 fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error| format!("{text} is no URL: {error}"))
+    text.parse().map_err(|error| format!("{text} is not a URL: {error}"))
 }
 
 fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
@@ -132,8 +132,8 @@ pub fn files_of(app: &App) -> Result<&Files, Problem> {
 
 pub fn broken(error: &(dyn std::error::Error + 'static)) -> Problem {
     if is_full(error) {
-        tracing::error!(%error, "there is no room for artifacts");
-        return Problem::new("store-full", "there is no room for artifacts; make some where they are kept")
+        tracing::error!(%error, "there is no space for artifacts");
+        return Problem::new("store-full", "there is no space for artifacts; free some on their disk")
             .retry_after(1_000);
     }
     tracing::error!(%error, "the store of artifacts failed");
@@ -312,7 +312,7 @@ pub async fn remove(app: &App, id: Uuid) -> bool {
     match store.delete(&place(id)).await {
         Ok(()) | Err(object_store::Error::NotFound { .. }) => true,
         Err(error) => {
-            tracing::warn!(%error, "an artifact's content could not be removed; the next sweep will");
+            tracing::warn!(%error, "the content of an artifact could not be removed; the next sweep tries again");
             false
         }
     }

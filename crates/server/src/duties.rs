@@ -32,7 +32,7 @@ impl Duties {
     /// After the server was told to stop: until nothing is in the middle of something that it would have to take back.
     pub async fn finish(mut self) {
         if timeout(ENDS, &mut self.planner).await.is_err() {
-            tracing::warn!("a run is being planned still; it is planned again at the next start");
+            tracing::warn!("a run is still being planned; it is planned again at the next start");
         }
     }
 }
@@ -88,7 +88,7 @@ fn tell(report: &Report) {
         tracing::info!(name, "a definition has a new version");
     }
     for fault in &report.faults {
-        tracing::error!("{fault}; the version in force stays");
+        tracing::error!("{fault}; the last valid version stays in effect");
     }
 }
 
@@ -103,7 +103,7 @@ async fn sweep(app: App) {
         }
         match artifacts::sweep(&app).await {
             Ok(0) => {}
-            Ok(gone) => tracing::info!(gone, "artifacts of removed jobs are gone"),
+            Ok(gone) => tracing::info!(gone, "removed the artifacts of deleted jobs"),
             Err(problem) => tracing::warn!(problem = %problem.0, "artifacts could not be swept"),
         }
     }

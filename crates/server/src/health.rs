@@ -37,7 +37,7 @@ pub fn routes() -> Vec<Route> {
             )
             .answers::<Health>(200)
             .answers::<Health>(503),
-        Route::get("/health", Access::Open, health).says("Health in the words of older clients").answers::<Health>(200),
+        Route::get("/health", Access::Open, health).says("The same as /healthz, in the format of older clients").answers::<Health>(200),
     ]
 }
 

@@ -39,7 +39,7 @@ pub async fn run(app: App) {
         let next = match tick(&app).await {
             Ok(next) => next.map(|wait| Instant::now() + wait.min(WAIT_MAX)),
             Err(problem) => {
-                tracing::warn!(problem = %problem.0, "schedules could not be looked at");
+                tracing::warn!(problem = %problem.0, "schedules could not be read");
                 Some(Instant::now() + RETRY)
             }
         };
@@ -61,7 +61,7 @@ async fn sleep(app: &App, until: Option<Instant>) {
         if let (Ok(first), Ok(wall)) = (&first, app.engine.wall().await) {
             let passed = begun.elapsed().as_millis() as i64;
             if ((wall - *first).0 - passed).abs() > JUMP_MS {
-                return tracing::info!("the clock was set: looking at the schedules again");
+                return tracing::info!("the system clock was changed: checking all schedules");
             }
         }
     }

@@ -93,7 +93,7 @@ impl Schema {
         let validator = options.build(schema).map_err(|error| {
             let at = error.instance_path().as_str();
             let shown: String = error.to_string().chars().take(500).collect();
-            Problem::invalid(format!("{field}{at}"), format!("this is no JSON Schema that can be used: {shown}"))
+            Problem::invalid(format!("{field}{at}"), format!("this is not a usable JSON Schema: {shown}"))
         })?;
         Ok(Self { validator, root: schema.clone(), anchors: fit.anchors, bytes: fit.bytes })
     }
@@ -135,7 +135,8 @@ impl Schema {
 
 fn read(json: &Payload) -> Result<Value, Problem> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };
-    serde_json::from_slice(bytes).map_err(|error| Problem::new("schema", format!("this is no JSON: {error}")).at(""))
+    serde_json::from_slice(bytes)
+        .map_err(|error| Problem::new("schema", format!("this is not valid JSON: {error}")).at(""))
 }
 
 /// Whether a schema can be used, and whether a value meets it. Both may take long.

@@ -40,7 +40,7 @@ pub struct Exporter {
 impl Exporter {
     pub fn start(endpoint: &str) -> Result<Self, String> {
         let url = format!("{}/v1/traces", endpoint.trim_end_matches('/'));
-        let url = reqwest::Url::parse(&url).map_err(|error| format!("{endpoint:?} is no URL: {error}"))?;
+        let url = reqwest::Url::parse(&url).map_err(|error| format!("{endpoint:?} is not a URL: {error}"))?;
         // An error only says that somebody chose a provider before.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder().timeout(PATIENCE).build();

@@ -157,7 +157,7 @@ impl<'a> Upload<'a> {
         if let To::Store(upload) = self.to
             && let Err(error) = upload.abort().await
         {
-            tracing::warn!(%error, "a half upload could not be removed; the next sweep will");
+            tracing::warn!(%error, "an incomplete upload could not be removed; the next sweep tries again");
         }
     }
 }

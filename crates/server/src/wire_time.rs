@@ -15,7 +15,7 @@ pub fn maybe(at: Option<Timestamp>) -> Option<String> {
 pub fn parse(field: &'static str, text: &str) -> Result<Timestamp, Problem> {
     let time: jiff::Timestamp = text
         .parse()
-        .map_err(|_| Problem::invalid(field, format!("{text:?} is no time; write it like 2026-01-31T12:00:00Z")))?;
+        .map_err(|_| Problem::invalid(field, format!("{text:?} is not a time; write it like 2026-01-31T12:00:00Z")))?;
     Ok(Timestamp(time.as_millisecond()))
 }
 

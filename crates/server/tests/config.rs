@@ -111,7 +111,7 @@ fn what_is_wrong_is_named_with_its_place() {
     let flags = vec![("connections_max", "many".to_owned())];
     assert_eq!(
         refused(&Sources { flags, ..Sources::default() }),
-        "connections_max (from --connections-max): \"many\" is no number"
+        "connections_max (from --connections-max): \"many\" is not a number"
     );
 }
 
@@ -132,7 +132,7 @@ fn an_empty_file_and_no_file_are_the_defaults() {
 #[test]
 fn names_of_other_programs_are_understood_and_give_way_to_ours() {
     fn port(text: &str) -> Result<String, String> {
-        let port: u16 = text.parse().map_err(|_| format!("{text:?} is no port"))?;
+        let port: u16 = text.parse().map_err(|_| format!("{text:?} is not a port"))?;
         Ok(format!("127.0.0.1:{port}"))
     }
     let known = || {
@@ -165,7 +165,7 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
     let wrong = Sources { foreign: known(), ..with_file("w.yaml", "jobs: {log_limits: 1MiB}\nlog: info\n") };
     assert!(refused(&wrong).contains("w.yaml, line 1: there is no setting"), "{}", refused(&wrong));
     let set = variables(&[("PORT", "http")]);
-    assert_eq!(refused(&Sources { variable: Some(&set), ..sources() }), "listen (from PORT): \"http\" is no port");
+    assert_eq!(refused(&Sources { variable: Some(&set), ..sources() }), "listen (from PORT): \"http\" is not a port");
 }
 
 #[test]

@@ -27,7 +27,7 @@ async fn is_valid(server: &Server, token: &str) -> bool {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 async fn make(server: &Server, by: &str, body: Value) -> (String, String) {

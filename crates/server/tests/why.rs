@@ -73,6 +73,6 @@ async fn what_keeps_a_key_or_gave_a_job_back_is_named() {
     server.work("/api/v1/leases/release", release).await.expect(200);
     let (rests, why) = code(&server, &other).await;
     assert_eq!(rests, "scheduled");
-    assert!(why["summary"].as_str().unwrap().contains("gave it back"), "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("returned it"), "{why}");
     assert!(why["summary"].as_str().unwrap().contains("no such program"), "{why}");
 }

@@ -28,7 +28,7 @@ async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
             "steps.b.needs: there is no step \"zz\"",
         ),
         ("windlass: workflow\nsteps:\n  a: {}\n  a: {}\n", 4, ""),
-        ("windlass: workflow\nsteps:\n  a:\n    timeout: 5 parsecs\n", 4, "no length of time"),
+        ("windlass: workflow\nsteps:\n  a:\n    timeout: 5 parsecs\n", 4, "not a duration"),
         ("windlass: workflow\nsteps:\n  a:\n    paylaod: 1\n", 4, "paylaod"),
         ("windlass: workflow\nsteps:\n  a:\n    if: 1 +\n", 4, "steps.a.if: "),
         ("windlass: workflow\nsteps: [\n", 0, ""),

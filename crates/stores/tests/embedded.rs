@@ -112,6 +112,22 @@ async fn an_idle_server_writes_nothing() {
     assert_eq!(after.batches, before.batches + 2);
 }
 
+/// Nobody is shown what a power cut could take back.
+#[tokio::test]
+async fn reads_wait_for_the_sync_of_promises_and_events_for_the_sync_of_everything() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let store = open(folder.path(), &clock);
+    run(&store, vec![submit(1, "")]).await;
+    assert!(store.unsynced(), "nothing is synced before somebody waits for it");
+    assert!(store.job(&key(1)).await.unwrap().is_some());
+    assert!(!store.unsynced(), "a submit was shown before it was safe");
+    run(&store, vec![claim(1)]).await;
+    assert_eq!(store.job(&key(1)).await.unwrap().unwrap().state, State::Claimed);
+    assert!(store.unsynced(), "a claim is no promise, and a read does not wait for it");
+    assert!(!store.events_after(0, 10).await.unwrap().events.is_empty());
+    assert!(!store.unsynced(), "an event was shown before it was safe");
+}
+
 #[test]
 fn a_second_server_is_told_who_has_the_folder() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), clock());

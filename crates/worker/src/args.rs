@@ -30,73 +30,73 @@ pub struct Args {
         value_name = "URL"
     )]
     pub server: String,
-    /// A worker token. Other users of this machine may see it: rather use --token-file or the variable.
+    /// A worker token. Prefer --token-file or the variable: other users of this machine can see arguments.
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
     pub token: Option<String>,
     /// Read the token from this file.
     #[arg(long, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Trust this certificate authority as well (PEM).
+    /// An additional certificate authority to trust (PEM).
     #[arg(long, env = "WINDLASS_CA_CERT", value_name = "FILE")]
     pub ca_cert: Option<PathBuf>,
     #[arg(long, env = "WINDLASS_NAMESPACE", default_value = "default")]
     pub namespace: String,
-    /// Unique in the namespace; host name and process id where absent.
+    /// The worker's name, unique in the namespace. Default: host name and process id.
     #[arg(long, env = "WINDLASS_WORKER_NAME")]
     pub name: Option<String>,
-    /// Something this worker offers; may be repeated.
+    /// A tag this worker offers (repeatable).
     #[arg(long = "tag", env = "WINDLASS_TAGS", value_delimiter = ',', value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Which protocol to speak. With workflow-graph, to Windlass or to the original server, every job is a shell command:
-    /// whoever may create workflows there may run programs here, as this user. Tags are its labels. With silo, --config is a
-    /// runner's configuration (YAML), and of the other flags --ca-cert, --grace and --log-format apply.
+    /// The protocol. With workflow-graph (Windlass or the original server) every job is a shell command: anybody who may create
+    /// workflows there can run programs here, as this user. Tags are the labels. With silo, --config is a runner's configuration
+    /// (YAML), and of the other flags only --ca-cert, --grace and --log-format apply.
     #[arg(long, value_enum, default_value_t = Dialect::Native)]
     pub dialect: Dialect,
-    /// Jobs at a time.
+    /// How many jobs to run at a time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub slots: u32,
-    /// Where attempts get their working folders. It must belong to the user who runs the worker, and not be a link
+    /// Folder in which working folders are created. It must belong to the user who runs the worker and not be a link
     /// [default: ~/.cache/windlass/windlass-work].
     #[arg(long, env = "WINDLASS_WORK_DIR", value_name = "FOLDER")]
     pub work_dir: Option<PathBuf>,
-    /// Leave the working folders of failed attempts where they are.
+    /// Keep the working folders of failed attempts.
     #[arg(long)]
     pub keep_failed: bool,
-    /// Length of leases where the job does not say; the server's default where absent.
+    /// Lease duration for jobs that set none. Default: the server's.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..))]
     pub lease_ms: Option<u64>,
-    /// Seconds between asking a job's processes to end (TERM) and ending them (KILL).
+    /// Seconds between TERM and KILL when a job's processes are stopped.
     #[arg(long, default_value = "10", value_parser = seconds, value_name = "SECONDS")]
     pub grace: Duration,
-    /// Run one job, then end.
+    /// Run one job, then exit.
     #[arg(long)]
     pub once: bool,
-    /// End when there is nothing to do.
+    /// Exit when there is nothing to do.
     #[arg(long)]
     pub exit_when_idle: bool,
-    /// Run commands that come in a job's payload. Whoever may submit jobs may then run programs here, as this user.
+    /// Run commands from job payloads. Anybody who may submit jobs can then run programs here, as this user.
     #[arg(long)]
     pub allow_commands: bool,
-    /// Give back jobs that this worker has no command for, so that another worker can run them. No attempt is charged. Without
-    /// this, such jobs fail.
+    /// Give back jobs that this worker has no command for, so that another worker can run them. No attempt is used. Without this
+    /// option, such jobs fail.
     #[arg(long)]
     pub give_back: bool,
-    /// Which program runs jobs of which definition (TOML).
+    /// Configuration file (TOML): which program runs the jobs of which definition.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Hand this variable of the worker's environment down to jobs; may be repeated. `*` hands down all but WINDLASS_*.
+    /// Pass this variable of the worker's environment to jobs (repeatable). `*` passes all except WINDLASS_*.
     #[arg(long, value_name = "NAME")]
     pub pass_env: Vec<String>,
-    /// Hand the worker's token down to jobs, as WINDLASS_TOKEN.
+    /// Pass the worker's token to jobs as WINDLASS_TOKEN.
     #[arg(long)]
     pub pass_token: bool,
-    /// Stop a job whose lease may have run out because the server could not be reached, rather than to work on and let the
-    /// server decide.
+    /// Stop a job whose lease may have expired because the server was unreachable. Default: continue and let the server
+    /// decide.
     #[arg(long)]
     pub abandon_unrenewed: bool,
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Run this command for every job, with the payload on its standard input. Takes the rest of the line.
+    /// Run this command for every job, with the payload on standard input. Takes the rest of the line.
     #[arg(long, num_args = 1.., allow_hyphen_values = true, value_name = "CMD")]
     pub exec: Vec<String>,
     /// Kill the process groups named on standard input when it closes. For the worker's own use.
@@ -119,7 +119,7 @@ pub enum LogFormat {
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
@@ -146,7 +146,7 @@ impl Config {
     fn read(file: &Path) -> Result<Self> {
         let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
         let config: Config =
-            toml::from_str(&text).with_context(|| format!("{} is no configuration", file.display()))?;
+            toml::from_str(&text).with_context(|| format!("{} is not a configuration", file.display()))?;
         for (name, entry) in &config.definitions {
             if entry.command.is_some() == entry.shell.is_some() {
                 bail!("{}: {name} needs either a command or a shell text", file.display());

@@ -34,7 +34,9 @@ fn found(folder: &Folder) -> Result<Vec<(String, PathBuf)>, String> {
             entry.file_name().into_string().map_err(|name| format!("the artifact {name:?} has no UTF-8 name"))?;
         // Not through links: those could lead to what is not the job's.
         if !entry.file_type().map_err(unread)?.is_file() {
-            return Err(format!("the artifact {name:?} is no ordinary file; pack folders first, for example with tar"));
+            return Err(format!(
+                "the artifact {name:?} is not a regular file; pack folders first, for example with tar"
+            ));
         }
         files.push((name, entry.path()));
         if files.len() > FILES_MAX {
@@ -77,7 +79,7 @@ async fn insist(job: &JobContext, name: &str, file: &Path) -> Result<(), Trouble
         match one(job, name, file).await {
             Err(Trouble::Server(error)) if error.is_temporary() && tries < TRIES && job.stop_reason().is_none() => {
                 let wait = error.retry_after().unwrap_or(Duration::from_millis(200 << tries));
-                tracing::warn!(job = %job.id(), %error, "an artifact was not taken, trying again");
+                tracing::warn!(job = %job.id(), %error, "an artifact could not be uploaded, retrying");
                 tokio::time::sleep(wait.min(Duration::from_secs(10))).await;
                 tries += 1;
             }

@@ -151,7 +151,7 @@ fn about(job: &JobContext, folder: &Folder) -> Vec<(&'static str, OsString)> {
 /// Comes when the command has to end, with how long it may take.
 async fn stop(setup: &Setup, job: &JobContext) -> Duration {
     let why = job.cancelled().await;
-    tracing::info!(job = %job.id(), ?why, "ending its processes");
+    tracing::info!(job = %job.id(), ?why, "stopping its processes");
     if why == StopReason::Stopped { Duration::ZERO } else { setup.grace }
 }
 
@@ -214,7 +214,9 @@ fn result(output: &Output, folder: &Folder) -> Result<Option<Box<RawValue>>, Fai
         folder.read_result().map_err(|error| Failure::permanent(format!("the result file cannot be read: {error}")))?;
     if let Some(text) = written {
         let json = RawValue::from_string(text.trim().to_owned());
-        return json.map(Some).map_err(|error| Failure::permanent(format!("the result file is no JSON: {error}")));
+        return json
+            .map(Some)
+            .map_err(|error| Failure::permanent(format!("the result file is not valid JSON: {error}")));
     }
     Ok(output.last_document().and_then(|line| RawValue::from_string(line.to_owned()).ok()))
 }

@@ -78,7 +78,7 @@ impl Folder {
 /// A file that a command may have written; none where there is nothing in it.
 pub fn read_written(path: &Path) -> io::Result<Option<String>> {
     match fs::symlink_metadata(path) {
-        Ok(meta) if !meta.is_file() => Err(io::Error::other("it is no ordinary file")),
+        Ok(meta) if !meta.is_file() => Err(io::Error::other("it is not a regular file")),
         Ok(meta) if meta.len() > RESULT_BYTES_MAX => {
             Err(io::Error::other(format!("{} bytes are too many", meta.len())))
         }

@@ -82,7 +82,7 @@ pub fn outputs(output: &Output, folder: &Folder) -> Result<Box<RawValue>, Failur
         match serde_json::from_str(&text) {
             Ok(serde_json::Value::Object(members)) => all.extend(members),
             Ok(_) => return Err(Failure::permanent("the result file must hold a JSON object of outputs")),
-            Err(error) => return Err(Failure::permanent(format!("the result file is no JSON: {error}"))),
+            Err(error) => return Err(Failure::permanent(format!("the result file is not valid JSON: {error}"))),
         }
     }
     serde_json::value::to_raw_value(&all).map_err(|error| Failure::permanent(error.to_string()))

@@ -35,7 +35,7 @@ impl Guard {
         if let Some(writer) = pipe.as_mut()
             && let Err(error) = writer.write_all(line.as_bytes())
         {
-            tracing::warn!(%error, "the guard is gone; if this worker is killed, its jobs' processes stay");
+            tracing::warn!(%error, "the guard process has ended; if this worker is killed, its jobs keep running");
             *pipe = None;
         }
     }

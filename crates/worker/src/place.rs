@@ -87,7 +87,7 @@ fn claim(folder: &Path, user: u32, private: bool) -> Result<PathBuf> {
     let mode = meta.mode() & 0o7777;
     let wanted = if private { PRIVATE } else { mode & !OTHERS_MAY_WRITE };
     if mode != wanted {
-        tracing::info!(folder = %shown, from = format!("{mode:o}"), to = format!("{wanted:o}"), "closing the working folder to others");
+        tracing::info!(folder = %shown, from = format!("{mode:o}"), to = format!("{wanted:o}"), "removing other users' access to the working folder");
         let closed = opened.set_permissions(Permissions::from_mode(wanted));
         closed.with_context(|| format!("the working folder {shown} cannot be closed to others"))?;
     }

@@ -131,7 +131,7 @@ pub fn rest(attempt: u32) -> Duration {
 fn from_payload(text: &str) -> Result<Plan, Failure> {
     let payload: CommandPayload = serde_json::from_str(text).map_err(|error| {
         Failure::permanent(format!(
-            "the payload is no command ({error}); write {{\"command\": [\"program\", \"argument\"]}}"
+            "the payload is not a command ({error}); write {{\"command\": [\"program\", \"argument\"]}}"
         ))
     })?;
     let value = |(name, json): (String, Json)| (name, plain(&json));
@@ -178,8 +178,8 @@ mod tests {
             (r#"{"command":["a"],"stdin":{"n":1}}"#, Ok((&["a"], r#"{"n":1}"#))),
             (r#"{"command":[]}"#, Err("needs either")),
             (r#"{"command":["a"],"shell":"b"}"#, Err("needs either")),
-            (r#"{"command":"a"}"#, Err("is no command")),
-            ("null", Err("is no command")),
+            (r#"{"command":"a"}"#, Err("is not a command")),
+            ("null", Err("is not a command")),
             (r#"{"command":["a\u0000b"]}"#, Err("a zero byte")),
             (r#"{"command":["a"],"env":{"A=B":"c"}}"#, Err("the variable name \"A=B\"")),
             (r#"{"command":["a"],"env":{"WINDLASS_LEASE":"c"}}"#, Err("WINDLASS_LEASE")),

@@ -72,7 +72,7 @@ pub async fn until_signal(args: &Args, guard: Option<Command>) -> Result<Exit> {
     });
     let guard = guard.and_then(|command| {
         let guard = Guard::start(command);
-        guard.inspect_err(|error| tracing::warn!(%error, "no guard: jobs survive a worker that is killed")).ok()
+        guard.inspect_err(|error| tracing::warn!(%error, "the guard process could not be started; if this worker is killed, its jobs keep running")).ok()
     });
     let summary = work(args, guard, shutdown, hard_stop.clone()).await?;
     tracing::info!(?summary, "done");
@@ -110,7 +110,7 @@ pub async fn work(
     if dialect == Dialect::WorkflowGraph {
         worker = worker.workflow_graph();
     }
-    tracing::info!(server, worker = args.worker_name(), slots = args.slots, "claiming");
+    tracing::info!(server, worker = args.worker_name(), slots = args.slots, "connected");
     Ok(worker.run(move |job: JobContext| child::run(setup.clone(), job), shutdown).await?)
 }
 

@@ -34,7 +34,7 @@ async fn results_come_from_the_file_or_the_last_line() {
     }
     let (job, _) = end(&server, shell("echo oops > $WINDLASS_RESULT")).await;
     assert_eq!(job.state, State::Failed);
-    assert!(job.error.unwrap().message.contains("the result file is no JSON"));
+    assert!(job.error.unwrap().message.contains("the result file is not valid JSON"));
     worker.drains().await;
 }
 

@@ -26,23 +26,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Args)]
 pub struct DialectBench {
     dialect: Dialect,
-    /// Server to measure; give two to compare them, in turns.
+    /// Server to measure. Give two to compare them in turns.
     #[arg(long, value_name = "URL", required = true)]
     base_url: Vec<String>,
-    /// A token, where the server wants one.
+    /// A token, if the server needs one.
     #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, default_value = "")]
     token: String,
     #[arg(long, default_value_t = 100)]
     workflows: usize,
-    /// Jobs of each workflow.
+    /// Jobs per workflow.
     #[arg(long, default_value_t = 100)]
     jobs: usize,
     #[arg(long, value_enum, default_value = "roots")]
     shape: Shape,
-    /// Jobs that wait in front of them for a label no caller has, from the first round on.
+    /// Number of jobs at the head of the queue with a label that no caller has.
     #[arg(long, default_value_t = 0)]
     foreign: usize,
-    /// Connections, each with one request on its way: claim, complete, claim, …
+    /// Number of connections, each with one request at a time: claim, complete, claim, …
     #[arg(long, default_value_t = 8)]
     connections: usize,
     #[arg(long, default_value_t = 3)]
@@ -225,7 +225,7 @@ impl DialectBench {
                 struct Shown {
                     jobs: Vec<Job>,
                 }
-                let shown: Shown = serde_json::from_slice(&shown).context("the status is no workflow")?;
+                let shown: Shown = serde_json::from_slice(&shown).context("the status is not a workflow")?;
                 let good = shown.jobs.iter().filter(|job| job.status == "success").count();
                 succeeded += good;
                 whole += usize::from(good == self.jobs);

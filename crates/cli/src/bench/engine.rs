@@ -19,25 +19,25 @@ use windlass_engine::Engine;
 pub struct EngineBench {
     #[command(flatten)]
     store: StoreArgs,
-    /// Callers at the same time; each waits for its answer before it goes on.
+    /// Number of concurrent callers; each waits for its answer before its next call.
     #[arg(long, default_value_t = 64)]
     callers: usize,
-    /// Full cycles to measure.
+    /// Number of full cycles to measure.
     #[arg(long, default_value_t = 100_000)]
     jobs: usize,
-    /// Jobs in each call.
+    /// Jobs per call.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Jobs waiting beforehand where the callers look.
+    /// Jobs that wait before the start and that the callers could take.
     #[arg(long, default_value_t = 0)]
     pending: usize,
-    /// Jobs waiting beforehand in lanes the callers cannot serve.
+    /// Jobs that wait before the start and whose tags no caller offers.
     #[arg(long, default_value_t = 0)]
     foreign: usize,
-    /// How many lanes those are spread over.
+    /// Number of tag sets those jobs are spread over.
     #[arg(long, default_value_t = 100)]
     lanes: usize,
-    /// Jobs finished and kept beforehand.
+    /// Finished jobs that are kept before the start.
     #[arg(long, default_value_t = 0)]
     finished: usize,
     #[arg(short, long, value_enum, default_value = "table")]

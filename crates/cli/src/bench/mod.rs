@@ -17,21 +17,20 @@ use std::path::PathBuf;
 pub enum Bench {
     /// Submit, claim and complete jobs through the engine, without HTTP, and compare with the bare store.
     ///
-    /// Prints full cycles per second, latencies, syncs and bytes written per job, and beside it what the store itself
-    /// does in a bare loop of prepared statements with the same number of jobs per transaction. Only figures of one and
-    /// the same run compare.
+    /// Prints full cycles per second, latencies, syncs and bytes written per job, and for comparison the rate of the bare store:
+    /// a loop of prepared statements with the same number of jobs per transaction. Compare only figures of the same run.
     Engine(engine::EngineBench),
-    /// Submit, claim and complete jobs over HTTP, and compare with a bare web server and with another address.
+    /// Submit, claim and complete jobs over HTTP, and compare with a bare web server or another server.
     ///
-    /// Prints jobs per second for submits and for full cycles, how long a job lies there while a worker waits for it, and
-    /// beside it what a bare handler allows over the same connections in the same run.
+    /// Prints jobs per second for submits and for full cycles, the time from submit to claim while a worker waits, and for
+    /// comparison the rate of a bare handler over the same connections in the same run.
     Http(http::HttpBench),
-    /// Claim and complete jobs over another system's protocol, beside the original in the same run.
+    /// Claim and complete jobs over another system's protocol, and compare with the original server in the same run.
     ///
-    /// Creates workflows, runs them, claims and completes their jobs over connections that stay open, and says how many jobs
-    /// whose completion was acknowledged did not succeed.
+    /// Creates workflows, runs them, and claims and completes their jobs over connections that stay open. Reports how many
+    /// acknowledged completions were lost.
     Dialect(dialect::DialectBench),
-    /// Do nothing for a while and count what that costs: writes, and how often a thread woke up.
+    /// Measure an idle engine: bytes written, and how often a thread woke up.
     Idle(idle::IdleBench),
 }
 
@@ -52,16 +51,16 @@ impl Bench {
 
 #[derive(Args, Clone)]
 pub struct StoreArgs {
-    /// Where jobs are kept.
+    /// The store to measure.
     #[arg(long, value_enum, default_value = "embedded")]
     pub store: StoreKind,
-    /// PostgreSQL to use, e.g. postgres://user@host/database. Without it a throwaway cluster is started.
+    /// PostgreSQL database to use, e.g. postgres://user@host/database. Default: a temporary cluster.
     #[arg(long, value_name = "URL")]
     pub database: Option<String>,
-    /// Batches on their way to PostgreSQL at once.
+    /// How many batches are in flight to PostgreSQL at a time.
     #[arg(long, value_name = "N")]
     pub in_flight: Option<usize>,
-    /// Folder for the embedded store. Without it a temporary one is used and removed.
+    /// Folder for the embedded store. Default: a temporary folder, removed afterwards.
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }

@@ -31,7 +31,7 @@ pub enum ArtifactCommand {
     Get(Get),
     /// List artifacts.
     List {
-        /// Only those of this job.
+        /// Only artifacts of this job.
         #[arg(long, value_name = "ID")]
         job: Option<String>,
     },
@@ -44,27 +44,27 @@ pub enum ArtifactCommand {
 
 /// Upload a file.
 ///
-/// A command that runs as a job needs neither a token nor --job: it hands the file to its worker, which uploads it when the command
+/// Inside a job neither a token nor --job is needed: the command passes the file to its worker, which uploads it when the command
 /// has ended.
 #[derive(Args)]
 pub struct Put {
     file: PathBuf,
-    /// The job it belongs to [default: within a job, that one].
+    /// The job the artifact belongs to [default: inside a job, that job].
     #[arg(long, value_name = "ID")]
     job: Option<String>,
-    /// A name for people [default: the file's].
+    /// The artifact's name [default: the file name].
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What kind of file it is, such as image/png.
+    /// The content type, such as image/png.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
 }
 
-/// Download a file. What arrives is checked against its digest.
+/// Download an artifact and verify its digest.
 #[derive(Args)]
 pub struct Get {
     id: Uuid,
-    /// Where to [default: its name, here]. A file that is there already is not written over.
+    /// The file to write [default: the artifact's name, in the current folder]. An existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -106,7 +106,7 @@ impl ArtifactCommand {
             ArtifactCommand::Delete { ids } => {
                 for id in ids {
                     client.delete_artifact(id).await?;
-                    context.format.done("deleted", || format!("{id} is gone"))?;
+                    context.format.done("deleted", || format!("{id} deleted"))?;
                 }
             }
         }

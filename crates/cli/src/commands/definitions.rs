@@ -37,23 +37,23 @@ Examples:
   windlass submit -d render -p '{\"frame\": 1}'"
 )]
 pub enum DefinitionsCommand {
-    /// List definitions by name. This is what happens without a verb.
+    /// List definitions by name. This is the default.
     List,
-    /// One definition, as it is now.
+    /// Show the latest version of a definition.
     Show { name: String },
-    /// All versions of a definition, the first one first.
+    /// List all versions of a definition, oldest first.
     Versions { name: String },
-    /// Make definitions in files or folders known. What is unchanged makes no new version.
+    /// Store the definitions in files or folders. An unchanged definition gets no new version.
     Apply {
         #[arg(required = true, value_name = "FILE|FOLDER")]
         paths: Vec<PathBuf>,
     },
-    /// Read definitions in files or folders and say what is wrong with them. Needs no server.
+    /// Check definitions in files or folders and report errors. Needs no server.
     Check {
         #[arg(required = true, value_name = "FILE|FOLDER")]
         paths: Vec<PathBuf>,
     },
-    /// Take a definition away. Jobs made from it stay as they are.
+    /// Delete a definition. Jobs created from it do not change.
     Delete { name: String },
 }
 
@@ -75,7 +75,7 @@ impl DefinitionsCommand {
             DefinitionsCommand::Check { paths } => check(&paths),
             DefinitionsCommand::Delete { name } => {
                 context.client()?.delete_definition(&name).await?;
-                context.format.done("deleted", || format!("{name} is gone; jobs made from it stay as they are"))?;
+                context.format.done("deleted", || format!("{name} deleted; jobs created from it do not change"))?;
                 Ok(code::OK)
             }
         }
@@ -153,7 +153,7 @@ fn check(paths: &[PathBuf]) -> Done {
         match read_one(&file) {
             Ok((name, _)) => {
                 good += 1;
-                say(format!("{}: {name} is fine", file.display()))?;
+                say(format!("{}: {name} is valid", file.display()))?;
             }
             Err(faults) => {
                 bad += 1;

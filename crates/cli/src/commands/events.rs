@@ -15,29 +15,29 @@ use windlass_api::event::{Event, ListenEvents};
 const QUIET: Duration = Duration::from_millis(700);
 const TRIES: u32 = 10;
 
-/// What happened, in order; with --follow, what happens.
+/// Show events in order; with --follow, also new ones.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  windlass events -f                              from now on
-  windlass events --after 0                       all that are still kept
-  windlass events -f --type failed,cancelled      only what went wrong
-  windlass events --job last --after 0 -o jsonl   the story of one job
+  windlass events -f                              new events as they happen
+  windlass events --after 0                       all events that are kept
+  windlass events -f --type failed,cancelled      only failures and cancellations
+  windlass events --job last --after 0 -o jsonl   the events of one job
 
 Events have growing numbers, shared by all namespaces. A follower that loses its connection goes on where it was.")]
 pub struct Events {
-    /// Go on until Ctrl-C.
+    /// Keep showing new events until Ctrl-C.
     #[arg(short, long)]
     follow: bool,
-    /// Only these types, separated by commas: submitted, claimed, completed, failed, worker_online and so on.
+    /// Only events of these types, separated by commas: submitted, claimed, completed, failed, worker_online and so on.
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Only about this job.
+    /// Only events of this job.
     #[arg(long, value_name = "ID")]
     job: Option<String>,
-    /// Those after this number; without it, --follow starts now and the list with the oldest.
+    /// Only events after this number. Default: with --follow only new events, otherwise all events that are kept.
     #[arg(long, value_name = "N")]
     after: Option<u64>,
-    /// Stop after so many.
+    /// Stop after this many events.
     #[arg(short, long, value_name = "N")]
     limit: Option<u64>,
 }

@@ -13,9 +13,9 @@ use windlass_api::graph::{AskCone, AskDirty, AskGraph, Direction, Edge, Graph, N
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
   windlass graph show P-100                       every node and its state, as a tree
-  windlass graph cone P-100 Sketch001             what depends on it, in other items too
-  windlass graph cone P-100 Fillet005 --backward  what it depends on
-  windlass graph dirty P-100                      what has to be validated, sources first
+  windlass graph cone P-100 Sketch001             what depends on the node, also in other items
+  windlass graph cone P-100 Fillet005 --backward  what the node depends on
+  windlass graph dirty P-100                      nodes to validate, sources first
   windlass graph show P-100 --as dot | dot -Tsvg > graph.svg")]
 pub enum GraphCommand {
     Show(Show),
@@ -29,51 +29,51 @@ enum Drawing {
     Dot,
 }
 
-/// The graph of an item, or one node of it with what is next to it.
+/// Show the graph of an item, or one node with its neighbours.
 #[derive(Args)]
 pub struct Show {
     #[arg(value_name = "PART_NUMBER")]
     part: String,
-    /// Only this node, what it depends on directly and what depends on it directly.
+    /// Only this node, its direct dependencies and its direct dependents.
     node: Option<String>,
-    /// Of this revision; of the live one where absent.
+    /// The revision. Default: the current one.
     #[arg(short, long, value_name = "N")]
     revision: Option<u32>,
     #[arg(long = "as", value_enum, default_value_t = Drawing::Tree)]
     drawing: Drawing,
 }
 
-/// Everything that depends on a node, or, with --backward, that it depends on.
+/// Show everything that depends on a node; with --backward, everything the node depends on.
 #[derive(Args)]
 pub struct Cone {
     #[arg(value_name = "PART_NUMBER")]
     part: String,
-    /// Its key.
+    /// The node's key.
     node: String,
-    /// What it depends on.
+    /// Show what the node depends on.
     #[arg(short, long)]
     backward: bool,
-    /// So many edges away, and no further.
+    /// Follow at most this many edges.
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
-    /// Of this revision; of the live one where absent.
+    /// The revision. Default: the current one.
     #[arg(short, long, value_name = "N")]
     revision: Option<u32>,
     #[arg(long = "as", value_enum, default_value_t = Drawing::Tree)]
     drawing: Drawing,
 }
 
-/// What has to be validated, sources first.
+/// List the nodes that have to be validated, sources first.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass graph dirty P-100 --state failed")]
 pub struct Dirty {
     #[arg(value_name = "PART_NUMBER")]
     part: String,
-    /// Other states, with commas between: clean, dirty, validating, failed.
+    /// List nodes in these states instead, separated by commas: clean, dirty, validating, failed.
     #[arg(short, long, value_name = "STATES")]
     state: Option<String>,
-    /// Of this revision; of the live one where absent.
+    /// The revision. Default: the current one.
     #[arg(short, long, value_name = "N")]
     revision: Option<u32>,
 }

@@ -20,14 +20,14 @@ use windlass_sdk::Client;
   windlass item create ASM-001 --type assembly --description 'Gearbox'
   windlass item create --category F01                    numbered by the server: F01-0001, F01-0002, …
   windlass item list --type assembly --search gear
-  windlass item revise ASM-001 -m 'new housing'          answers with the jobs it sets off
-  windlass item bom ASM-001 --tree                       all levels; --leaves: what to buy, and how many of it
+  windlass item revise ASM-001 -m 'new housing'          prints the jobs it triggers
+  windlass item bom ASM-001 --tree                       all levels; --leaves: the parts to buy, with quantities
   windlass item where-used F01-0001
 
 These are the items of Silo's protocol: what one way writes, the other sees. `windlass import silo` brings in many.")]
 pub enum ItemCommand {
     List(List),
-    /// One item, with its newest revisions.
+    /// Show an item with its newest revisions.
     Show {
         #[arg(value_name = "PART_NUMBER")]
         part: String,
@@ -35,7 +35,7 @@ pub enum ItemCommand {
     Create(Create),
     Revise(Revise),
     Bom(Bom),
-    /// What contains an item directly.
+    /// List the items that contain an item directly.
     WhereUsed {
         #[arg(value_name = "PART_NUMBER")]
         part: String,
@@ -45,70 +45,70 @@ pub enum ItemCommand {
 /// List items, newest first.
 #[derive(Args)]
 pub struct List {
-    /// Only of this type, such as part or assembly.
+    /// Only items of this type, such as part or assembly.
     #[arg(long = "type", value_name = "TYPE")]
     item_type: Option<String>,
-    /// Only of this numbering schema.
+    /// Only items of this numbering schema.
     #[arg(long)]
     schema: Option<String>,
-    /// Only of the project with this code.
+    /// Only items of the project with this code.
     #[arg(long, value_name = "CODE")]
     project: Option<String>,
-    /// Only with this in the part number or the description.
+    /// Only items with this text in the part number or the description.
     #[arg(short, long, value_name = "TEXT")]
     search: Option<String>,
-    /// At most so many.
+    /// Show at most this many.
     #[arg(short, long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
 
-/// Make an item, and its first revision.
+/// Create an item and its first revision.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass item create ASM-001 --type assembly --property material=steel --property mass=2.5
   windlass item create --category F01 --project P1")]
 pub struct Create {
-    /// 1 to 64 of A-Z a-z 0-9 . _ -; may be left out with --category.
+    /// 1 to 64 of A-Z a-z 0-9 . _ -. Optional with --category.
     #[arg(value_name = "PART_NUMBER", required_unless_present = "category")]
     part: Option<String>,
-    /// part, assembly, drawing or any other word [default: part].
+    /// The type: part, assembly, drawing or any other word [default: part].
     #[arg(long = "type", value_name = "TYPE")]
     item_type: Option<String>,
-    /// Which numbering it follows [default: default].
+    /// The numbering schema [default: default].
     #[arg(long)]
     schema: Option<String>,
-    /// 1 to 8 of A-Z 0-9; without a part number the item is numbered by it.
+    /// 1 to 8 of A-Z 0-9. Without a part number, the item gets the next number of this category.
     #[arg(long)]
     category: Option<String>,
     #[arg(short, long)]
     description: Option<String>,
-    /// name=value with JSON or plain text; may be repeated.
+    /// name=value with JSON or plain text (repeatable).
     #[arg(long = "property", value_name = "NAME=VALUE")]
     properties: Vec<String>,
-    /// The code of a project it belongs to; may be repeated.
+    /// The code of a project the item belongs to (repeatable).
     #[arg(long = "project", value_name = "CODE")]
     projects: Vec<String>,
 }
 
-/// Make a revision of an item, and the jobs that sets off.
+/// Create a revision of an item and the jobs it triggers.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass item revise ASM-001 -m 'new housing' -o json | jq -r '.jobs[].job'")]
 pub struct Revise {
     #[arg(value_name = "PART_NUMBER")]
     part: String,
-    /// What is new about it.
+    /// What changed.
     #[arg(short = 'm', long, value_name = "TEXT")]
     comment: Option<String>,
-    /// name=value with JSON or plain text; may be repeated.
+    /// name=value with JSON or plain text (repeatable).
     #[arg(long = "property", value_name = "NAME=VALUE")]
     properties: Vec<String>,
-    /// Set off no jobs.
+    /// Trigger no jobs.
     #[arg(long)]
     quiet: bool,
 }
 
-/// What an item contains: directly, on all levels, or in the end.
+/// Show the bill of material of an item: direct, all levels, or summed up.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass item bom ASM-001
@@ -120,10 +120,10 @@ pub struct Bom {
     /// All levels, as a tree.
     #[arg(long)]
     tree: bool,
-    /// So many levels, 1 to 20.
+    /// How many levels, 1 to 20.
     #[arg(long, value_name = "N", requires = "tree", default_value_t = 10)]
     depth: u32,
-    /// Only parts that contain nothing themselves, with how many of each are in the item.
+    /// Only parts without a bill of material of their own, with their total quantities.
     #[arg(long, conflicts_with = "tree")]
     leaves: bool,
 }
@@ -180,7 +180,7 @@ fn some(map: Map<String, Value>) -> Option<Map<String, Value>> {
 fn properties(given: &[String]) -> anyhow::Result<Map<String, Value>> {
     let one = |text: &String| {
         let (name, value) =
-            text.split_once('=').with_context(|| format!("{text:?} is no property; write name=value"))?;
+            text.split_once('=').with_context(|| format!("{text:?} is not a property; write name=value"))?;
         Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
     };
     given.iter().map(one).collect()

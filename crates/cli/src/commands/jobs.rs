@@ -19,28 +19,28 @@ const WATCH: Duration = Duration::from_secs(2);
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass jobs                                the newest jobs
-  windlass jobs --state failed,cancelled       those that ended badly
-  windlass jobs --facet shot=s010 --watch      as they change
+  windlass jobs --state failed,cancelled       jobs that failed or were cancelled
+  windlass jobs --facet shot=s010 --watch      refreshed every two seconds
   windlass jobs --state pending -o jsonl --limit 100000 | wc -l
 
 States: blocked, scheduled, pending, claimed, running, completed, failed, cancelled, skipped.")]
 pub struct Jobs {
-    /// Only in these states, separated by commas.
+    /// Only jobs in these states, separated by commas.
     #[arg(short, long, value_name = "STATE")]
     state: Option<String>,
-    /// Only with this facet.
+    /// Only jobs with this facet.
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = super::options::pair)]
     facet: Option<(String, String)>,
-    /// Only of this run.
+    /// Only jobs of this run.
     #[arg(long, value_name = "ID")]
     run: Option<Uuid>,
-    /// Only those this worker holds now.
+    /// Only jobs this worker holds now.
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
-    /// At most so many.
+    /// Show at most this many.
     #[arg(short, long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Show the list again every two seconds, until Ctrl-C.
+    /// Refresh the list every two seconds, until Ctrl-C.
     #[arg(long)]
     watch: bool,
 }

@@ -14,19 +14,19 @@ use windlass_sdk::Client;
 const PIECE: Duration = Duration::from_secs(20);
 const TRIES: u32 = 10;
 
-/// What a job wrote.
+/// Show the log of a job.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass logs last
-  windlass logs 0190c0de -f           as it is written, until the job ends
-  windlass logs last -o jsonl         pieces with their times and attempts
+  windlass logs 0190c0de -f           live, until the job ends
+  windlass logs last -o jsonl         as JSON, with times and attempts
 
 With --follow the exit code tells how the job ended: 0 completed, 3 failed or skipped, 4 cancelled.")]
 pub struct Logs {
-    /// Its id, the beginning of it, or `last`.
+    /// The job's id, the beginning of it, or `last`.
     #[arg(value_name = "ID")]
     id: String,
-    /// Go on until the job has ended.
+    /// Show the log live until the job has ended.
     #[arg(short, long)]
     follow: bool,
 }

@@ -15,64 +15,64 @@ const PAYLOAD_MAX: u64 = 64 << 20;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "The job")]
 pub struct JobOptions {
-    /// The payload: JSON, @FILE to read it from there, or - for standard input.
+    /// The payload: JSON, @FILE to read it from a file, or - for standard input.
     #[arg(short, long, value_name = "JSON", conflicts_with_all = ["command", "shell"], allow_hyphen_values = true)]
     pub payload: Option<String>,
-    /// Run a program on a worker that takes command jobs: everything behind `--` is the program and its arguments.
+    /// Run a program on a worker that accepts commands. Everything after `--` is the program and its arguments.
     #[arg(short, long, requires = "words", conflicts_with = "shell")]
     pub command: bool,
-    /// Run a text with `sh -c` on a worker that takes command jobs.
+    /// Run this text with `sh -c` on a worker that accepts commands.
     #[arg(short, long, value_name = "TEXT")]
     pub shell: Option<String>,
-    /// Set a variable for --command or --shell. Repeat for more.
+    /// Set an environment variable for --command or --shell (repeatable).
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     pub env: Vec<(String, String)>,
     /// The program and its arguments, with --command.
     #[arg(last = true, value_name = "PROGRAM", requires = "command")]
     pub words: Vec<String>,
-    /// Make it from a definition: NAME for its latest version, NAME@3 for that one.
+    /// Create the job from a definition: NAME for the latest version, NAME@3 for version 3.
     #[arg(short, long, value_name = "NAME")]
     pub definition: Option<String>,
-    /// What the worker must offer. Repeat for more.
+    /// A tag the worker must offer (repeatable).
     #[arg(short, long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Lower goes first [default: 100].
+    /// Priority: lower numbers go first [default: 100].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i32>,
-    /// Not before so long from now: 90s, 5m, 2h, 1d.
+    /// Start no earlier than this long from now: 90s, 5m, 2h, 1d.
     #[arg(long, value_name = "TIME", value_parser = times::length, conflicts_with = "at")]
     pub delay: Option<u64>,
-    /// Not before this time: 2026-01-31T12:00:00Z, or without the Z for local time.
+    /// Start no earlier than this time: 2026-01-31T12:00:00Z, or without the Z for local time.
     #[arg(long, value_name = "TIME", value_parser = times::moment)]
     pub at: Option<String>,
-    /// Jobs that must complete first. Repeat for more.
+    /// A job that must complete first (repeatable).
     #[arg(long, value_name = "ID")]
     pub after: Vec<String>,
-    /// What becomes of it if one of those does not complete [default: skip].
+    /// What to do if one of those jobs does not complete [default: skip].
     #[arg(long, value_name = "WHAT", value_parser = ["skip", "run", "cancel"])]
     pub when_parent_fails: Option<String>,
-    /// A name and a value to list by; up to six.
+    /// NAME=VALUE to filter lists by; at most six.
     #[arg(short, long = "facet", value_name = "NAME=VALUE", value_parser = pair)]
     pub facets: Vec<(String, String)>,
-    /// At most so many jobs with the same key at a time: KEY=LIMIT.
+    /// Concurrency key: run at most LIMIT jobs with the same KEY at a time.
     #[arg(long, value_name = "KEY=LIMIT", value_parser = pair)]
     pub concurrency: Option<(String, String)>,
-    /// End an attempt so long after it was claimed.
+    /// Time limit for an attempt, from its claim.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub timeout: Option<u64>,
-    /// Fail the job if nobody claims it for so long.
+    /// Fail the job if it is not claimed within this time.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub pending_timeout: Option<u64>,
-    /// How often it is tried again after a failure [default: 2].
+    /// How many times the job is retried after a failure [default: 2].
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-    /// Wait so long before the first retry, twice as long before the next, and so on [default: 1s].
+    /// Wait this long before the first retry, and twice as long before each next one [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub backoff: Option<u64>,
-    /// What cancelling does to it while it runs: `drain` tells the worker and waits for it, `revoke` ends it at once.
+    /// How to cancel the job while it runs: `drain` asks the worker to stop and waits, `revoke` ends the job at once.
     #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
     pub cancel: Option<String>,
-    /// Keep it so long after its end.
+    /// How long to keep the job after it has ended.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub keep: Option<u64>,
 }
@@ -169,10 +169,10 @@ pub fn json(text: &str) -> anyhow::Result<Json> {
     let word = text.trim();
     if place == "the payload" && !word.starts_with(['{', '[', '"']) {
         bail!(
-            "{word} is no JSON. A text needs quotes of its own: -p '\"{word}\"'; to read a file: -p @FILE; to run a command: --shell '{word}'"
+            "{word} is not valid JSON. A text needs quotes of its own: -p '\"{word}\"'; to read a file: -p @FILE; to run a command: --shell '{word}'"
         );
     }
-    bail!("{place} is no JSON: {error}")
+    bail!("{place} is not valid JSON: {error}")
 }
 
 /// A whole file, or standard input.

@@ -23,31 +23,31 @@ pub enum PrincipalCommand {
     /// List principals by name.
     List,
     Change(Change),
-    /// Disable principals: their tokens end, and what was made with them. `enable` lets them have new ones.
+    /// Disable principals. Their tokens, and tokens created with those, are revoked. After `enable` they can get new tokens.
     Disable(End),
-    /// Let disabled principals have tokens again. The ones they had stay revoked.
+    /// Enable disabled principals. Their old tokens stay revoked.
     Enable {
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Delete principals: their tokens end, and what was made with them. Their names can be used again.
+    /// Delete principals. Their tokens, and tokens created with those, are revoked. The names can be used again.
     Delete(End),
 }
 
-/// Change the role or the namespaces of a principal. Its tokens have the new rights at once.
+/// Change the role or the namespaces of a principal. Its tokens follow at once.
 #[derive(Args)]
 pub struct Change {
     name: String,
-    /// viewer reads; editor submits, cancels and defines; admin does everything; worker works and does nothing else.
+    /// viewer: read. editor: also submit, cancel and define. admin: everything. worker: only claim and report jobs.
     #[arg(long, value_name = "ROLE", value_parser = ["viewer", "editor", "admin", "worker"], required_unless_present_any = ["namespaces", "everywhere"])]
     role: Option<String>,
-    /// Limit it to this namespace (repeatable).
+    /// Limit the principal to this namespace (repeatable).
     #[arg(long = "only", value_name = "NAMESPACE")]
     namespaces: Vec<String>,
-    /// Limit it to no namespace.
+    /// Remove the limit: all namespaces.
     #[arg(long, conflicts_with = "namespaces")]
     everywhere: bool,
-    /// Do it also if no admin of all namespaces is left.
+    /// Do it even if no admin of all namespaces is left.
     #[arg(long)]
     force: bool,
 }
@@ -56,7 +56,7 @@ pub struct Change {
 pub struct End {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Do it also if no admin of all namespaces is left, or if it is you.
+    /// Do it even if no admin of all namespaces is left, or if the principal is you.
     #[arg(long)]
     force: bool,
 }

@@ -17,47 +17,47 @@ use windlass_api::{
 #[command(after_help = "Examples:
   windlass schedules set nightly --cron '30 3 * * *' --time-zone Europe/Berlin --shell 'make report'
   windlass schedules set beat --every 10s -d heartbeat
-  windlass schedules                 with the next time of each
+  windlass schedules                 list schedules with their next times
   windlass schedules pause nightly")]
 pub enum SchedulesCommand {
-    /// List schedules by name. This is what happens without a verb.
+    /// List schedules by name. This is the default.
     List,
-    /// One schedule, with its next times.
+    /// Show a schedule with its next times.
     Show {
         name: String,
     },
     Set(Box<Set>),
-    /// Keep a schedule but make no jobs.
+    /// Pause a schedule: it creates no jobs.
     Pause {
         name: String,
     },
-    /// Let a paused schedule make jobs again.
+    /// Resume a paused schedule.
     Resume {
         name: String,
     },
-    /// Take a schedule away. Jobs it made stay.
+    /// Delete a schedule. Jobs it created stay.
     Delete {
         name: String,
     },
 }
 
-/// Make a schedule, or replace it.
+/// Create or replace a schedule.
 #[derive(Args)]
 pub struct Set {
     name: String,
-    /// When: five fields (minute, hour, day, month, weekday), six with seconds first, or @daily and the like.
+    /// Cron expression: five fields (minute, hour, day, month, weekday), six with seconds first, or a shortcut such as @daily.
     #[arg(long, value_name = "CRON", required_unless_present = "every", conflicts_with = "every")]
     cron: Option<String>,
     /// The time zone of --cron, such as Europe/Berlin [default: UTC].
     #[arg(long, value_name = "ZONE", requires = "cron")]
     time_zone: Option<String>,
-    /// When: again and again after so long: 10s, 5m, 1h.
+    /// Fixed interval: 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     every: Option<u64>,
-    /// Let go of times that passed while no server was running, instead of making one job for all of them.
+    /// Drop runs that were missed while no server was up. Default: one job makes up for all of them.
     #[arg(long)]
     skip_missed: bool,
-    /// Make it, but let it make no jobs yet.
+    /// Create the schedule paused.
     #[arg(long)]
     paused: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ impl SchedulesCommand {
             SchedulesCommand::Resume { name } => pause(context, &name, false).await?,
             SchedulesCommand::Delete { name } => {
                 context.client()?.delete_schedule(&name).await?;
-                context.format.done("deleted", || format!("{name} is gone; jobs it made stay"))?;
+                context.format.done("deleted", || format!("{name} deleted; jobs it created stay"))?;
             }
         }
         Ok(code::OK)

@@ -21,32 +21,32 @@ Examples:
   windlass job wait 0190c0de --timeout 5m && echo done
   windlass job result last | jq .")]
 pub enum JobCommand {
-    /// Everything about a job.
+    /// Show a job.
     Show(One),
     Wait(Wait),
-    /// Cancel jobs. A running one is told, and ends when its worker says so.
+    /// Cancel jobs. The worker of a running job is told to stop, and the job ends with the worker's report.
     Cancel(Cancel),
-    /// Run finished jobs once more, each as a new job.
+    /// Run finished jobs again, each as a new job.
     Retry(Several),
-    /// Why is it not running?
+    /// Why is a job not running?
     Why(One),
-    /// Its result, as JSON.
+    /// Print the job's result as JSON.
     Result(One),
-    /// Its payload, as JSON.
+    /// Print the job's payload as JSON.
     Payload(One),
     Logs(Logs),
 }
 
 #[derive(Args)]
 pub struct One {
-    /// Its id, the beginning of it, or `last`.
+    /// The job's id, the beginning of it, or `last`.
     #[arg(value_name = "ID")]
     pub id: String,
 }
 
 #[derive(Args)]
 pub struct Several {
-    /// Their ids, the beginnings of them, or `last`.
+    /// Job ids, beginnings of ids, or `last`.
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
 }
@@ -55,8 +55,8 @@ pub struct Several {
 pub struct Cancel {
     #[command(flatten)]
     several: Several,
-    /// What to do with a job that runs: `drain` asks its worker to stop and waits for that, `revoke` ends the job at once.
-    /// Default: as the job says, else `drain`.
+    /// How to cancel a running job: `drain` asks its worker to stop and waits, `revoke` ends the job at once.
+    /// Default: what the job sets, else `drain`.
     #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
     mode: Option<String>,
 }
@@ -112,7 +112,7 @@ pub async fn retry(context: &Context, several: &Several) -> Done {
     for id in ids::jobs(&client, &several.ids).await? {
         let made: Submitted = client.retry(id).await?;
         ids::remember(&client, made.id);
-        context.format.one(&made, || format!("{}  {}, in place of {id}", made.id, made.state.name()))?;
+        context.format.one(&made, || format!("{}  {} (retry of {id})", made.id, made.state.name()))?;
     }
     Ok(code::OK)
 }

@@ -37,33 +37,33 @@ A job without a payload, for a worker that needs none: windlass submit --payload
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass submit -p '{\"frames\": 24}' --tag gpu         a job for a worker that offers `gpu`
-  windlass submit --shell 'make report' --follow         a command; its log as it is written
+  windlass submit --shell 'make report' --follow         a command, with its log live
   windlass submit --command --wait -- ffmpeg -i a.mov b.mp4
   windlass submit -d render -p @scene.json --facet shot=s010
-  windlass submit --after last --delay 5m -p 1           five minutes from now, once the last one has completed
-  windlass submit --from jobs.jsonl                      many: one job a line, as the API takes them
+  windlass submit --after last --delay 5m -p 1           in five minutes at the earliest, after the last job completed
+  windlass submit --from jobs.jsonl                      many jobs, one per line, in the format of the API
   seq 1000 | windlass submit --from - --payloads -t cpu  many: one payload a line
 
 Exit codes: 0 submitted (with --wait or --follow: completed), 1 error,
 with --wait or --follow: 3 failed or skipped, 4 cancelled, 5 not done in time.")]
 pub struct Submit {
-    /// Submitting again with the same key and the same job answers with the first one.
+    /// Idempotency key: if the same job is submitted again with the same key, the first job is returned.
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
-    /// Wait for its end.
+    /// Wait until the job has ended.
     #[arg(short, long, conflicts_with = "from")]
     wait: bool,
-    /// Print its log as it is written, and wait for its end.
+    /// Show the log live and wait until the job has ended.
     #[arg(long, conflicts_with = "from")]
     follow: bool,
-    /// Wait no longer than this.
+    /// Wait at most this long.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     wait_timeout: Option<u64>,
-    /// Submit one job for each line of a file (JSON Lines), - for standard input. The options above hold where a line
-    /// says nothing itself.
+    /// Submit one job for each line of a file (JSON Lines); - reads standard input. The options above apply to lines that do
+    /// not set them.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["payload", "command", "shell", "key"])]
     from: Option<PathBuf>,
-    /// Each line of --from is a payload, not a job.
+    /// Each line of --from is only a payload, not a whole job.
     #[arg(long, requires = "from")]
     payloads: bool,
     #[command(flatten)]
@@ -151,7 +151,7 @@ impl Many {
             if !line.trim().is_empty() {
                 let job = self.parse(line.trim()).with_context(|| {
                     let so_far = tally.submitted;
-                    format!("line {number} of {} is no job ({so_far} were submitted before it)", file.display())
+                    format!("line {number} of {} is not a job ({so_far} were submitted before it)", file.display())
                 })?;
                 bytes += line.len();
                 batch.push((number, job));

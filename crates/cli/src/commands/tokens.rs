@@ -22,35 +22,35 @@ use windlass_api::{
   windlass token revoke ID")]
 pub enum TokenCommand {
     Create(Create),
-    /// List tokens. The tokens themselves are shown only once, when they are made.
+    /// List tokens. A token itself is shown only once, when it is created.
     List,
-    /// Revoke tokens, by the ids that `token list` shows. What was made with them ends too.
+    /// Revoke tokens by the ids that `token list` shows. Tokens created with them are revoked too.
     Revoke {
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
-        /// Do it also if no admin of all namespaces is left with a valid token.
+        /// Do it even if no admin of all namespaces is left with a valid token.
         #[arg(long)]
         force: bool,
     },
-    /// Who am I?
+    /// Show the principal and the rights of the token in use.
     Me,
 }
 
-/// Make a token. It is shown once and kept nowhere.
+/// Create a token. It is shown only once: the server stores just a hash.
 #[derive(Args)]
 pub struct Create {
-    /// Who it stands for. A name that exists already keeps its role and namespaces; `principal change` gives it others.
+    /// The principal. If it exists already, it keeps its role and namespaces; change them with `principal change`.
     principal: String,
-    /// viewer reads; editor submits, cancels and defines; admin does everything; worker works and does nothing else.
+    /// viewer: read. editor: also submit, cancel and define. admin: everything. worker: only claim and report jobs.
     #[arg(long, value_name = "ROLE", value_parser = ["viewer", "editor", "admin", "worker"])]
     role: String,
-    /// Its rights end at this namespace. Repeat for more; everywhere where absent.
+    /// Limit the token to this namespace (repeatable). Default: all namespaces.
     #[arg(long = "only", value_name = "NAMESPACE")]
     namespaces: Vec<String>,
-    /// Valid for so long: 12h, 30d. Default: until it is revoked. In any case no longer than the token it is made with.
+    /// Expires after this time: 12h, 30d. Default: never. In any case no later than the token it is created with.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     expires: Option<u64>,
-    /// Write the token to this file, readable for its owner alone, and do not show it.
+    /// Write the token to this file, readable only by its owner, instead of showing it.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }

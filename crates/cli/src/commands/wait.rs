@@ -26,10 +26,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
     after_help = "Exit codes: 0 all completed, 3 one failed or was skipped, 4 one was cancelled, 5 not done in time."
 )]
 pub struct Wait {
-    /// Their ids, the beginnings of them, or `last`.
+    /// Job ids, beginnings of ids, or `last`.
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
-    /// No longer than this.
+    /// Wait at most this long.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     timeout: Option<u64>,
 }

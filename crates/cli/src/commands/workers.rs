@@ -15,19 +15,19 @@ use windlass_sdk::Client;
 
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
-  windlass workers                  the list
-  windlass workers drain render-3   finishes what it holds and takes no more
-  windlass workers delete render-3  off the list; jobs it holds go back to the queue")]
+  windlass workers                  list workers
+  windlass workers drain render-3   let it finish its jobs and give it no new ones
+  windlass workers delete render-3  delete it; jobs it holds return to the queue")]
 pub enum WorkersCommand {
-    /// List workers by name. This is what happens without a verb.
+    /// List workers by name. This is the default.
     List,
-    /// Everything about a worker.
+    /// Show a worker.
     Show { name: String },
-    /// Let a worker finish what it holds and give it no more.
+    /// Drain a worker: it finishes its jobs and gets no new ones.
     Drain { name: String },
-    /// Let a drained worker take jobs again.
+    /// End the drain: the worker gets jobs again.
     Undrain { name: String },
-    /// Take a worker off the list; jobs it holds go back to the queue.
+    /// Delete a worker. Jobs it holds return to the queue.
     Delete { name: String },
 }
 
@@ -45,15 +45,17 @@ impl WorkersCommand {
             }
             WorkersCommand::Drain { name } => {
                 let worker = client.drain(&name, true).await?;
-                context.format.one(&worker, || format!("{name} finishes what it holds and takes no more"))?;
+                context
+                    .format
+                    .one(&worker, || format!("{name} is draining: it finishes its jobs and gets no new ones"))?;
             }
             WorkersCommand::Undrain { name } => {
                 let worker = client.drain(&name, false).await?;
-                context.format.one(&worker, || format!("{name} takes jobs again"))?;
+                context.format.one(&worker, || format!("{name} gets jobs again"))?;
             }
             WorkersCommand::Delete { name } => {
                 client.delete_worker(&name).await?;
-                context.format.done("deleted", || format!("{name} is off the list"))?;
+                context.format.done("deleted", || format!("{name} deleted"))?;
             }
         }
         Ok(code::OK)

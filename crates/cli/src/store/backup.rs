@@ -18,9 +18,9 @@ use windlass_stores::embedded::{Embedded, Options};
 
 /// Copy the embedded store into a new folder, also while a server uses it.
 ///
-/// The copy is what had been committed at one moment. It is opened and checked through before this command says it is good, and
-/// is a data folder like any other: `windlass serve --data DIR` runs on it. Uploaded artifacts are copied too; the admin token is
-/// not, since a server writes a new one where there is none. For PostgreSQL use pg_dump or its own replication.
+/// The copy is consistent, and the command opens and checks it before it reports success. The copy is an ordinary data folder:
+/// `windlass serve --data DIR` runs on it. Artifacts are copied too. The admin token is not copied: the server writes a new one. For
+/// PostgreSQL use pg_dump or replication.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass backup /backups/windlass-$(date +%F) --data /var/lib/windlass")]
@@ -49,7 +49,11 @@ impl Backup {
         self.check().await?;
         context.format.one(&copied, || {
             let size = times::bytes(copied.bytes);
-            format!("{size} and {} artifacts are now in {}, checked through", copied.artifacts, copied.folder.display())
+            format!(
+                "copied {size} and {} artifacts to {}, and checked the copy",
+                copied.artifacts,
+                copied.folder.display()
+            )
         })?;
         Ok(code::OK)
     }

@@ -25,14 +25,14 @@ const OLD_TRANSACTION_S: i64 = 300;
 const DEAD_MAX: i64 = 200_000;
 const CLOCK_OFF_MS: i64 = 5_000;
 
-/// Look whether everything is as it should be, and say what to do where it is not.
+/// Check the data, this machine and the server, and say how to fix problems.
 ///
-/// Looks at the data folder (permissions, who uses it, schema version, every row where no server uses it), or at PostgreSQL and
-/// its settings; at this machine (clock, disk space, open files); and at the server and the token.
+/// Checks the data folder (permissions, who uses it, schema version, and every row if no server uses it) or PostgreSQL and its
+/// settings; this machine (clock, disk space, open files); the server and the token.
 #[derive(Args)]
 #[command(after_help = "Exit codes: 0 nothing is wrong (there may be warnings), 1 something is.")]
 pub struct Doctor {
-    /// Do not read through the data, which takes a while where there are many.
+    /// Do not check every row, which takes long in a large store.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

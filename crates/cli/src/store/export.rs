@@ -38,17 +38,16 @@ const LOG_BYTES: usize = 1 << 20;
 
 /// Write everything in a store to a file, for `windlass import` into another one.
 ///
-/// The file holds all jobs (with payloads, results, attempts and logs), all records (workers, runs, definitions, schedules,
-/// principals, token hashes, keys) and all events that are still kept, one JSON document a line, with a digest at its end.
-/// Uploaded artifacts are files of their own and not in it. Leases of running jobs are in it, so the file is made readable for
-/// its owner alone. Stop the servers first: what changes while the file is written would be in it only by half, and the export
-/// says so.
+/// The file contains all jobs (with payloads, results, attempts and logs), all records (workers, runs, definitions, schedules,
+/// principals, token hashes, keys) and all events that are still kept, one JSON document per line, with a digest at the end. It does
+/// not contain artifacts. It contains the leases of running jobs, so it is readable only by its owner. Stop the servers first:
+/// changes made during the export would be included only partly, and the export fails if it sees any.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass export all.jsonl --data /var/lib/windlass
   windlass export - --database postgres://windlass@db/windlass | zstd > all.jsonl.zst")]
 pub struct Export {
-    /// The file to write; - for standard output.
+    /// The file to write; - writes to standard output.
     file: PathBuf,
     #[command(flatten)]
     place: Place,
@@ -137,7 +136,7 @@ pub async fn everything<W: Write>(store: &dyn Bulk, writer: &mut Writer<W>) -> a
     jobs(store, writer, &mut end).await?;
     events(store, writer, &mut end).await?;
     end.last_event = store.events_after(u64::MAX - 1, 1).await?.last;
-    ensure!(end.last_event == before, "something changed while the data were read; stop all servers and try again");
+    ensure!(end.last_event == before, "the data changed during the export; stop all servers and try again");
     Ok(end)
 }
 

@@ -27,10 +27,10 @@ const BATCH_BYTES: usize = 8 << 20;
 /// No row is as large as this.
 const LINE_MAX: u64 = 256 << 20;
 
-/// Read what `windlass export` wrote into an empty store.
+/// Import a file written by `windlass export` into an empty store.
 ///
-/// The file is checked against its digest before anything is written, and afterwards everything is read back from the store and
-/// compared with it. A store that holds anything is refused.
+/// The file is checked against its digest before anything is written. Afterwards everything is read back from the store and
+/// compared. A store that is not empty is refused.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass import all.jsonl --database postgres://windlass@db/windlass     from the embedded store to PostgreSQL
@@ -38,7 +38,7 @@ const LINE_MAX: u64 = 256 << 20;
   windlass import silo items.csv bom.csv                                   items into a running server")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Import {
-    /// What `windlass export` wrote. One that is called silo is ./silo here.
+    /// A file written by `windlass export`. (For a file literally named `silo`, write `./silo`.)
     #[arg(required = true)]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -129,7 +129,7 @@ fn verify(file: &Path) -> anyhow::Result<End> {
     }
     loop {
         let Some(line) = lines.next()? else {
-            bail!("{} ends in the middle ({} lines); it was cut off on its way", file.display(), lines.number)
+            bail!("{} is incomplete: it ends after {} lines without a digest", file.display(), lines.number)
         };
         bar.inc(lines.text.len() as u64);
         match &line {

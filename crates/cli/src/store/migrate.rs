@@ -7,10 +7,10 @@ use crate::{
 };
 use clap::Args;
 
-/// Bring the data to this program's schema version.
+/// Upgrade the data to this program's schema version.
 ///
-/// A server does this by itself when it starts. Run it first where several servers share a database and none should stop
-/// serving longer than it takes, or to see whether it works. There is no way back: make a backup first.
+/// A server does this itself when it starts. Run this command first if several servers share a database, so that they are down only
+/// briefly, or to test the upgrade. It cannot be undone: make a backup first.
 #[derive(Args)]
 pub struct Migrate {
     #[command(flatten)]
@@ -35,8 +35,8 @@ impl Migrate {
         let done = Migrated { store: self.place.kind(), from, to };
         context.format.one(&done, || match from {
             Some(from) if from >= to => format!("{} is at schema version {from}; nothing to do", self.place.name()),
-            Some(from) => format!("{} was brought from schema version {from} to {to}", self.place.name()),
-            None => format!("the schema was made in {}, version {to}", self.place.name()),
+            Some(from) => format!("{} was upgraded from schema version {from} to {to}", self.place.name()),
+            None => format!("created the schema in {}, version {to}", self.place.name()),
         })?;
         Ok(code::OK)
     }

@@ -29,7 +29,7 @@ pub struct Place {
     /// The data folder of the embedded store [default: ./.windlass].
     #[arg(long, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true, conflicts_with = "database")]
     pub data: Option<PathBuf>,
-    /// PostgreSQL instead, e.g. postgres://user@host/database.
+    /// Use this PostgreSQL database instead, e.g. postgres://user@host/database.
     #[arg(long, value_name = "URL", env = "WINDLASS_DATABASE", hide_env_values = true)]
     pub database: Option<String>,
 }

@@ -31,5 +31,5 @@ pub fn advice(place: &Place) -> String {
         Some(_) => "drop its schema (DROP SCHEMA windlass CASCADE)".to_owned(),
         None => format!("remove {}", place.folder().join("windlass.*").display()),
     };
-    format!("the import into {} is not complete, and what is there is of no use: {what} and import again", place.name())
+    format!("the import into {} was not completed, and its data cannot be used: {what} and import again", place.name())
 }

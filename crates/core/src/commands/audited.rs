@@ -32,7 +32,11 @@ impl Audited {
         check_name("by", &self.by, &desk.limits())?;
         let acts = acts(&self.command);
         if acts.is_empty() {
-            return Err(Refusal::invalid("command", format!("{} is no operator's act", self.command.name())).into());
+            return Err(Refusal::invalid(
+                "command",
+                format!("{} cannot be audited as an operator action", self.command.name()),
+            )
+            .into());
         }
         let reply = self.command.decide(desk)?;
         if reply.is_ok() {

@@ -38,7 +38,7 @@ impl Retry {
             return Err(Refusal::invalid("job", why).into());
         }
         if old.spec.stage.wait.is_some() {
-            return Err(Refusal::invalid("job", "it is no work but a wait; retry its run instead".into()).into());
+            return Err(Refusal::invalid("job", "it is a wait, not work; retry its run instead".into()).into());
         }
         let key = JobKey::new(&self.namespace, self.id);
         if desk.job(&key)?.is_some() {

@@ -112,7 +112,7 @@ where
     async fn survives(&self, claim: &Claim, error: &Error) -> Result<bool, Error> {
         match error.code() {
             Some("worker-draining") => {
-                tracing::info!(worker = claim.worker, "the server wants this worker to claim no more for now");
+                tracing::info!(worker = claim.worker, "this worker is being drained: it does not claim");
                 self.shared.draining.send_replace(true);
                 // It may be over already.
                 self.shared.ask.notify_one();

@@ -149,7 +149,7 @@ impl Keeper {
         if (synced.unknown_worker || long_away)
             && let Err(error) = self.shared.register().await
         {
-            tracing::warn!(%error, "the server forgot this worker and did not take it back yet");
+            tracing::warn!(%error, "the server does not know this worker any more, and registering again failed");
         }
         if said.iter().any(|said| said.held.has_news()) {
             self.shared.wake.notify_one();
@@ -167,9 +167,9 @@ impl Keeper {
         let shortest = said.iter().map(|said| said.held.length / 6).min().unwrap_or(Duration::from_secs(5));
         let wait = self.backoff.after(error).min(shortest.max(Duration::from_millis(50)));
         self.retry_at = Some(Instant::now() + wait);
-        tracing::warn!(%error, since_ms = since.elapsed().as_millis() as u64, "leases could not be renewed; trying again");
+        tracing::warn!(%error, since_ms = since.elapsed().as_millis() as u64, "leases not renewed, retrying");
         if !worth_repeating(error) {
-            tracing::error!(%error, "the server refuses to renew");
+            tracing::error!(%error, "the server refuses to renew the leases");
         }
         if self.shared.settings.abandon_unrenewed {
             let now = Instant::now();

@@ -48,7 +48,7 @@ impl Outcome {
     pub fn result(value: &impl Serialize) -> Self {
         match serde_json::value::to_raw_value(value) {
             Ok(json) => Outcome::Complete(Some(json)),
-            Err(error) => Outcome::Fail(Failure::permanent(format!("the result is no JSON: {error}"))),
+            Err(error) => Outcome::Fail(Failure::permanent(format!("the result is not valid JSON: {error}"))),
         }
     }
 }

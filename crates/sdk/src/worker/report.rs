@@ -86,13 +86,13 @@ impl Reporter<'_> {
             };
             let job = self.held.leased.job;
             if error.is_lease_lost() {
-                tracing::info!(%job, %error, "the report came too late");
+                tracing::info!(%job, %error, "result rejected: the lease is no longer valid");
                 return Said::Lost;
             }
             let denied = is_denied(&error) && Instant::now() < self.held.runs_out_at();
             if worth_repeating(&error) || denied {
                 let wait = backoff.after(&error);
-                tracing::warn!(%job, %error, wait_ms = wait.as_millis() as u64, "the report was not heard; trying again");
+                tracing::warn!(%job, %error, wait_ms = wait.as_millis() as u64, "result not acknowledged, retrying");
                 if !self.pause(wait).await {
                     return Said::Never;
                 }
@@ -103,7 +103,7 @@ impl Reporter<'_> {
                 instead = true;
                 operations = vec![refused_result(self.held, &error)];
             } else {
-                tracing::error!(%job, %error, "the report was refused");
+                tracing::error!(%job, %error, "result rejected");
                 return Said::Never;
             }
         }

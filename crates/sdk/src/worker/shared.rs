@@ -171,7 +171,7 @@ impl Shared {
     pub async fn pause(&self, backoff: &mut Backoff, error: &Error, what: &str) -> bool {
         let wait = backoff.after(error);
         debug_assert!(worth_repeating(error));
-        tracing::warn!(%error, wait_ms = wait.as_millis() as u64, "{what}; trying again");
+        tracing::warn!(%error, wait_ms = wait.as_millis() as u64, "{what}; retrying");
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
             () = self.shutdown.cancelled() => false,

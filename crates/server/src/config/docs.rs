@@ -7,15 +7,16 @@ const INTRODUCTION: &str = "# Configuration
 
 <!-- Made from crates/server/src/config/table.rs; a test keeps it current. -->
 
-Every setting can be given as a flag of `windlass serve`, as an environment variable, or in a file named with `--config FILE`
-(or `WINDLASS_CONFIG`): YAML, or TOML where the name ends in `.toml`, with the names below as keys. Flags win over variables,
-variables over the file, the file over defaults. A key that does not exist is an error that names its line and the nearest key
-that does. `windlass config show` prints what holds and where it comes from; secrets are not shown.
+Every setting can be given as a flag of `windlass serve`, as an environment variable, or in a file named with `--config FILE` (or
+`WINDLASS_CONFIG`). The file is YAML, or TOML if its name ends in `.toml`, with the names below as keys. Flags override variables,
+variables override the file, and the file overrides defaults. An unknown key is an error; the message names its line and the nearest
+known key. `windlass config show` prints every effective setting and its source (flag, variable, file and line, default). Secrets are
+masked.
 
-Sizes are written like `64KiB` or `16MiB`, times like `500ms`, `10s`, `5m`, `12h` or `7d`, lists with commas (in a file also as
+Write sizes like `64KiB` or `16MiB`, durations like `500ms`, `10s`, `5m`, `12h` or `7d`, and lists with commas (in a file also as
 lists).
 
-| setting | flag | variable | default | what it is for |
+| setting | flag | variable | default | meaning |
 |---|---|---|---|---|
 ";
 
@@ -32,7 +33,7 @@ pub fn markdown() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "| `{name}` | {flag} | `{variable}` | {default} | {} |", setting.help);
     }
-    text.push_str("\n## Names of other programs\n\nFor people who come from there. Our own names win over these.\n\n");
+    text.push_str("\n## Names from other programs\n\nThese names are accepted too. The names above override them.\n\n");
     text.push_str("| name | setting |\n|---|---|\n");
     for foreign in foreign() {
         let name = match foreign.from {

@@ -65,100 +65,105 @@ pub const SETTINGS: &[Setting] = &[
         "database",
         Kind::Secret,
         "",
-        "PostgreSQL to keep everything in, e.g. postgres://user:password@host/database; without it the embedded store is used",
+        "URL of the PostgreSQL database, e.g. postgres://user:password@host/database. Default: the embedded store",
     ),
-    setting("tls_cert", Kind::Path, "", "Certificate chain as PEM; together with the key switches TLS on"),
-    setting("tls_key", Kind::Path, "", "Private key as PEM"),
+    setting("tls_cert", Kind::Path, "", "Certificate chain (PEM). Together with tls_key it switches TLS on"),
+    setting("tls_key", Kind::Path, "", "Private key (PEM)"),
     setting(
         "hosts",
         Kind::List,
         "",
-        "Names the server may be called by, beside localhost and the address it listens on; * for any",
+        "Host names the server accepts, in addition to localhost and the address it listens on; * accepts any",
     ),
-    setting("origins", Kind::List, "", "Origins whose web pages may call, e.g. https://app.example.com"),
+    setting("origins", Kind::List, "", "Origins whose web pages may call the API, e.g. https://app.example.com"),
     setting(
         "admin_token",
         Kind::Secret,
         "",
-        "The admin token, 16 characters or more; without it one is drawn and written to admin.token in the data folder",
+        "The admin token, at least 16 characters. Default: a new token, written to admin.token in the data folder",
     ),
     setting(
         "without_token",
         Kind::Choice(without_token::CHOICES),
         "auto",
-        "Who may call workflow-graph's paths without a token: never (nobody), loopback (programs on this machine), anyone (whoever \
-         can reach the port can then run jobs) or auto (loopback if the server listens on a loopback address and hosts names no \
-         other, else never). Behind a proxy on the same machine set never",
+        "Who may call workflow-graph's paths without a token: never (nobody), loopback (programs on this machine), anyone (everybody \
+         who can reach the port, who can then run jobs) or auto (loopback if the server listens on a loopback address and hosts \
+         names no other host, else never). If a proxy runs on the same machine, set never",
     ),
-    setting("log", Kind::Choice(LEVELS), "info", "How much the server logs: off, error, warn, info, debug or trace"),
-    setting("log_format", Kind::Choice(FORMATS), "text", "How it logs: text for people or json for programs"),
-    setting("retention", Kind::Time, "7d", "How long finished jobs are kept where they do not say themselves"),
-    setting("events_kept", Kind::Time, "1d", "How long events can be replayed"),
-    setting("lease", Kind::Time, "30s", "Lease length where neither job nor worker says"),
+    setting("log", Kind::Choice(LEVELS), "info", "Log level: off, error, warn, info, debug or trace"),
+    setting("log_format", Kind::Choice(FORMATS), "text", "Log format: text for people, json for programs"),
+    setting("retention", Kind::Time, "7d", "How long finished jobs are kept if they do not set it themselves"),
+    setting("events_kept", Kind::Time, "1d", "How long events and audit entries are kept"),
+    setting("lease", Kind::Time, "30s", "Lease duration if neither the job nor the worker sets one"),
     setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
     setting(
         "bodies_max",
         Kind::Bytes,
         "256MiB",
-        "Memory for the bodies of all requests that are being received; more are answered 503",
+        "Memory for all request bodies that are being received. Requests beyond it are answered 503",
     ),
     setting(
         "bodies_per_principal_max",
         Kind::Bytes,
         "64MiB",
-        "Of that, for the requests of one principal; more are answered 429. Bodies of up to 16 KiB are not counted",
+        "Part of bodies_max that one principal may use. Requests beyond it are answered 429. Bodies of up to 16 KiB are not counted",
     ),
-    setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
+    setting("payload_max", Kind::Bytes, "1MiB", "Largest payload of a job, and largest result"),
     setting(
         "job_log_max",
         Kind::Bytes,
         "16MiB",
-        "Largest log of a job. Beyond it the beginning and the newest part are kept",
+        "Largest log of a job. Of a longer log, the beginning and the newest part are kept",
     ),
     setting(
         "retry_rate",
         Kind::Count,
         "100",
-        "Failed jobs of one kind (definition, else tags) that are tried again each second; more wait their turn; 0 is no limit",
+        "How many failed jobs of one kind (same definition, or same tags) are retried per second; the others wait. 0: no limit",
     ),
     setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
-    setting(
-        "artifacts_per_job_max",
-        Kind::Bytes,
-        "8GiB",
-        "What the artifacts of one job may take in all; 0 is no limit",
-    ),
+    setting("artifacts_per_job_max", Kind::Bytes, "8GiB", "Total size of the artifacts of one job. 0: no limit"),
     setting(
         "artifacts_per_namespace_max",
         Kind::Bytes,
         "64GiB",
-        "What the artifacts and files of one namespace may take in all; 0 is no limit",
+        "Total size of the artifacts and files of one namespace. 0: no limit",
     ),
     setting(
         "artifacts_reserve",
         Kind::Bytes,
         "1GiB",
-        "What artifacts leave free on the disk of their folder, so that the store can go on; at most a tenth of the disk",
+        "Free space that artifacts leave on their disk, so that the store keeps working; at most a tenth of the disk",
     ),
-    setting("connections_max", Kind::Count, "10000", "Open connections in all; more are answered 503 and closed"),
+    setting(
+        "connections_max",
+        Kind::Count,
+        "10000",
+        "Open connections in total. Connections beyond it are answered 503 and closed",
+    ),
     setting(
         "connections_per_address_max",
         Kind::Count,
         "1000",
-        "Open connections from one address (IPv6: one /64); loopback is not held to it",
+        "Open connections from one address (IPv6: one /64); loopback is exempt",
     ),
-    setting("head_timeout", Kind::Time, "10s", "Time for a request's head, from its first byte"),
-    setting("body_timeout", Kind::Time, "15s", "Longest pause within a request's body"),
+    setting("head_timeout", Kind::Time, "10s", "Time limit for a request head, from its first byte"),
+    setting("body_timeout", Kind::Time, "15s", "Longest pause within a request body"),
     setting(
         "body_rate_min",
         Kind::Bytes,
         "8KiB",
-        "Bytes a second that a body has to arrive with, once it was waited for for twice `body_timeout`; 0 is no limit",
+        "Minimum average rate of a body in bytes per second, once the server has waited for it twice `body_timeout`. 0: no limit",
     ),
-    setting("write_timeout", Kind::Time, "30s", "Longest time in which a client reads nothing of its answer"),
-    setting("idle_timeout", Kind::Time, "2m", "How long a connection without a request stays open"),
-    setting("drain_timeout", Kind::Time, "7s", "How long requests may take to end when the server stops"),
-    setting("definitions", Kind::Path, "", "Folder with job definitions to load and to watch"),
+    setting(
+        "write_timeout",
+        Kind::Time,
+        "30s",
+        "Close the connection if the client has read no response data for this long",
+    ),
+    setting("idle_timeout", Kind::Time, "2m", "Close a connection without a request after this time"),
+    setting("drain_timeout", Kind::Time, "7s", "How long running requests may take to finish when the server stops"),
+    setting("definitions", Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change"),
     setting("workflows", Kind::Path, "", "Folder with workflow-graph's definition files, loaded at the start"),
     setting("silo_jobs", Kind::Path, "/etc/silo/jobdefs", "Folder with Silo's job definitions, loaded at the start"),
     setting("silo_watch", Kind::Flag, "false", "Load Silo's job definitions again whenever their folder changes"),
@@ -182,13 +187,13 @@ pub const SETTINGS: &[Setting] = &[
         "artifacts",
         Kind::Text,
         "",
-        "Folder for artifacts. Default: `artifacts` in the data folder. Servers of one database need one folder that all of them share",
+        "Folder for artifacts. Default: `artifacts` in the data folder. Servers on one database must share one folder",
     ),
     setting(
         "artifacts_adopt",
         Kind::Flag,
         "false",
-        "Take the folder for artifacts as this database's from now on, although the database knows another one",
+        "Accept this artifact folder although the database has recorded another one, and record this one from now on",
     ),
     setting(
         "otel_endpoint",
@@ -200,7 +205,7 @@ pub const SETTINGS: &[Setting] = &[
         "unsafe_no_fsync",
         Kind::Flag,
         "false",
-        "Acknowledge before the disk does. A power cut may then lose acknowledged work and damage the store: for tests only",
+        "Do not fsync before acknowledging. A power cut can then lose acknowledged work and damage the store. For tests only",
     ),
 ];
 
@@ -236,7 +241,7 @@ pub fn as_it_is(text: &str) -> Result<String, String> {
 
 /// A port alone says nothing about who may come in, so it is opened to this machine only.
 fn port_here(text: &str) -> Result<String, String> {
-    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is no port"))?;
+    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is not a port (1-65535)"))?;
     Ok(format!("127.0.0.1:{port}"))
 }
 
@@ -261,7 +266,7 @@ pub fn foreign() -> Vec<Foreign> {
 }
 
 fn seconds(text: &str) -> Result<String, String> {
-    let seconds: u64 = text.trim().parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     if seconds == 0 {
         return Err("must be at least 1".into());
     }
@@ -269,7 +274,7 @@ fn seconds(text: &str) -> Result<String, String> {
 }
 
 fn minutes(text: &str) -> Result<String, String> {
-    let minutes: u64 = text.trim().parse().map_err(|_| format!("{text:?} is no number of minutes"))?;
+    let minutes: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of minutes"))?;
     if minutes == 0 {
         return Err("must be at least 1".into());
     }

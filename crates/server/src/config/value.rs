@@ -29,25 +29,25 @@ fn address(text: &str) -> Result<(), String> {
     let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port);
     match port.and_then(|port| port.parse::<u16>().ok()) {
         Some(_) => Ok(()),
-        None => Err(format!("{text:?} is no address; write it as HOST:PORT, e.g. 127.0.0.1:3000")),
+        None => Err(format!("{text:?} is not an address; write it as HOST:PORT, e.g. 127.0.0.1:3000")),
     }
 }
 
 fn url(text: &str) -> Result<(), String> {
     match text.starts_with("http://") || text.starts_with("https://") {
         true => Ok(()),
-        false => Err(format!("{text:?} is no URL; it begins with http:// or https://")),
+        false => Err(format!("{text:?} is not a URL; it begins with http:// or https://")),
     }
 }
 
 pub fn count(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("{text:?} is no number"))
+    text.parse().map_err(|_| format!("{text:?} is not a number"))
 }
 
 /// Within what a priority may be.
 pub fn whole(text: &str) -> Result<i32, String> {
     let fits = text.parse().ok().filter(|number| (-1_000_000..=1_000_000).contains(number));
-    fits.ok_or_else(|| format!("{text:?} is no whole number between -1000000 and 1000000"))
+    fits.ok_or_else(|| format!("{text:?} is not a whole number between -1000000 and 1000000"))
 }
 
 pub fn flag(text: &str) -> Result<bool, String> {

@@ -245,7 +245,7 @@ impl Turns<'_> {
         let plan = match self.plan(None, plan).await? {
             Ok(plan) => plan,
             Err(problem) => {
-                tracing::warn!(run = %self.run, problem = %problem.0, "nothing of the run is undone");
+                tracing::warn!(run = %self.run, problem = %problem.0, "the run is not compensated");
                 return Ok(Vec::new());
             }
         };
@@ -259,7 +259,7 @@ impl Turns<'_> {
         let work = move || plan.undo(&done, &mut ids::job_id, &Meter::new(budget));
         let made = self.app.aside.run(self.namespace, work).await?;
         let mut nodes = made.unwrap_or_else(|why| {
-            tracing::warn!(run = %self.run, why, "nothing of the run is undone");
+            tracing::warn!(run = %self.run, why, "the run is not compensated");
             Vec::new()
         });
         nodes.iter_mut().for_each(|node| node.job.owner = owner.clone());
@@ -335,7 +335,7 @@ impl Turns<'_> {
             }
             return Ok(());
         }
-        tracing::warn!(run = %advance.run, %refusal, "what was planned was refused");
+        tracing::warn!(run = %advance.run, %refusal, "the planned steps were refused");
         let why: Arc<str> = refusal.to_string().into();
         let failed = advance.moves.iter().map(|(id, hold, _)| (*id, *hold, fail(why.clone()))).collect();
         let undo = advance.undo.as_ref().map(|_| Vec::new());

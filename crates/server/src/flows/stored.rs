@@ -178,7 +178,7 @@ pub async fn put(
 pub fn check_name(name: &str, made: &Workflow) -> Result<(), Problem> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if name.is_empty() || name.len() > windlass_plan::workflow::NAME_MAX || !name.bytes().all(fits) {
-        return Err(Problem::invalid("name", format!("{name:?} is no name: use letters, digits, '_', '-', '.'")));
+        return Err(Problem::invalid("name", format!("{name:?} is not a name: use letters, digits, '_', '-', '.'")));
     }
     match made.name.as_deref() {
         Some(own) if own != name => {

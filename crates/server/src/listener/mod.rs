@@ -108,7 +108,7 @@ pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, se
     shared.app.engine.stop_waiting();
     tasks.close();
     if timeout(limits.drain, tasks.wait()).await.is_err() {
-        tracing::warn!(left = tasks.len(), "some requests did not end in time and were cut off");
+        tracing::warn!(left = tasks.len(), "some requests did not finish in time and were aborted");
     }
 }
 

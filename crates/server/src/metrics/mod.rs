@@ -39,31 +39,35 @@ const fn family(name: &'static str, kind: Kind, help: &'static str) -> Family {
 /// Every family, in the order in which it is served.
 pub const FAMILIES: &[Family] = &[
     family("windlass_jobs", Kind::Gauge, "Unfinished jobs by state, counted up to 10000 each"),
-    family("windlass_oldest_waiting_seconds", Kind::Gauge, "How long the oldest pending job has waited; 0 if none is"),
-    family("windlass_jobs_submitted", Kind::Counter, "Jobs submitted to this server, steps of runs included"),
+    family(
+        "windlass_oldest_waiting_seconds",
+        Kind::Gauge,
+        "How long the oldest pending job has waited; 0 if none is pending",
+    ),
+    family("windlass_jobs_submitted", Kind::Counter, "Jobs submitted to this server, including steps of runs"),
     family("windlass_jobs_claimed", Kind::Counter, "Jobs given to workers by this server"),
-    family("windlass_jobs_requeued", Kind::Counter, "Attempts that failed or were lost and are followed by another"),
+    family("windlass_jobs_requeued", Kind::Counter, "Attempts that failed or were lost and are retried"),
     family("windlass_jobs_ended", Kind::Counter, "Jobs that ended, by outcome"),
-    family("windlass_job_wait_seconds", Kind::Histogram, "From when a job could be claimed to its claim"),
-    family("windlass_job_run_seconds", Kind::Histogram, "From a job's claim to the report that ended it"),
-    family("windlass_report_seconds", Kind::Histogram, "From a worker's report to its durable acknowledgement"),
+    family("windlass_job_wait_seconds", Kind::Histogram, "Time from when a job could be claimed to its claim"),
+    family("windlass_job_run_seconds", Kind::Histogram, "Time from a job's claim to the report that ended it"),
+    family("windlass_report_seconds", Kind::Histogram, "Time from a worker's report to its durable acknowledgement"),
     family("windlass_workers", Kind::Gauge, "Registered workers by state, counted up to 10000"),
-    family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for work on this server"),
+    family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for a job on this server"),
     family("windlass_event_readers", Kind::Gauge, "Readers of the event feed on this server"),
-    family("windlass_engine_commands", Kind::Counter, "Commands run, refused ones included"),
+    family("windlass_engine_commands", Kind::Counter, "Commands run, including refused ones"),
     family("windlass_engine_commits", Kind::Counter, "Transactions committed"),
-    family("windlass_engine_commit_seconds", Kind::Histogram, "Time of a transaction"),
-    family("windlass_engine_syncs", Kind::Counter, "Waits for the disk; with PostgreSQL the commit includes them"),
-    family("windlass_engine_sync_seconds", Kind::Histogram, "Time of a wait for the disk"),
-    family("windlass_log_bytes", Kind::Counter, "Bytes of job logs taken"),
+    family("windlass_engine_commit_seconds", Kind::Histogram, "Duration of a transaction"),
+    family("windlass_engine_syncs", Kind::Counter, "Fsyncs; with PostgreSQL they are part of the commit"),
+    family("windlass_engine_sync_seconds", Kind::Histogram, "Duration of an fsync"),
+    family("windlass_log_bytes", Kind::Counter, "Bytes of job logs received"),
     family("windlass_http_requests", Kind::Counter, "Requests answered, by method, route and status"),
     family(
         "windlass_http_request_seconds",
         Kind::Histogram,
-        "Time to the head of an answer by API, long polls included",
+        "Time until the response head, by API, including long polls",
     ),
     family("windlass_http_connections", Kind::Gauge, "Open connections"),
-    family("windlass_http_connections_refused", Kind::Counter, "Connections turned away, by reason"),
+    family("windlass_http_connections_refused", Kind::Counter, "Connections refused, by reason"),
 ];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -237,5 +241,5 @@ async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> R
 /// The table of `docs/operations.md`.
 pub fn markdown() -> String {
     let row = |family: &Family| format!("| `{}` | {} | {} |\n", family.shown(), family.kind.name(), family.help);
-    format!("| metric | type | what it is |\n|---|---|---|\n{}", FAMILIES.iter().map(row).collect::<String>())
+    format!("| metric | type | meaning |\n|---|---|---|\n{}", FAMILIES.iter().map(row).collect::<String>())
 }

@@ -46,7 +46,7 @@ const FORGET_PAUSE: Duration = Duration::from_millis(50);
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/artifacts", Access::Any, upload)
-            .says("Upload a file; a worker names the lease of the job it is for in the header `Windlass-Lease`")
+            .says("Upload a file; a worker sends the lease of its job in the header `Windlass-Lease`")
             .query::<UploadArtifact>()
             .reads(LEASE)
             .takes_bytes("application/octet-stream")
@@ -54,7 +54,7 @@ pub fn routes() -> Vec<Route> {
             .refuses(&["invalid", "too-large", "not-found", "lease-lost", "not-held", "not-holder", "unavailable"])
             .body_max(ROUTE_MAX),
         Route::get("/api/v1/artifacts", Access::Any, list)
-            .says("List artifacts, of one job where asked")
+            .says("List artifacts, optionally of one job")
             .query::<ListArtifacts>()
             .answers::<Page<Artifact>>(200)
             .refuses(&["invalid"]),
@@ -63,7 +63,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Artifact>(200)
             .refuses(&["not-found"]),
         Route::get("/api/v1/artifacts/{id}/content", Access::Any, content)
-            .says("The file itself")
+            .says("Download the file")
             .answers_with(200, "application/octet-stream")
             .refuses(&["not-found", "unavailable"]),
         Route::delete("/api/v1/artifacts/{id}", Access::Editor, delete)

@@ -56,7 +56,7 @@ pub fn json(payload: &Payload) -> Option<api::Json> {
 }
 
 pub fn lease(text: &str) -> Result<LeaseId, Problem> {
-    text.parse().map_err(|_| Problem::invalid("lease", "this is no lease id; send the one the claim gave"))
+    text.parse().map_err(|_| Problem::invalid("lease", "this is not a lease id; send the one the claim gave"))
 }
 
 /// A submitted job as the rules take it. `definition` was looked up before.

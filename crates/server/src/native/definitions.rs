@@ -34,7 +34,7 @@ pub const BYTES_MAX: usize = 256 << 10;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::put("/api/v1/definitions/{name}", Access::Editor, put)
-            .says("Write a definition; another body is another version, the same body changes nothing")
+            .says("Store a definition; a changed body is a new version, the same body changes nothing")
             .takes::<DefinitionBody>()
             .answers::<Definition>(200)
             .refuses(&["invalid", "schema", "too-large"])
@@ -44,7 +44,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Definition>(200)
             .refuses(&["not-found"]),
         Route::delete("/api/v1/definitions/{name}", Access::Editor, delete)
-            .says("Delete a definition; its versions stay readable for the jobs made from them")
+            .says("Delete a definition; its versions stay readable for the jobs created from them")
             .answers_with(204, "")
             .refuses(&["not-found"]),
         Route::get("/api/v1/definitions", Access::Any, list)
@@ -53,7 +53,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Page<Definition>>(200)
             .refuses(&["invalid"]),
         Route::get("/api/v1/definitions/{name}/versions", Access::Any, versions)
-            .says("All versions of a definition, the first one first")
+            .says("All versions of a definition, oldest first")
             .query::<Paging>()
             .answers::<Page<Definition>>(200)
             .refuses(&["invalid"]),

@@ -24,9 +24,9 @@ pub fn routes() -> Vec<Route> {
             .answers_with(200, "application/json"),
         Route::get("/docs", Access::Open, page).says("The description for people").answers_with(200, "text/html"),
         Route::get("/docs/docs.js", Access::Open, script)
-            .says("What the page runs")
+            .says("Script of the page")
             .answers_with(200, "text/javascript"),
-        Route::get("/docs/docs.css", Access::Open, style).says("How the page looks").answers_with(200, "text/css"),
+        Route::get("/docs/docs.css", Access::Open, style).says("Style sheet of the page").answers_with(200, "text/css"),
         Route::get("/docs/errors", Access::Open, errors)
             .says("Every kind of error, and what to do about it")
             .answers_with(200, "text/html"),

@@ -31,13 +31,13 @@ const AUDIT_STEP: u64 = 2_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/events", Access::Viewer, listen)
-            .says("Follow what happens, as server-sent events; `namespace=*` for all the token may see")
+            .says("Follow events as server-sent events; `namespace=*` follows all namespaces the token may see")
             .query::<ListenEvents>()
             .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
             .refuses(&["invalid", "too-many"]),
         Route::get("/api/v1/audit", Access::Admin, audit)
-            .says("What operators did lately, the latest first")
+            .says("The audit log: actions of operators, newest first")
             .query::<Paging>()
             .answers::<Page<Event>>(200)
             .refuses(&["invalid"]),

@@ -39,24 +39,24 @@ pub fn routes() -> Vec<Route> {
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
         Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put)
-            .says("Write an item's graph, or a part of it; states follow, in other items too. A worker sends its lease")
+            .says("Store an item's graph or a part of it; states are updated, also in other items. A worker sends its lease")
             .body_max(BODY_MAX)
             .reads(LEASE)
             .takes::<PutGraph>()
             .answers::<SyncedGraph>(200)
             .refuses(&["not-found", "invalid", "cycle", "version-mismatch", "lease-lost", "not-held", "not-holder"]),
         Route::get("/api/v1/items/{part_number}/graph/cone", Access::Any, cone)
-            .says("What depends on a node, or what it depends on, in other items too")
+            .says("What depends on a node, or what the node depends on, also in other items")
             .query::<AskCone>()
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
         Route::get("/api/v1/items/{part_number}/graph/dirty", Access::Any, dirty)
-            .says("What has to be validated, sources first")
+            .says("Nodes that have to be validated, sources first")
             .query::<AskDirty>()
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
         Route::post("/api/v1/items/{part_number}/graph/dirty", Access::Editor, mark)
-            .says("Mark a node dirty, and with it all that depends on it")
+            .says("Mark a node and everything that depends on it as dirty")
             .takes::<MarkDirty>()
             .answers::<SyncedGraph>(200)
             .refuses(&["not-found", "invalid", "version-mismatch"]),

@@ -47,7 +47,7 @@ fn item_routes() -> Vec<Route> {
             .answers::<Page<Item>>(200)
             .refuses(&["invalid"]),
         Route::post("/api/v1/items", Access::Editor, create)
-            .says("Make an item and its first revision")
+            .says("Create an item and its first revision")
             .takes::<CreateItem>()
             .answers::<Item>(201)
             .refuses(&["invalid", "exists", "not-found", "version-mismatch"]),
@@ -56,7 +56,7 @@ fn item_routes() -> Vec<Route> {
             .answers::<Item>(200)
             .refuses(&["not-found", "invalid"]),
         Route::new(Method::PATCH, "/api/v1/items/{part_number}", Access::Editor, update)
-            .says("Change an item; what is absent stays")
+            .says("Change an item; absent fields stay as they are")
             .takes::<UpdateItem>()
             .answers::<Item>(200)
             .refuses(&["not-found", "invalid", "version-mismatch"]),
@@ -70,7 +70,7 @@ fn item_routes() -> Vec<Route> {
             .answers::<Page<Revision>>(200)
             .refuses(&["not-found", "invalid"]),
         Route::post("/api/v1/items/{part_number}/revisions", Access::Editor, revise)
-            .says("Make a revision, and the jobs it sets off")
+            .says("Create a revision and the jobs it triggers")
             .takes::<CreateRevision>()
             .answers::<Revision>(201)
             .refuses(&["not-found", "invalid", "version-mismatch"]),
@@ -89,26 +89,26 @@ fn bom_routes() -> Vec<Route> {
             .answers::<Page<BomRow>>(200)
             .refuses(&["not-found", "invalid"]),
         Route::get("/api/v1/items/{part_number}/bom/levels", Access::Viewer, levels)
-            .says("What an item contains on all levels, each parent before what it contains")
+            .says("What an item contains on all levels, each parent before its children")
             .query::<BomDepth>()
             .answers::<Page<BomRow>>(200)
             .refuses(&["not-found", "invalid"]),
         Route::get("/api/v1/items/{part_number}/bom/leaves", Access::Viewer, leaves)
-            .says("All parts that contain nothing themselves, with how many of each are in the item")
+            .says("All parts without a bill of material of their own, with their total quantities")
             .answers::<Page<Leaf>>(200)
             .refuses(&["not-found", "invalid", "cycle"]),
         Route::post("/api/v1/items/{part_number}/bom/merge", Access::Editor, merge)
-            .says("Merge what a CAD assembly says it contains, and make the jobs that sets off")
+            .says("Merge the contents of a CAD assembly, and create the jobs this triggers")
             .takes::<MergeBom>()
             .answers::<MergedBom>(200)
             .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
         Route::put("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, put_row)
-            .says("Write a row; one that is there is changed")
+            .says("Create or change a row")
             .takes::<PutBomRow>()
             .answers::<BomRow>(200)
             .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
         Route::delete("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, delete_row)
-            .says("Take a row out")
+            .says("Delete a row")
             .answers_with(204, "")
             .refuses(&["not-found", "invalid", "version-mismatch"]),
         Route::get("/api/v1/items/{part_number}/where-used", Access::Viewer, where_used)
@@ -127,7 +127,7 @@ fn project_routes() -> Vec<Route> {
             .answers::<Page<Project>>(200)
             .refuses(&["invalid"]),
         Route::post("/api/v1/projects", Access::Editor, create_project)
-            .says("Make a project")
+            .says("Create a project")
             .takes::<CreateProject>()
             .answers::<Project>(201)
             .refuses(&["invalid", "exists", "version-mismatch"]),

@@ -79,17 +79,17 @@ pub fn routes() -> Vec<Route> {
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::get("/api/v1/jobs/{id}/wait", Access::Any, wait)
-            .says("Wait for a job's end; answers with the job as it is then")
+            .says("Wait until a job has ended, or the time is up; returns the job")
             .query::<WaitJob>()
             .answers::<Job>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
-            .says("Cancel a job; the worker of a running one is told at once")
+            .says("Cancel a job; the worker of a running job is told at once")
             .query::<CancelJob>()
             .answers::<Job>(200)
             .refuses(&["not-found", "final"]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
-            .says("Run a finished job once more, as a new job")
+            .says("Run a finished job again, as a new job")
             .answers::<Submitted>(201)
             .refuses(&["not-found", "invalid"]),
     ]
@@ -223,7 +223,7 @@ async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result
     let (name, version) = match text.rsplit_once('@') {
         Some((name, version)) => {
             let version = version.parse().map_err(|_| {
-                Problem::invalid("definition", format!("{version:?} is no version; write name or name@3"))
+                Problem::invalid("definition", format!("{version:?} is not a version; write name or name@3"))
             })?;
             (name, Some(version))
         }
@@ -276,7 +276,7 @@ fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>), Problem> {
         let why = format!("give at least {ID_PREFIX_MIN} characters of a job's id, from its beginning");
         return Err(Problem::invalid("id", why));
     }
-    let bits = u128::from_str_radix(&digits, 16).map_err(|_| Problem::invalid("id", "is no part of a job's id"))?;
+    let bits = u128::from_str_radix(&digits, 16).map_err(|_| Problem::invalid("id", "is not part of a job's id"))?;
     let open = 128 - 4 * digits.len() as u32;
     let low = bits.checked_shl(open).unwrap_or(0);
     let above = 1u128.checked_shl(open).map_or(low.checked_add(1), |count| low.checked_add(count));
@@ -310,7 +310,7 @@ fn states(text: &str) -> Result<Vec<JobState>, Problem> {
     let known = |name: &str| JobState::ALL.into_iter().find(|state| state.name() == name);
     let all = JobState::ALL.map(JobState::name).join(", ");
     let find = |name: &str| {
-        known(name.trim()).ok_or_else(|| Problem::invalid("state", format!("{name:?} is no state; there are {all}")))
+        known(name.trim()).ok_or_else(|| Problem::invalid("state", format!("{name:?} is not a state; there are {all}")))
     };
     text.split(',').map(find).collect()
 }

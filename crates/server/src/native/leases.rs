@@ -52,25 +52,28 @@ pub fn routes() -> Vec<Route> {
             Route::post(path, Access::Worker, claim).takes::<Claim>().answers::<Claimed>(200)
         })
         .refuses(&["worker-not-online", "worker-draining", "forbidden"]),
-        row(post("/api/v1/leases/renew", "Keep a lease"), |path| {
+        row(post("/api/v1/leases/renew", "Renew a lease"), |path| {
             Route::post(path, Access::Worker, renew).takes::<LeaseOnly>().answers::<Renewed>(200)
         }),
-        row(post("/api/v1/leases/progress", "Say how far a job is; starts it"), |path| {
-            Route::post(path, Access::Worker, progress).takes::<ReportProgress>().answers::<Renewed>(200)
-        }),
+        row(
+            post("/api/v1/leases/progress", "Report a job's progress; the first report changes its state to running"),
+            |path| Route::post(path, Access::Worker, progress).takes::<ReportProgress>().answers::<Renewed>(200),
+        ),
         row(post("/api/v1/leases/logs", "Append to a job's log"), |path| {
             Route::post(path, Access::Worker, logs).takes::<AppendLog>().answers::<Logged>(200)
         })
         .refuses(&["too-large"]),
-        row(post("/api/v1/leases/complete", "Report success, and claim the next in the same round trip"), |path| {
-            Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200)
-        })
+        row(
+            post("/api/v1/leases/complete", "Report success, and optionally claim the next jobs in the same call"),
+            |path| Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200),
+        )
         .refuses(&["too-large", "schema"]),
-        row(post("/api/v1/leases/fail", "Report failure, and claim the next in the same round trip"), |path| {
-            Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200)
-        })
+        row(
+            post("/api/v1/leases/fail", "Report failure, and optionally claim the next jobs in the same call"),
+            |path| Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200),
+        )
         .refuses(&["too-large"]),
-        row(post("/api/v1/leases/release", "Give a job back unharmed: no attempt is charged"), |path| {
+        row(post("/api/v1/leases/release", "Give a job back without using up an attempt"), |path| {
             Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)
         }),
         row(
@@ -88,7 +91,7 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// What a worker writes beside its job is sent with the lease of that job.
-pub const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job; a worker has to send it.");
+pub const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job. Required for workers.");
 
 fn holder(ask: &Ask, text: &str) -> Result<Holder, Problem> {
     holder_as(&ask.caller, &ask.namespace, text)
@@ -245,7 +248,7 @@ async fn give_back(app: &App, ask: &Ask, leases: &[Leased]) {
         Some(core::release::Release { holder }.into())
     });
     if let Err(error) = app.engine.run_many(releases.collect()).await {
-        tracing::warn!(%error, "claimed jobs could not be given back; their leases will lapse");
+        tracing::warn!(%error, "claimed jobs could not be given back; their leases will expire");
     }
 }
 

@@ -33,7 +33,7 @@ const WAIT_MS_MAX: u64 = 60_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/jobs/{id}/logs", Access::Viewer, read)
-            .says("A job's log: a page of it, waiting for news if asked to, or all of it as text")
+            .says("A job's log: one page, optionally waiting for more, or the whole log as text")
             .query::<ReadLog>()
             .answers::<LogPage>(200)
             .answers_with(200, "text/plain")

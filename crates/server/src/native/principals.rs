@@ -45,12 +45,12 @@ pub fn routes() -> Vec<Route> {
             .answers::<Principal>(200)
             .refuses(&["not-found", "invalid", "too-large", "last-admin"]),
         Route::delete("/api/v1/principals/{name}", Access::Admin, disable)
-            .says("Disable a principal, or remove it; all its tokens end, and what was made with them")
+            .says("Disable or delete a principal; its tokens, and tokens created with those, are revoked")
             .query::<EndPrincipal>()
             .answers_with(204, "")
             .refuses(&["not-found", "invalid", "last-admin"]),
         Route::post("/api/v1/principals/{name}/enable", Access::Admin, enable)
-            .says("Let a disabled principal have tokens again")
+            .says("Enable a disabled principal; its old tokens stay revoked")
             .answers::<Principal>(200)
             .refuses(&["not-found"]),
     ]

@@ -51,7 +51,7 @@ const SCAN_MAX: usize = 5_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/runs", Access::Editor, begin)
-            .says("Start a run of a definition that is sent along")
+            .says("Start a run of the definition in the request")
             .reads(IDEMPOTENCY_KEY)
             .takes::<InlineRun>()
             .answers::<StartedRun>(201)
@@ -68,35 +68,35 @@ pub fn routes() -> Vec<Route> {
             .answers::<Run>(200)
             .refuses(&["not-found"]),
         Route::get("/api/v1/runs/{id}/steps", Access::Viewer, steps)
-            .says("The steps of a run, the latest made first")
+            .says("The steps of a run, newest first")
             .query::<Paging>()
             .answers::<Page<Step>>(200)
             .refuses(&["not-found", "invalid"]),
         Route::get("/api/v1/runs/{id}/wait", Access::Viewer, wait)
-            .says("Wait for a run's end; answers with the run as it is then")
+            .says("Wait until a run has ended, or the time is up; returns the run")
             .query::<WaitJob>()
             .answers::<Run>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/runs/{id}/cancel", Access::Editor, cancel)
-            .says("Cancel a run: what waits ends at once, what runs is told")
+            .says("Cancel a run: waiting steps end at once, the workers of running steps are told")
             .answers::<Run>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/runs/{id}/retry", Access::Editor, again)
-            .says("Go on from what did not complete, as a new run that keeps the results there are")
+            .says("Run again what did not complete, as a new run that reuses the results of completed steps")
             .answers::<StartedRun>(201)
             .refuses(&["not-found", "invalid", "too-large"]),
         Route::post("/api/v1/runs/{id}/steps/{step}/approve", Access::Editor, approve)
-            .says("Let a step that waits for approval go on")
+            .says("Approve a step that waits for approval")
             .takes::<Decide>()
             .answers::<Step>(200)
             .refuses(&["not-found", "invalid", "too-large"]),
         Route::post("/api/v1/runs/{id}/steps/{step}/reject", Access::Editor, reject)
-            .says("Fail a step that waits for approval")
+            .says("Reject a step that waits for approval; the step fails")
             .takes::<Decide>()
             .answers::<Step>(200)
             .refuses(&["not-found", "invalid", "too-large"]),
         Route::post("/api/v1/runs/{id}/events", Access::Editor, signal)
-            .says("Tell a run that something happened; a step that waits for it goes on, now or when it comes to it")
+            .says("Send an event to a run; it is kept until a step waits for it")
             .takes::<Signal>()
             .answers::<Signalled>(200)
             .refuses(&["not-found", "invalid", "too-large"]),

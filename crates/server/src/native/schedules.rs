@@ -37,7 +37,7 @@ pub const POINTER: &str = "calendar";
 pub fn routes() -> Vec<Route> {
     vec![
         Route::put("/api/v1/schedules/{name}", Access::Editor, put)
-            .says("Write a schedule: a job, and when to make it; the definition's version is settled now")
+            .says("Store a schedule: a job and when to create it; the definition's version is fixed now")
             .takes::<PutSchedule>()
             .answers::<Schedule>(200)
             .refuses(&["invalid", "schema", "too-large", "not-found"]),
@@ -46,7 +46,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Schedule>(200)
             .refuses(&["not-found"]),
         Route::delete("/api/v1/schedules/{name}", Access::Editor, delete)
-            .says("Delete a schedule; jobs it made stay")
+            .says("Delete a schedule; jobs it created stay")
             .answers_with(204, "")
             .refuses(&["not-found"]),
         Route::get("/api/v1/schedules", Access::Viewer, list)

@@ -18,7 +18,7 @@ const COUNT_MAX: usize = 1_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/stats", Access::Viewer, stats)
-            .says("How many jobs and workers there are, by state")
+            .says("Count jobs and workers by state")
             .answers::<Stats>(200),
     ]
 }

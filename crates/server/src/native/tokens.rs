@@ -46,19 +46,19 @@ const ID_CHARACTERS: usize = 16;
 
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/me", Access::Any, me).says("Who the token stands for").answers::<Me>(200),
+        Route::get("/api/v1/me", Access::Any, me).says("The principal and the rights of the token").answers::<Me>(200),
         Route::post("/api/v1/tokens", Access::Admin, create)
-            .says("Make a token, and its principal where there is none yet; the token is shown this once")
+            .says("Create a token, and its principal if it does not exist; the token is shown only once")
             .takes::<CreateToken>()
             .answers::<CreatedToken>(201)
             .refuses(&["invalid", "too-large", "exists", "forbidden"]),
         Route::get("/api/v1/tokens", Access::Admin, list)
-            .says("List tokens, without what makes them valid")
+            .says("List tokens, without the secrets")
             .query::<Paging>()
             .answers::<Page<Token>>(200)
             .refuses(&["invalid", "too-many"]),
         Route::delete("/api/v1/tokens/{id}", Access::Admin, revoke)
-            .says("Revoke a token; what was made with it ends too")
+            .says("Revoke a token; tokens created with it are revoked too")
             .query::<Force>()
             .answers_with(204, "")
             .refuses(&["not-found", "invalid", "last-admin"]),

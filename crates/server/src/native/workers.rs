@@ -26,22 +26,22 @@ use windlass_core::{
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/workers/register", Access::Worker, register)
-            .says("Register a worker, or register it anew")
+            .says("Register a worker, or replace its registration")
             .takes::<RegisterWorker>()
             .answers::<Worker>(200)
             .refuses(&["invalid", "too-large", "forbidden"]),
         Route::post("/api/v1/workers/heartbeat", Access::Worker, heartbeat)
-            .says("A sign of life")
+            .says("Say that the worker is alive")
             .takes::<WorkerName>()
             .answers::<Worker>(200)
             .refuses(&["not-found", "invalid", "forbidden"]),
         Route::post("/api/v1/workers/unregister", Access::Worker, unregister)
-            .says("Take a worker off the list; jobs it holds go back to the queue")
+            .says("Unregister a worker; jobs it holds return to the queue")
             .takes::<WorkerName>()
             .answers_with(204, "")
             .refuses(&["not-found", "invalid", "forbidden"]),
         Route::post("/api/v1/workers/watch", Access::Worker, watch)
-            .says("Wait until a job that the worker holds was cancelled or taken away, or the worker was drained or undrained")
+            .says("Wait until a job of the worker is cancelled or revoked, or the worker is drained or undrained")
             .takes::<WatchWorker>()
             .answers::<WorkerNews>(200)
             .refuses(&["invalid", "forbidden"]),
@@ -55,12 +55,12 @@ pub fn routes() -> Vec<Route> {
             .answers::<Worker>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/workers/{worker}/drain", Access::Editor, drain)
-            .says("Let a worker finish what it holds and claim no more, or lift that")
+            .says("Drain a worker (it finishes its jobs and claims no more), or end the drain")
             .takes::<DrainWorker>()
             .answers::<Worker>(200)
             .refuses(&["not-found"]),
         Route::delete("/api/v1/workers/{worker}", Access::Admin, delete)
-            .says("Remove a worker; jobs it holds count as lost")
+            .says("Delete a worker; jobs it holds count as lost")
             .answers_with(204, "")
             .refuses(&["not-found"]),
     ]

@@ -32,14 +32,14 @@ pub const REFUSED_RUN: [&str; 8] =
 pub fn routes() -> Vec<Route> {
     vec![
         Route::put("/api/v1/workflows/{name}", Access::Editor, put)
-            .says("Write a workflow, as YAML or JSON; the same definition again changes nothing, another is a new version")
+            .says("Store a workflow as YAML or JSON; a changed definition is a new version, the same definition changes nothing")
             .query::<PutWorkflow>()
             .takes_bytes("application/yaml")
             .answers::<Workflow>(200)
             .refuses(&REFUSED)
             .body_max(BYTES_MAX),
         Route::post("/api/v1/workflows", Access::Editor, create)
-            .says("Write a workflow under the name its definition gives")
+            .says("Store a workflow under the name in its definition")
             .query::<PutWorkflow>()
             .takes_bytes("application/yaml")
             .answers::<Workflow>(200)
@@ -55,7 +55,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Workflow>(200)
             .refuses(&["not-found"]),
         Route::get("/api/v1/workflows/{name}/versions", Access::Viewer, versions)
-            .says("All versions of a workflow, the first one first")
+            .says("All versions of a workflow, oldest first")
             .query::<Paging>()
             .answers::<Page<Workflow>>(200)
             .refuses(&["invalid"]),

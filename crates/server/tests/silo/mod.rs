@@ -152,7 +152,7 @@ impl Silo {
 }
 
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 /// One field of each.

@@ -217,7 +217,7 @@ fn set_up_writer(connection: &Connection, options: &Options) -> Result<(), rusql
         // Promises are synced by us, once for many commits: see `disk`.
         Sync::Full => "normal",
         Sync::Off => {
-            tracing::warn!("sync is off: a power cut may lose what was acknowledged, and damage the database");
+            tracing::warn!("fsync is off: a power cut can lose acknowledged work and damage the database");
             "off"
         }
     };
@@ -281,7 +281,10 @@ fn check_file(connection: &Connection, file: &Path) -> Opened<()> {
     } else if size <= EVERY_PAGE_BYTES_MAX {
         check::pragma(connection, "quick_check")
     } else {
-        tracing::warn!(bytes = size, "the last stop was not clean, and the database is too large to check now");
+        tracing::warn!(
+            bytes = size,
+            "the last stop was not clean, and the database is too large to check at startup; check it with `windlass doctor`"
+        );
         Ok(Vec::new())
     };
     let problems = problems.map_err(|fault| OpenError::fault(file, fault))?;

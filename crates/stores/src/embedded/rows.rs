@@ -65,7 +65,7 @@ pub(super) fn to_lane(bytes: &[u8]) -> Result<Lane> {
 }
 
 pub(super) fn to_namespace(text: &str) -> Result<Namespace> {
-    Namespace::new(text).map_err(|_| Fault::Damaged(format!("{text:?} is no namespace")))
+    Namespace::new(text).map_err(|_| Fault::Damaged(format!("{text:?} is not a namespace")))
 }
 
 pub(super) fn blob_id(row: &Row<'_>, column: usize) -> Result<JobId> {

@@ -39,7 +39,7 @@ pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, na
     if !up_to_date(found, name)? {
         let done = found.map_or(0, |found| found.0);
         apply(client, schema, done as usize).await.map_err(failed)?;
-        tracing::info!(from = done, to = VERSION, name, "the database schema was brought forward");
+        tracing::info!(from = done, to = VERSION, name, "upgraded the database schema");
     }
     client.batch_execute("COMMIT").await.map_err(failed)
 }

@@ -52,7 +52,7 @@ pub enum OpenError {
     OldSchema { name: String, found: i64, wanted: i64 },
     #[error("the schema in {name} could not be prepared: {why}")]
     Migration { name: String, why: String },
-    #[error("{0:?} is no schema name: use lower-case letters, digits and '_', starting with a letter, at most 40")]
+    #[error("{0:?} is not a schema name: use lower-case letters, digits and '_', starting with a letter, at most 40")]
     SchemaName(String),
 }
 

@@ -226,7 +226,10 @@ impl Inner {
             }
         };
         if verdict.write {
-            tracing::warn!(offset_ms = verdict.offset.ms, "the database's clock was set; time goes on as before");
+            tracing::warn!(
+                offset_ms = verdict.offset.ms,
+                "the database's clock was changed; leases and deadlines are not affected"
+            );
             connection.execute(Sql::SetClock, &[&verdict.offset.ms, &verdict.offset.since]).await?;
         }
         connection.batch("COMMIT").await?;

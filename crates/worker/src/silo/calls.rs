@@ -107,7 +107,7 @@ impl Server {
         if body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&body).map_err(|error| Trouble::Later(format!("the answer is no JSON: {error}")))
+        serde_json::from_slice(&body).map_err(|error| Trouble::Later(format!("the answer is not valid JSON: {error}")))
     }
 
     /// Sends anything, and sorts what may go wrong.
@@ -139,7 +139,7 @@ impl Server {
                 answer => return answer,
             };
             let wait = backoff.next();
-            tracing::warn!(why, wait_ms = wait.as_millis() as u64, "asking again");
+            tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a call failed, retrying");
             tokio::select! {
                 () = sleep(wait) => {}
                 () = give_up.cancelled() => return Err(Trouble::Later(why)),

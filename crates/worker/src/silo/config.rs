@@ -212,7 +212,7 @@ impl<V: Fn(&str) -> Option<String>> Source<'_, V> {
     }
 
     fn seconds(&self, key: &str, default: f64) -> Result<Duration, String> {
-        let wrong = |what: &dyn fmt::Display| format!("{key}: {what} is no number of seconds from 0.05 to 86400");
+        let wrong = |what: &dyn fmt::Display| format!("{key}: {what} is not a number of seconds from 0.05 to 86400");
         let seconds = match self.variable(key) {
             Some(text) => text.trim().parse::<f64>().map_err(|_| wrong(&format_args!("{text:?}")))?,
             None => self.file_value(key)?.unwrap_or(default),
@@ -315,8 +315,8 @@ mod tests {
             ("server_url: http://h\ntoken: silo_x\n", &[], &["token: ", "silo_runner_"]),
             (&format!("{NEEDED}poll_intervall: 5\n"), &[], &["runner.yaml:3:1: poll_intervall: "]),
             (&format!("{NEEDED}\npoll_interval: soon\n"), &[], &["runner.yaml:4:16: poll_interval: "]),
-            (&format!("{NEEDED}poll_interval: 0\n"), &[], &["poll_interval: 0 is no number of seconds"]),
-            (NEEDED, &[("SILO_RUNNER_HEARTBEAT_INTERVAL", "x")], &["heartbeat_interval: \"x\" is no number"]),
+            (&format!("{NEEDED}poll_interval: 0\n"), &[], &["poll_interval: 0 is not a number of seconds"]),
+            (NEEDED, &[("SILO_RUNNER_HEARTBEAT_INTERVAL", "x")], &["heartbeat_interval: \"x\" is not a number"]),
             (&format!("{NEEDED}tags: create\n"), &[], &["runner.yaml:3:7: tags: "]),
             (&format!("{NEEDED}commands: {{a: []}}\n"), &[], &["commands.a: "]),
             (&format!("{NEEDED}commands: {{a: run}}\n"), &[], &["runner.yaml:3:11: commands: "]),

@@ -81,7 +81,7 @@ pub fn output(job: &Job, folder: &Path) -> Result<Option<Output>, String> {
         }
     }
     if !is_below(&key) {
-        return Err(format!("args.{TEMPLATE}: {key:?} is no relative path"));
+        return Err(format!("args.{TEMPLATE}: {key:?} is not a relative path"));
     }
     Ok(Some(Output { file: folder.join(&key), key }))
 }
@@ -98,7 +98,7 @@ macro_rules! insist {
             match $call.await {
                 Err(Trouble::Later(why)) => {
                     let wait = backoff.next();
-                    tracing::warn!(why, wait_ms = wait.as_millis() as u64, "asking again");
+                    tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a transfer failed, retrying");
                     tokio::select! {
                         () = sleep(wait) => {}
                         () = $stop.over() => break Err(Trouble::Later(why)),
@@ -173,7 +173,7 @@ pub async fn leave(server: &Server, job: &Job, output: &Output, stop: &Stop) -> 
     let unread = |why: &dyn std::fmt::Display| Trouble::Refused(0, format!("the output {} {why}", output.key));
     match tokio::fs::symlink_metadata(&output.file).await {
         Ok(meta) if meta.is_file() => {}
-        Ok(_) => return Err(unread(&"is no ordinary file")),
+        Ok(_) => return Err(unread(&"is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unread(&error)),
     }

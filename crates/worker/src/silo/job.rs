@@ -51,7 +51,7 @@ pub async fn run(runner: &Arc<Runner>, claimed: Claimed) {
     match deliver(runner, &claimed, outcome).await {
         Ok(job) => tracing::info!(job = claimed.job.id, status = job["status"].as_str(), "reported"),
         Err(Trouble::Denied(_)) => runner.orders.denied.cancel(),
-        Err(trouble) => tracing::warn!(job = claimed.job.id, why = trouble.text(), "its end was not taken"),
+        Err(trouble) => tracing::warn!(job = claimed.job.id, why = trouble.text(), "result rejected"),
     }
 }
 
@@ -267,5 +267,5 @@ fn lost(stop: &Stop, trouble: &Trouble) -> String {
 fn read_json(what: &str, file: &Path) -> Result<Option<Value>, String> {
     let text = read_written(file).map_err(|error| format!("the {what} file cannot be read: {error}"))?;
     let Some(text) = text else { return Ok(None) };
-    serde_json::from_str(&text).map(Some).map_err(|error| format!("the {what} file is no JSON: {error}"))
+    serde_json::from_str(&text).map(Some).map_err(|error| format!("the {what} file is not valid JSON: {error}"))
 }

@@ -106,7 +106,7 @@ async fn until_end(cli: &Cli, guard: Option<Command>) -> End {
     };
     let guard = guard.and_then(|command| {
         let guard = Guard::start(command);
-        guard.inspect_err(|error| tracing::warn!(%error, "no guard: jobs survive a runner that is killed")).ok()
+        guard.inspect_err(|error| tracing::warn!(%error, "the guard process could not be started; if this runner is killed, its jobs keep running")).ok()
     });
     let runner = Arc::new(Runner { guard, ..runner });
     if let Err(why) = listen(runner.orders.clone()) {
@@ -189,7 +189,7 @@ impl Runner {
     fn greet(&self, answer: &serde_json::Value) {
         let (name, known) = (&self.config.name, answer["name"].as_str().unwrap_or_default());
         let tags = self.config.tags.as_deref().map_or_else(|| "all".into(), |tags| tags.join(","));
-        tracing::info!(server = self.server.client.base(), name, tags, "claiming");
+        tracing::info!(server = self.server.client.base(), name, tags, "connected");
         if known != name {
             tracing::warn!(configured = name, registered = known, "the server knows this token by another name");
         }
@@ -210,7 +210,7 @@ impl Runner {
                 Err(Trouble::Denied(_)) => return self.orders.denied.cancel(),
                 Err(trouble) => {
                     wait = backoff.next().min(wait);
-                    tracing::warn!(why = trouble.text(), "a heartbeat was not heard");
+                    tracing::warn!(why = trouble.text(), "heartbeat not acknowledged");
                 }
             }
         }
@@ -235,7 +235,7 @@ impl Runner {
                 Err(Trouble::Denied(why)) => return End::Denied(why),
                 Err(trouble) => {
                     let wait = backoff.next();
-                    tracing::warn!(why = trouble.text(), wait_ms = wait.as_millis() as u64, "no claim");
+                    tracing::warn!(why = trouble.text(), wait_ms = wait.as_millis() as u64, "claim failed, retrying");
                     wait
                 }
             };

@@ -45,7 +45,7 @@ pub async fn report(server: Server, job: Job, mut said: mpsc::Receiver<Said>, ev
             Ok(_) => {}
             Err(Trouble::Denied(why)) => return stop.because(Why::Denied, &why),
             Err(trouble) if trouble.ends_the_job() => return stop.because(Why::Lost, trouble.text()),
-            Err(trouble) => tracing::warn!(job = job.id, why = trouble.text(), "a report was not taken"),
+            Err(trouble) => tracing::warn!(job = job.id, why = trouble.text(), "progress or log not accepted"),
         }
     }
 }

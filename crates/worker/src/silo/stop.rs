@@ -45,7 +45,7 @@ impl Stop {
 
     pub fn because(&self, why: Why, text: &str) {
         if self.why.set(why).is_ok() {
-            tracing::info!(?why, text, "the job has to end");
+            tracing::info!(?why, text, "stopping the job");
         }
         if why == Why::Denied {
             self.orders.denied.cancel();

@@ -15,8 +15,8 @@ use subject::Subject;
 
 #[derive(Args)]
 pub struct HttpBench {
-    /// Server to measure, e.g. http://127.0.0.1:3000. Give two to compare them in one run. Without it a server is
-    /// started on a temporary folder.
+    /// Server to measure, e.g. http://127.0.0.1:3000. Give two to compare them in one run. Default: a new server on a
+    /// temporary folder.
     #[arg(long, value_name = "URL")]
     base_url: Vec<String>,
     /// An admin token; one per server where there are two. A worker's token is made with it and revoked afterwards.

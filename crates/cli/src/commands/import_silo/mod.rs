@@ -15,13 +15,13 @@ use clap::Args;
 use row::{Faults, Rows};
 use std::path::PathBuf;
 
-/// Bring items, revisions, bills of material and projects in from CSV or JSON files.
+/// Import items, revisions, bills of material and projects from CSV or JSON files.
 ///
-/// All files are read and checked first, together and against what the server has; with any mistake in them nothing is written, and
-/// each is told with file, line, column and field. An import that was cut off can be run again: what is there is left alone.
-/// Revisions that are brought in set off no jobs.
+/// All files are checked first, together and against the data on the server. If there is any error, nothing is written, and every
+/// error is reported with file, line, column and field. An import that was interrupted can be run again: existing data is left
+/// alone. Imported revisions trigger no jobs.
 ///
-/// A CSV file begins with the names of its columns, which say what its rows are:
+/// The first line of a CSV file has the column names, which decide what the rows are:
 ///
 ///   items      part_number; item_type, schema, category, description, projects (A;B), properties (JSON) or properties.NAME
 ///   revisions  part_number, revision_number; comment, properties
@@ -29,17 +29,17 @@ use std::path::PathBuf;
 ///   projects   code; name, description
 ///
 /// A JSON file is a list of objects with these fields, or an object with lists `items`, `revisions`, `bom` and `projects`.
-/// Revision 1 is made with its item; columns that only the server writes (id, created_at, …) are passed over.
+/// Revision 1 is created with its item. Columns that only the server writes (id, created_at, …) are ignored.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass import silo items.csv bom.csv revisions.csv
-  windlass import silo everything.json --check           only look whether it is right
+  windlass import silo everything.json --check           only check the file
   curl -H \"$T\" $SILO/api/items?limit=500 > items.json && windlass import silo items.json")]
 pub struct Silo {
-    /// CSV (.csv) or JSON (.json) files; they may refer to each other.
+    /// CSV (.csv) or JSON (.json) files. They may refer to each other.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Only check; nothing is written.
+    /// Only check the files; write nothing.
     #[arg(long)]
     check: bool,
 }
@@ -61,13 +61,13 @@ impl Silo {
         }
         if self.check {
             let summary = apply::Summary::default();
-            context.format.one(&summary, || format!("{} are right; nothing was written", rows.told()))?;
+            context.format.one(&summary, || format!("{}: all valid; nothing was written", rows.told()))?;
             return Ok(code::OK);
         }
         let bar = output::bar(Some(rows.count() as u64), "importing");
         let done = apply::apply(&client, &rows, &known, &bar).await;
         bar.finish_and_clear();
-        let summary = done.map_err(|error| error.context("the import was cut off; run it again to go on"))?;
+        let summary = done.map_err(|error| error.context("the import was interrupted; run it again to continue"))?;
         context.format.one(&summary, || summary.text())?;
         Ok(code::OK)
     }
@@ -81,6 +81,6 @@ fn refuse(faults: &Faults) -> u8 {
     if more > 0 {
         eprintln!("… and {more} more");
     }
-    eprintln!("{} mistakes; nothing was written", faults.0.len());
+    eprintln!("{} errors; nothing was written", faults.0.len());
     code::ERROR
 }

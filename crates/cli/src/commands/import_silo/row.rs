@@ -167,7 +167,7 @@ pub const NO_KIND: &str = "these are neither items (part_number), revisions (par
 pub fn read(file: &Path, rows: &mut Rows, faults: &mut Faults) -> anyhow::Result<()> {
     let name: Arc<str> = file.display().to_string().into();
     let bytes = std::fs::read(file).with_context(|| format!("{name} cannot be read"))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{name} is no UTF-8 text"))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not valid UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("csv") => csv::read(&name, text, rows, faults),

@@ -44,9 +44,9 @@ pub fn read(what: &str) -> anyhow::Result<Option<Definition>> {
         return Ok(None);
     }
     if text.len() as u64 > BYTES_MAX {
-        bail!("{what} is larger than {BYTES_MAX} bytes, which is no workflow");
+        bail!("{what} is larger than {BYTES_MAX} bytes, the limit for a workflow file");
     }
-    parse(text).map(Some).with_context(|| format!("{what} is no workflow"))
+    parse(text).map(Some).with_context(|| format!("{what} is not a workflow"))
 }
 
 /// workflow-graph's files have `jobs` where ours have `steps`.

@@ -19,38 +19,38 @@ use windlass_sdk::Client;
 
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
-  windlass workflow run build.yml --watch            run a file, see its steps as they go
+  windlass workflow run build.yml --watch            run a file and show its steps live
   windlass workflow run release --input version=1.2  run a stored workflow
   windlass workflow list                             the newest runs
   windlass workflow show last                        the last run, step by step
-  windlass workflow approve last release             answer a step that waits for somebody
+  windlass workflow approve last release             approve the step that waits
   windlass workflow graph last --as svg > run.svg    draw it
-  windlass workflow retry last                       go on from what did not complete
+  windlass workflow retry last                       run again what did not complete
 
-A file is a workflow of ours (`steps:`) or one of workflow-graph's (`jobs:`). Runs are named by their id, the beginning of
-it, or `last`.")]
+A file is in the native format (`steps:`) or in the workflow-graph format (`jobs:`). Name a run by its id, the beginning of its
+id, or `last`.")]
 pub enum WorkflowCommand {
     Run(Box<RunArgs>),
     List(List),
-    /// One run, step by step.
+    /// Show a run and its steps.
     Show(Which),
-    /// Show a run's steps as they change, until it has ended.
+    /// Show a run's steps live until the run has ended.
     #[command(after_help = "Exit codes: 0 completed, 3 failed, 4 cancelled.")]
     Watch(Which),
-    /// End runs: what has not begun is cancelled, what runs is told to stop.
+    /// Cancel runs. Waiting steps end at once; the workers of running steps are told to stop.
     Cancel(Several),
-    /// Run again what did not complete, as a new run that keeps the results there are.
+    /// Run again what did not complete, as a new run that reuses the results of completed steps.
     Retry(Which),
-    /// Say yes to a step that waits for approval.
+    /// Approve a step that waits for approval.
     Approve(Answer),
-    /// Say no to a step that waits for approval; it then fails.
+    /// Reject a step that waits for approval. The step fails.
     Reject(Answer),
     Signal(SignalArgs),
     Graph(Graph),
-    /// Store a workflow under a name, so that it can be run by it. The same again changes nothing; another is a new version.
+    /// Store a workflow, so that it can be run by name. An unchanged workflow gets no new version.
     #[command(after_help = "Example:
   windlass workflow apply release.yml
-  windlass workflow apply release.yml --name release --check    only look whether it is right")]
+  windlass workflow apply release.yml --name release --check    only check the file")]
     Apply(Apply),
     /// List stored workflows.
     Stored,
@@ -62,23 +62,23 @@ pub enum WorkflowCommand {
   windlass workflow run build.yml --watch
   windlass workflow run build.yml --input version=1.2 --input 'targets=[\"a\", \"b\"]'
   windlass workflow run release --input '{\"version\": \"1.2\"}'
-  windlass workflow run ci.yml -o json | jq -r .id         a file of workflow-graph's, the run's id
+  windlass workflow run ci.yml -o json | jq -r .id         a workflow-graph file; prints the run's id
 
 Exit codes: 0 started (with --watch: completed), 1 error, with --watch: 3 failed, 4 cancelled.")]
 pub struct RunArgs {
     /// A file, - for standard input, or the name of a stored workflow.
     #[arg(value_name = "FILE|NAME")]
     what: String,
-    /// Show its steps as they change, and wait for its end.
+    /// Show the steps live and wait until the run has ended.
     #[arg(short, long)]
     watch: bool,
-    /// What its expressions see as `input`: a whole JSON object, or name=value with JSON or plain text; may be repeated.
+    /// The run's input: a JSON object, or name=value with JSON or plain text (repeatable).
     #[arg(short, long, value_name = "JSON|NAME=VALUE")]
     input: Vec<String>,
-    /// This version of a stored workflow; the latest where absent.
+    /// The version of the stored workflow. Default: the latest.
     #[arg(long, value_name = "N")]
     version: Option<u32>,
-    /// Asking again with the same key answers with the first run.
+    /// Idempotency key: if the command is repeated with the same key, it returns the first run.
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -86,27 +86,27 @@ pub struct RunArgs {
 /// List runs, newest first.
 #[derive(Args)]
 pub struct List {
-    /// Only of this workflow.
+    /// Only runs of this workflow.
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
-    /// Only in this state: running, completed, failed, cancelled.
+    /// Only runs in this state: running, completed, failed, cancelled.
     #[arg(short, long, value_name = "STATE", value_parser = state)]
     state: Option<RunState>,
-    /// At most so many.
+    /// Show at most this many.
     #[arg(short, long, value_name = "N", default_value_t = 50)]
     limit: u32,
 }
 
 #[derive(Args)]
 pub struct Which {
-    /// Its id, the beginning of it, or `last`.
+    /// The run's id, the beginning of it, or `last`.
     #[arg(value_name = "RUN")]
     id: String,
 }
 
 #[derive(Args)]
 pub struct Several {
-    /// Their ids, the beginnings of them, or `last`.
+    /// Run ids, beginnings of ids, or `last`.
     #[arg(value_name = "RUN", required = true)]
     ids: Vec<String>,
 }
@@ -118,16 +118,16 @@ pub struct Answer {
     /// The run's id, the beginning of it, or `last`.
     #[arg(value_name = "RUN")]
     id: String,
-    /// The step that waits. May be left out where only one does.
+    /// The waiting step. Optional if only one step waits.
     step: Option<String>,
     #[arg(long, default_value = "")]
     comment: String,
-    /// JSON for the steps behind it.
+    /// JSON that becomes part of the step's output.
     #[arg(short, long, value_name = "JSON")]
     payload: Option<String>,
 }
 
-/// Tell a run that something happened which a step of it waits for.
+/// Send an event to a run, for a step that waits for it.
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass workflow signal last payment --payload '{\"amount\": 12}'")]
@@ -135,14 +135,14 @@ pub struct SignalArgs {
     /// The run's id, the beginning of it, or `last`.
     #[arg(value_name = "RUN")]
     id: String,
-    /// What happened.
+    /// The name of the event.
     name: String,
-    /// JSON: the result of the step that waits for it.
+    /// JSON that becomes the output of the waiting step.
     #[arg(short, long, value_name = "JSON")]
     payload: Option<String>,
 }
 
-/// Draw a run: which step waits for which, and how far they are.
+/// Draw the graph of a run with the state of each step.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass workflow graph last
@@ -167,10 +167,10 @@ pub enum Drawing {
 pub struct Apply {
     /// A file, or - for standard input.
     file: String,
-    /// Under this name, where the file gives none or another.
+    /// Store it under this name. Default: the name in the file.
     #[arg(long)]
     name: Option<String>,
-    /// Only look whether it is right; nothing is written.
+    /// Only check the file; store nothing.
     #[arg(long)]
     check: bool,
 }
@@ -179,7 +179,7 @@ fn state(text: &str) -> Result<RunState, String> {
     let all = [RunState::Running, RunState::Completed, RunState::Failed, RunState::Cancelled];
     all.into_iter()
         .find(|state| state.name() == text)
-        .ok_or_else(|| format!("{text:?} is no state of a run; it is running, completed, failed or cancelled"))
+        .ok_or_else(|| format!("{text:?} is not a state of a run; it is running, completed, failed or cancelled"))
 }
 
 pub fn exit_code(state: RunState) -> u8 {
@@ -284,13 +284,20 @@ impl List {
     }
 }
 
+/// What a cancel came to, in a line.
+fn cancelled(run: &Run) -> String {
+    match (run.state, run.open) {
+        (RunState::Cancelled | RunState::Running, 0) => format!("{}  cancelled", run.id),
+        (state, 0) => format!("{}  nothing to cancel: the run is already {}", run.id, state.name()),
+        (_, open) => format!("{}  cancelling: {open} steps have not ended yet", run.id),
+    }
+}
+
 impl Several {
     async fn cancel(&self, context: &Context, client: &Client) -> Done {
         for id in &self.ids {
             let run = client.cancel_run(ids::run(client, id).await?).await?;
-            context
-                .format
-                .one(&run, || format!("{}  {}, {} steps still to end", run.id, run.state.name(), run.open))?;
+            context.format.one(&run, || cancelled(&run))?;
         }
         Ok(code::OK)
     }
@@ -343,7 +350,7 @@ impl SignalArgs {
 fn json(text: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
     let Some(text) = text else { return Ok(None) };
     let json = RawValue::from_string(text.to_owned());
-    json.map(Some).with_context(|| format!("the payload {text:?} is no JSON; quote texts: '\"text\"'"))
+    json.map(Some).with_context(|| format!("the payload {text:?} is not valid JSON; quote texts: '\"text\"'"))
 }
 
 impl Graph {
@@ -371,7 +378,7 @@ impl Apply {
             None => client.create_workflow(&source, self.check).await?,
         };
         context.format.one(&stored, || match self.check {
-            true => format!("{} is right: {} steps", stored.name, stored.steps),
+            true => format!("{}: valid, {} steps", stored.name, stored.steps),
             false => format!("{}@{}: {} steps", stored.name, stored.version, stored.steps),
         })?;
         Ok(code::OK)

@@ -68,20 +68,27 @@ pub(super) fn doing(job: &Job) -> String {
     }
 }
 
+/// A cancellation says who asked for it, or which step of the run caused it: "step build is failed".
+fn canceller(by: &str) -> String {
+    if by.contains(" is ") { format!("because {by}") } else { format!("by {by}") }
+}
+
 fn ended(job: &Job) -> Cause {
     let at = job.live.finished_at.map(|at| format!(" at {}", text(at))).unwrap_or_default();
-    let why = match job.live.outcome.as_ref().filter(|_| job.state != JobState::Completed) {
-        Some(outcome) if !outcome.message.is_empty() => format!(": {}", outcome.message),
-        _ => String::new(),
+    let message = job.live.outcome.as_ref().map(|outcome| &*outcome.message).filter(|message| !message.is_empty());
+    let words = match (job.state, message) {
+        (JobState::Cancelled, Some(by)) => format!("Cancelled {}{at}.", canceller(by)),
+        (JobState::Completed, _) | (_, None) => format!("The job has ended{at}: {}.", job.state.name()),
+        (state, Some(why)) => format!("The job has ended{at}: {}, {why}.", state.name()),
     };
-    let mut cause = cause("ended", format!("The job ended {}{at}{why}.", job.state.name()));
+    let mut cause = cause("ended", words);
     let id = job.key.id;
     if let Some(next) = job.live.retry_job {
-        cause.text += &format!(" It is tried again as {next}.");
+        cause.text += &format!(" It was retried as job {next}.");
         cause.jobs.push(next.0);
     } else if job.state == JobState::Failed {
         let (logs, retry) = (command(job, &format!("logs {id}")), command(job, &format!("retry {id}")));
-        cause.help = Some(format!("What it wrote: {logs}; to run it again: {retry}"));
+        cause.help = Some(format!("Show its log: {logs}; run it again: {retry}"));
     }
     cause
 }
@@ -100,11 +107,11 @@ fn held(job: &Job) -> Cause {
             ..cause("waits_for_event", format!("It waits for the event {event}{until}."))
         },
         (Some(Hold::Event), None) if wait.is_some_and(|wait| wait.approval) => Cause {
-            help: Some(format!("Say yes: {}", command(job, &format!("workflow approve {run} {step}")))),
-            ..cause("waits_for_approval", format!("It waits for somebody's approval{until}."))
+            help: Some(format!("Approve it: {}", command(job, &format!("workflow approve {run} {step}")))),
+            ..cause("waits_for_approval", format!("It waits for approval{until}."))
         },
         (Some(Hold::Event), None) => cause("waits_for_time", format!("It waits for a time{until}.")),
-        _ => cause("waits_for_plan", "It is its turn; the planner decides what becomes of it.".into()),
+        _ => cause("waits_for_plan", "The planner is about to decide whether and how it runs.".into()),
     }
 }
 
@@ -113,13 +120,15 @@ fn running(facts: &Facts) -> Cause {
     let worker = job.holder().map(ToString::to_string).unwrap_or_default();
     let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
     let until = match job.live.lease.as_ref().and_then(|lease| lease.until) {
-        Some(until) if until <= facts.now => format!("; its lease ran out at {} and will be taken away", text(until)),
-        Some(until) => format!("; its lease holds until {}", text(until)),
-        None => "; its lease holds as long as the worker is alive".into(),
+        Some(until) if until <= facts.now => {
+            format!("; its lease expired at {}, and the job will be taken away", text(until))
+        }
+        Some(until) => format!("; its lease is valid until {}", text(until)),
+        None => "; its lease is held until the worker is offline".into(),
     };
-    let cancel = job.live.cancel.as_ref().map(|cancel| format!("; {} asked for its end", cancel.by));
-    let words = format!("{worker} works on it{since}{until}{}.", cancel.unwrap_or_default());
-    let help = Some(format!("Watch it: {}", command(job, &format!("logs --follow {}", job.key.id))));
+    let cancel = job.live.cancel.as_ref().map(|cancel| format!("; it was cancelled {}", canceller(&cancel.by)));
+    let words = format!("Worker {worker} holds it{since}{until}{}.", cancel.unwrap_or_default());
+    let help = Some(format!("Follow its log: {}", command(job, &format!("logs --follow {}", job.key.id))));
     Cause { workers: vec![worker], help, ..cause("running", words) }
 }
 
@@ -127,7 +136,7 @@ fn scheduled(facts: &Facts) -> Cause {
     let job = &facts.job;
     let at = job.live.run_at.map(text).unwrap_or_default();
     if job.live.attempt == 0 {
-        return cause("scheduled", format!("It waits for its time, {at}."));
+        return cause("scheduled", format!("It is scheduled for {at}."));
     }
     let why = match &facts.last {
         Some(outcome) if !outcome.message.is_empty() => {
@@ -136,11 +145,11 @@ fn scheduled(facts: &Facts) -> Cause {
         _ => String::new(),
     };
     if facts.last.as_ref().is_some_and(|outcome| outcome.reason == Reason::Released) {
-        let words = format!("A worker gave it back because it is not for that one{why}; it is offered again at {at}.");
+        let words = format!("A worker returned it because it cannot run it{why}; it is offered again at {at}.");
         return cause("scheduled", words);
     }
     let (spent, all) = (job.live.spent, job.spec.policy.retry.attempts);
-    cause("scheduled", format!("It is tried again at {at}, after attempt {spent} of {all} did not succeed{why}."))
+    cause("scheduled", format!("It will be retried at {at}; attempt {spent} of {all} did not succeed{why}."))
 }
 
 fn waits_for_jobs(facts: &Facts) -> Cause {
@@ -157,7 +166,7 @@ fn waits_for_jobs(facts: &Facts) -> Cause {
     let more = if count > 3 { " and others" } else { "" };
     let words = format!("It waits for {jobs} to end: {}{more}.", named.join(", "));
     let help = facts.parents.first().map(|parent| {
-        format!("What the first of them waits for: {}", command(&facts.job, &format!("why {}", parent.key.id)))
+        format!("See what the first one waits for: {}", command(&facts.job, &format!("why {}", parent.key.id)))
     });
     let jobs = facts.parents.iter().take(NAMED_MAX).map(|job| job.key.id.0).collect();
     Cause { jobs, help, ..cause("waits_for_jobs", words) }
@@ -169,15 +178,14 @@ fn concurrency_full(facts: &Facts) -> Cause {
     let named: Vec<String> =
         facts.rivals.iter().take(3).map(|job| format!("job {} ({})", job.key.id, doing(job))).collect();
     let by = if named.is_empty() { String::new() } else { format!(" by {}", named.join(", ")) };
-    let words =
-        format!("Its concurrency key {key:?} lets {limit} through at a time, and they are taken or promised{by}.");
+    let words = format!("It waits for concurrency key {key:?} (limit {limit}), which is in use{by}.");
     let help = facts.rivals.first().map(|rival| {
         let id = rival.key.id;
         let (show, cancel) =
             (command(&facts.job, &format!("job show {id}")), command(&facts.job, &format!("cancel {id}")));
         match rival.state.is_final() {
-            true => format!("It goes on by itself then. Look at what has the place: {show}"),
-            false => format!("It goes on when one of them ends. Look at it: {show}; end it: {cancel}"),
+            true => format!("It starts on its own then. Show what has the place: {show}"),
+            false => format!("It starts when one of them ends. Show the first: {show}; cancel it: {cancel}"),
         }
     });
     let jobs = facts.rivals.iter().take(NAMED_MAX).map(|job| job.key.id.0).collect();
@@ -224,26 +232,42 @@ mod tests {
                 "ended",
                 "no disk",
             ),
-            (JobState::Completed, Live::default(), "ended", "ended completed"),
+            (JobState::Completed, Live::default(), "ended", "ended: completed"),
+            (
+                JobState::Cancelled,
+                Live {
+                    outcome: Some(Outcome::new(Reason::Cancelled, "ann")),
+                    finished_at: Some(NOW),
+                    ..Live::default()
+                },
+                "ended",
+                "Cancelled by ann at 2025-11-15T12:00:00.000Z.",
+            ),
+            (
+                JobState::Cancelled,
+                Live { outcome: Some(Outcome::new(Reason::Cancelled, "step a is failed")), ..Live::default() },
+                "ended",
+                "Cancelled because step a is failed.",
+            ),
             (
                 JobState::Running,
                 held(5_000),
                 "running",
-                "w works on it since 2025-11-15T12:00:00.000Z; its lease holds until",
+                "Worker w holds it since 2025-11-15T12:00:00.000Z; its lease is valid until",
             ),
-            (JobState::Claimed, held(-1), "running", "ran out"),
-            (JobState::Running, Live { cancel, ..held(5_000) }, "running", "ann asked for its end"),
+            (JobState::Claimed, held(-1), "running", "expired"),
+            (JobState::Running, Live { cancel, ..held(5_000) }, "running", "cancelled by ann"),
             (
                 JobState::Scheduled,
                 Live { run_at: Some(NOW), ..Live::default() },
                 "scheduled",
-                "its time, 2025-11-15T12:00",
+                "scheduled for 2025-11-15T12:00",
             ),
             (
                 JobState::Scheduled,
                 Live { run_at: Some(NOW), attempt: 1, spent: 1, ..Live::default() },
                 "scheduled",
-                "tried again at 2025-11-15T12:00:00.000Z, after attempt 1 of 3 did not succeed.",
+                "retried at 2025-11-15T12:00:00.000Z; attempt 1 of 3 did not succeed.",
             ),
             (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "another job"),
             (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "4 other jobs"),
@@ -251,7 +275,7 @@ mod tests {
                 JobState::Blocked,
                 Live { waiting: 1, hold: Some(Hold::Plan), ..Live::default() },
                 "waits_for_plan",
-                "turn",
+                "planner",
             ),
             (
                 JobState::Blocked,
@@ -265,7 +289,7 @@ mod tests {
                 "waits_for_jobs",
                 "another job",
             ),
-            (JobState::Blocked, Live::default(), "concurrency_full", "\"k\" lets 2 through"),
+            (JobState::Blocked, Live::default(), "concurrency_full", "\"k\" (limit 2)"),
         ];
         for (state, live, code, words) in table {
             let (codes, summary, _) = told(&facts(job(state, &[], live), Vec::new(), 0));
@@ -319,7 +343,7 @@ mod tests {
     fn a_job_that_was_given_back_is_not_said_to_have_failed() {
         let live = Live { run_at: Some(NOW), attempt: 17, spent: 1, ..Live::default() };
         for (reason, words) in [
-            (Reason::Released, "gave it back because it is not for that one (no disk); it is offered again at 2025"),
+            (Reason::Released, "returned it because it cannot run it (no disk); it is offered again at 2025"),
             (Reason::Reported, "after attempt 1 of 3 did not succeed (no disk)"),
         ] {
             let mut rests = facts(job(JobState::Scheduled, &[], live.clone()), Vec::new(), 0);
@@ -345,7 +369,7 @@ mod tests {
         let wait = Wait { event: None, approval: true, timeout: None, then_complete: false };
         let (codes, _, help) = approval(wait.clone());
         assert_eq!(codes, ["waits_for_approval"]);
-        assert_eq!(help, format!("Say yes: windlass workflow approve {run} 'go live'"));
+        assert_eq!(help, format!("Approve it: windlass workflow approve {run} 'go live'"));
         let (codes, _, help) = approval(Wait { event: Some("paid".into()), approval: false, ..wait });
         assert_eq!(codes, ["waits_for_event"]);
         assert_eq!(help, format!("Send it: windlass workflow signal {run} paid"));

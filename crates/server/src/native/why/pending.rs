@@ -55,7 +55,7 @@ fn workers_busy(facts: &Facts, ready: &[&Seen]) -> Cause {
         // It has nothing free since it took the last of them.
         let since = seen.held.iter().filter_map(|job| job.live.claimed_at).max();
         let since = since.map(|at| format!(" since {}", text(at))).unwrap_or_default();
-        let first = seen.held.first().map(|job| format!(", for one with job {}", job.key.id)).unwrap_or_default();
+        let first = seen.held.first().map(|job| format!(", for example with job {}", job.key.id)).unwrap_or_default();
         format!("{} ({} of {slots}{since}{first})", seen.worker.id, seen.held.len())
     };
     let stranger = |job: &windlass_core::Job| {
@@ -78,17 +78,17 @@ fn workers_offline(facts: &Facts, quiet: &[&Seen]) -> Cause {
         let worker = &seen.worker;
         match (worker.draining, worker.liveness(facts.now)) {
             (true, Liveness::Online) => format!("{} is draining", worker.id),
-            (_, liveness) => format!("{} is {} since {}", worker.id, liveness.name(), text(worker.last_seen)),
+            (_, liveness) => format!("{} has been {} since {}", worker.id, liveness.name(), text(worker.last_seen)),
         }
     };
     let named = quiet.iter().map(state).collect();
-    let words = format!("Workers offer what it needs, but none of them takes jobs now: {}.", some(named));
+    let words = format!("Workers with the required tags exist, but none of them takes jobs now: {}.", some(named));
     let draining =
         quiet.iter().find(|seen| seen.worker.draining && seen.worker.liveness(facts.now) == Liveness::Online);
     let help = match draining {
         Some(seen) => {
             let line = format!("workers undrain {}", word(seen.worker.id.as_str()));
-            format!("Let it take jobs again: {}", command(&facts.job, &line))
+            format!("End the drain: {}", command(&facts.job, &line))
         }
         None => format!("Start it again, or another one: {}", another(facts)),
     };
@@ -104,28 +104,25 @@ fn no_worker_offers(facts: &Facts) -> Cause {
         [] => format!("No registered worker offers all of {} together", required.iter().collect::<Vec<_>>().join(", ")),
         missing => format!("No registered worker offers {}", missing.join(", ")),
     };
-    let words = format!("{what}, and no other one waits or works here that could take it.");
+    let words = format!("{what}, and no unregistered worker that could take it waits or works.");
     Cause { help: Some(format!("Start one: {}", another(facts))), ..cause("no_worker_offers", words) }
 }
 
 fn jobs_ahead(facts: &Facts) -> Cause {
     let more = if facts.ahead >= AHEAD_MAX { "at least " } else { "" };
     let words = format!("{more}{} jobs with the same tags go first.", facts.ahead);
-    let help = format!(
-        "See them: {}; another worker shortens the line: {}",
-        command(&facts.job, "jobs --state pending"),
-        another(facts)
-    );
+    let help =
+        format!("Show them: {}; start another worker: {}", command(&facts.job, "jobs --state pending"), another(facts));
     Cause { help: Some(help), ..cause("jobs_ahead", words) }
 }
 
 fn next(facts: &Facts, free: &[&Seen]) -> Cause {
-    let heard = |seen: &&Seen| format!("{} (last heard of at {})", seen.worker.id, text(seen.worker.last_seen));
+    let heard = |seen: &&Seen| format!("{} (last seen at {})", seen.worker.id, text(seen.worker.last_seen));
     let words = match (free, facts.waiting) {
         ([], _) => "It is next: a worker that is not registered waits for such a job.".to_owned(),
         (free, 0) => {
             let named = some(free.iter().map(heard).collect());
-            format!("It is next: the first worker that asks gets it. Free, but not asking at the moment: {named}.")
+            format!("It is next: the first worker that claims gets it. Free, but not claiming at the moment: {named}.")
         }
         (_, _) => "It is next: a worker that waits for such a job is about to get it.".to_owned(),
     };
@@ -219,14 +216,14 @@ pub(super) mod tests {
         let table: Vec<Case> = vec![
             (vec![], 0, &["no_worker_offers"], "No worker is registered", "windlass worker --tag gpu --allow-commands"),
             (vec![seen("c", &["cpu"], 0, false)], 0, &["no_worker_offers"], "offers gpu", "windlass worker --tag gpu"),
-            (vec![gpu(0, false)], 0, &["ready"], "g (last heard of at 2025-11-15T12:00:00.000Z)", ""),
+            (vec![gpu(0, false)], 0, &["ready"], "g (last seen at 2025-11-15T12:00:00.000Z)", ""),
             (vec![gpu(0, false)], 7, &["jobs_ahead"], "7 jobs", "windlass jobs --state pending"),
             (vec![gpu(0, false)], AHEAD_MAX, &["jobs_ahead"], "at least 1000 jobs", ""),
             (
                 vec![gpu(600_000, false)],
                 0,
                 &["workers_offline"],
-                "g is offline since 2025-11-15T11:50:00.000Z",
+                "g has been offline since 2025-11-15T11:50:00.000Z",
                 "windlass worker --tag gpu",
             ),
             (vec![gpu(0, true)], 3, &["workers_offline", "jobs_ahead"], "g is draining", "windlass workers undrain g"),
@@ -249,7 +246,7 @@ pub(super) mod tests {
         let dead = seen("h", &["gpu"], 600_000, false);
         let (codes, summary, help) = told(&facts(gpu_job(), vec![busy, dead], 0));
         assert_eq!(codes, ["workers_busy", "workers_offline"]);
-        assert!(summary.contains("g (1 of 1 since 2025-11-15T11:59:00.000Z, for one with job"), "{summary}");
+        assert!(summary.contains("g (1 of 1 since 2025-11-15T11:59:00.000Z, for example with job"), "{summary}");
         assert!(help.contains("windlass worker --tag gpu --allow-commands"), "{help}");
         let half = Seen { held: vec![taken("g", &["gpu"], 60_000)], ..seen("g", &["gpu"], 0, false) };
         let half = Seen { worker: Worker { slots: 2, ..half.worker }, ..half };
