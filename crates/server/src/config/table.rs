@@ -100,13 +100,39 @@ pub const SETTINGS: &[Setting] = &[
         "bodies_max",
         Kind::Bytes,
         "256MiB",
-        "Memory for the bodies of all requests that are being received; more are answered 503",
+        "Memory for the bodies of all requests that are being received, and of large answers; more are answered 503",
     ),
     setting(
         "bodies_per_principal_max",
         Kind::Bytes,
         "64MiB",
-        "Of that, for the requests of one principal; more are answered 429. Bodies of up to 16 KiB are not counted",
+        "Of that, for one principal and those it makes tokens for; more is answered 429. Bodies of up to 16 KiB and answers of up to \
+         64 KiB are not counted",
+    ),
+    setting(
+        "workers_per_namespace_max",
+        Kind::Count,
+        "10000",
+        "Workers that may be registered in one namespace; more are answered 429",
+    ),
+    setting(
+        "schedules_per_namespace_max",
+        Kind::Count,
+        "1000",
+        "Schedules that one namespace may have; more are answered 429",
+    ),
+    setting(
+        "offers_per_namespace_max",
+        Kind::Count,
+        "10000",
+        "Different sets of tags that the workers of one namespace may wait with at a time; more are answered 429",
+    ),
+    setting(
+        "tag_sets_per_namespace_max",
+        Kind::Count,
+        "200000",
+        "Different sets of tags that the jobs of one namespace may wait with at a time; further jobs with tags are answered 429. A \
+         set with many tags counts as several",
     ),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload and largest result of a job"),
     setting(
