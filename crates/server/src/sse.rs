@@ -32,7 +32,7 @@ const STALL: Duration = Duration::from_secs(30);
 pub const BEAT: Duration = Duration::from_secs(15);
 /// No stream is open for longer, so that a token revoked on another server is noticed. Readers come back by themselves.
 const LIFE: Duration = Duration::from_secs(15 * 60);
-/// Open at a time for one principal.
+/// Open at a time for one principal and those it made tokens for.
 pub const STREAMS_MAX: usize = 16;
 
 pub const LAST_EVENT_ID: Header =
@@ -147,8 +147,8 @@ pub fn open<P: Future<Output = ()> + Send + 'static>(
     pump: impl FnOnce(Sink) -> P,
 ) -> Result<Response, Problem> {
     let streams = &app.native.streams;
-    streams.enter(&caller.name)?;
-    let place = Place { app: app.clone(), name: caller.name.clone() };
+    streams.enter(&caller.root)?;
+    let place = Place { app: app.clone(), name: caller.root.clone() };
     // Bounded by the room that every frame has to find.
     let (frames, queue) = mpsc::unbounded_channel::<Frame>();
     let sink = Sink {
