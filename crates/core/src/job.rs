@@ -187,6 +187,9 @@ pub struct Live {
     pub run_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
     pub pending_since: Option<Timestamp>,
+    /// How long it waited before it was handed back unworked: its pending deadline goes on from there.
+    #[serde(skip_serializing_if = "is_default")]
+    pub waited: Millis,
     #[serde(skip_serializing_if = "is_default")]
     pub claimed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
@@ -395,7 +398,7 @@ impl Job {
     /// When the pending deadline strikes.
     pub fn pending_until(&self) -> Option<Timestamp> {
         let since = self.live.pending_since.filter(|_| self.state == State::Pending)?;
-        self.spec.policy.pending_deadline.map(|length| since + length)
+        self.spec.policy.pending_deadline.map(|length| since + Millis(length.0.saturating_sub(self.live.waited.0)))
     }
 
     /// The time [`Job::due`] would have if it were exact. `retention` applies where the job does not say itself.

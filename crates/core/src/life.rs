@@ -56,6 +56,7 @@ pub(crate) fn attempt_failed(desk: &mut Desk, mut job: Job, outcome: Outcome, re
     if job.live.cancel.is_some() {
         return end_cancelled(desk, job);
     }
+    job.live.waited = Millis(0);
     let retry = &job.spec.policy.retry;
     let lost = is_loss(outcome.reason);
     let wanted = match outcome.reason {

@@ -16,6 +16,14 @@ pub struct Limits {
     pub name_bytes_max: usize,
     pub job_tags_max: usize,
     pub worker_tags_max: usize,
+    /// Workers registered in one namespace.
+    pub workers_max: usize,
+    /// Schedules of one namespace: each is looked at whenever one of them fires.
+    pub schedules_max: usize,
+    /// Distinct sets of tags that claimers of one namespace wait with at a time.
+    pub offers_max: usize,
+    /// Distinct sets of tags of the jobs that wait in one namespace; a large set counts as several.
+    pub lanes_max: usize,
     pub facets_max: usize,
     pub parents_max: usize,
     /// Jobs of one run, and commands of one [`crate::commands::all::All`].
@@ -46,6 +54,10 @@ impl Default for Limits {
             name_bytes_max: 256,
             job_tags_max: 64,
             worker_tags_max: 1_024,
+            workers_max: 10_000,
+            schedules_max: 1_000,
+            offers_max: 10_000,
+            lanes_max: 200_000,
             facets_max: 6,
             parents_max: 1_000,
             nodes_max: 20_000,

@@ -89,6 +89,14 @@ impl Tags {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+    /// Memory they take, about.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(|tag| 32 + tag.len()).sum()
+    }
+    /// As how many sets it counts where sets are counted: one, unless it is large.
+    pub fn weight(&self) -> usize {
+        1 + self.bytes() / 640
+    }
     pub fn contains(&self, tag: &str) -> bool {
         self.0.binary_search_by(|have| (**have).cmp(tag)).is_ok()
     }

@@ -27,6 +27,9 @@ pub enum Refusal {
     Invalid { field: &'static str, why: String },
     #[error("{field}: {size} is more than the {max} allowed")]
     TooLarge { field: &'static str, size: usize, max: usize },
+    /// A crowd that may not grow; whoever comes later may find room.
+    #[error("the namespace {namespace} may have {max} {what} at a time ({setting}), and has as many")]
+    TooMany { what: &'static str, namespace: String, max: usize, setting: &'static str },
     #[error("the key {key:?} was used before with another body")]
     KeyReused { key: String },
     #[error("the {what} {name} exists already")]
@@ -70,6 +73,7 @@ impl Refusal {
             Refusal::AlreadyStarted => "already-started",
             Refusal::Invalid { .. } => "invalid",
             Refusal::TooLarge { .. } => "too-large",
+            Refusal::TooMany { .. } => "too-many",
             Refusal::KeyReused { .. } => "key-reused",
             Refusal::Exists { .. } => "exists",
             Refusal::VersionMismatch { .. } => "version-mismatch",

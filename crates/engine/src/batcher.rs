@@ -300,6 +300,7 @@ async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
         inner.queue.learn(took, commands);
     }
     inner.tally.count(&outcome.events, &outcome.replies);
+    inner.crowd.hear(&outcome.events, inner.settings.limits.workers_max);
     inner.pace(which).learn(outcome.commit_time, callers.len());
     let mut held = Held { first_event: outcome.first_event, ..Held::default() };
     (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));

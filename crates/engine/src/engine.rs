@@ -3,6 +3,7 @@
 use crate::{
     batcher::{self, Answer, Queue, Request, Which},
     bulletin::{Bulletin, Subject},
+    crowd::{self, Crowd},
     delivery::{Delivery, lost},
     feed::{Feed, Subscription},
     gather::Gather,
@@ -79,6 +80,7 @@ pub struct Inner {
     pace: [Mutex<Gather>; 2],
     pub settler: Settler,
     heavy: Heavy,
+    pub crowd: Crowd,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
@@ -126,6 +128,7 @@ impl Engine {
             pace: Default::default(),
             settler: Settler::default(),
             heavy: Heavy::default(),
+            crowd: Crowd::default(),
             waiters: Arc::default(),
             bulletin: Arc::default(),
             notices: Arc::default(),
@@ -192,6 +195,7 @@ impl Engine {
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
     pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        crowd::admit(self, &commands).await?;
         if let Some(namespace) = heavy::of(&commands) {
             let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
             return self.run_now(commands).await;
@@ -233,11 +237,12 @@ impl Engine {
 
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
+        crowd::admit_claim(self, &claim).await?;
         let deadline = Instant::now() + wait;
         let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
         let mut woken: Option<Waiter> = None;
         loop {
-            let waiter = self.inner.waiters.register(query.clone());
+            let waiter = self.inner.waiters.register(query.clone(), self.inner.settings.limits.offers_max)?;
             let mark = self.inner.notices.mark();
             let leases = self.claim_now(claim.clone()).await?;
             if let Some(woken) = woken.take() {
@@ -441,7 +446,8 @@ impl Engine {
 
     /// A place among those who decide for runs. Taken before looking, so that no turn that comes later goes unheard.
     pub fn planner(&self) -> Waiter {
-        self.inner.waiters.register(HeadQuery { namespace: stage::home(), offered: Tags::default() })
+        let query = HeadQuery { namespace: stage::home(), offered: Tags::default() };
+        self.inner.waiters.register(query, usize::MAX).expect("there is no limit")
     }
 
     /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.

@@ -13,6 +13,7 @@ mod batcher;
 pub mod bulk;
 mod bulletin;
 pub mod clock;
+mod crowd;
 mod delivery;
 mod engine;
 mod feed;

@@ -6,13 +6,13 @@ use crate::{
 };
 use async_trait::async_trait;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 use windlass_core::{
     Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Namespace,
-    Payload, Record, RecordKey, Rows, State, Timestamp, commands::due::Due, decider, select,
+    Payload, Record, RecordKey, Rows, State, Tags, Timestamp, commands::due::Due, decider, select,
 };
 
 pub struct Memory {
@@ -179,6 +179,16 @@ fn fits(job: &Job, query: &JobQuery) -> bool {
 
 #[async_trait]
 impl Store for Memory {
+    fn crowded(&self, max: usize) -> Vec<Namespace> {
+        let state = self.lock();
+        let mut sets: HashMap<&Namespace, HashSet<&Tags>> = HashMap::new();
+        for key in state.pending.values() {
+            sets.entry(&key.namespace).or_default().insert(&state.jobs[key].spec.tags);
+        }
+        let full = sets.into_iter().filter(|(_, sets)| sets.iter().map(|tags| tags.weight()).sum::<usize>() >= max);
+        full.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
     async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
         let mut state = self.lock();
         let now = self.clock.now();

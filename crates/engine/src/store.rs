@@ -228,6 +228,11 @@ pub trait Store: Send + Sync + 'static {
     /// Looks for damage. Empty: none found.
     async fn check(&self) -> Result<Vec<String>, StoreError>;
 
+    /// Namespaces whose pending jobs have more than so many distinct sets of tags, as far as is known. Must not take long.
+    fn crowded(&self, _max: usize) -> Vec<Namespace> {
+        Vec::new()
+    }
+
     /// News from other servers; none where there can be no other.
     fn bells(&self) -> Option<tokio::sync::mpsc::Receiver<Bell>> {
         None

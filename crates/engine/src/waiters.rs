@@ -12,7 +12,7 @@ use std::{
     },
 };
 use tokio::sync::Notify;
-use windlass_core::{HeadQuery, Namespace, Tags, Wake, stage};
+use windlass_core::{HeadQuery, Namespace, Refusal, Tags, Wake, stage};
 
 #[derive(Default)]
 pub struct Waiters {
@@ -22,9 +22,12 @@ pub struct Waiters {
 #[derive(Default)]
 struct Groups {
     next_id: u64,
-    /// Waiters that offer the same stand in one line.
-    lines: HashMap<HeadQuery, BTreeMap<u64, Arc<Slot>>>,
+    spaces: HashMap<Namespace, Lines>,
 }
+
+/// Waiters of one namespace that offer the same stand in one line.
+type Lines = HashMap<Tags, Line>;
+type Line = BTreeMap<u64, Arc<Slot>>;
 
 struct Slot {
     bell: Notify,
@@ -42,13 +45,20 @@ pub struct Waiter {
 }
 
 impl Waiters {
-    pub fn register(self: &Arc<Self>, query: HeadQuery) -> Waiter {
+    /// A place in line, if the namespace has at most so many lines then: each is looked at for each of its jobs.
+    pub fn register(self: &Arc<Self>, query: HeadQuery, lines_max: usize) -> Result<Waiter, Refusal> {
         let slot = Arc::new(Slot { bell: Notify::new(), wake: Mutex::new(None), woken: AtomicBool::new(false) });
         let mut groups = self.lock();
         groups.next_id += 1;
         let id = groups.next_id;
-        groups.lines.entry(query.clone()).or_default().insert(id, slot.clone());
-        Waiter { waiters: self.clone(), query, id, slot }
+        let lines = groups.spaces.entry(query.namespace.clone()).or_default();
+        if lines.len() >= lines_max && !lines.contains_key(&query.offered) {
+            let (what, setting) = ("sets of tags that workers wait with", "offers_per_namespace_max");
+            let namespace = query.namespace.to_string();
+            return Err(Refusal::TooMany { what, namespace, max: lines_max, setting });
+        }
+        lines.entry(query.offered.clone()).or_default().insert(id, slot.clone());
+        Ok(Waiter { waiters: self.clone(), query, id, slot })
     }
 
     /// Wakes one waiter for each job.
@@ -58,7 +68,7 @@ impl Waiters {
         }
         let mut groups = self.lock();
         for wake in wakes {
-            if groups.lines.is_empty() {
+            if groups.spaces.is_empty() {
                 return;
             }
             groups.wake_one(wake);
@@ -67,28 +77,28 @@ impl Waiters {
 
     /// Wakes everyone: something happened elsewhere and nobody said what.
     pub fn wake_all(&self) {
-        for line in self.lock().lines.values() {
+        for line in self.lock().spaces.values().flat_map(HashMap::values) {
             line.values().for_each(|slot| slot.bell.notify_one());
         }
     }
 
     pub fn len(&self, namespace: &Namespace) -> usize {
-        let groups = self.lock();
-        groups.lines.iter().filter(|(query, _)| query.namespace == *namespace).map(|(_, line)| line.len()).sum()
+        self.lock().spaces.get(namespace).map_or(0, |lines| lines.values().map(BTreeMap::len).sum())
     }
 
     /// Those that could take a job with these tags.
     pub fn fitting(&self, namespace: &Namespace, tags: &Tags) -> usize {
         let groups = self.lock();
-        let fits = |query: &HeadQuery| query.namespace == *namespace && tags.subset_of(&query.offered);
-        groups.lines.iter().filter(|(query, _)| fits(query)).map(|(_, line)| line.len()).sum()
+        let lines = groups.spaces.get(namespace).into_iter().flatten();
+        lines.filter(|(offered, _)| tags.subset_of(offered)).map(|(_, line)| line.len()).sum()
     }
 
     /// Claimers; planners are none.
     pub fn total(&self) -> usize {
         let planners = stage::home();
         let groups = self.lock();
-        groups.lines.iter().filter(|(query, _)| query.namespace != planners).map(|(_, line)| line.len()).sum()
+        let claimers = groups.spaces.iter().filter(|(namespace, _)| **namespace != planners);
+        claimers.flat_map(|(_, lines)| lines.values()).map(BTreeMap::len).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
@@ -98,10 +108,11 @@ impl Waiters {
 
 impl Groups {
     fn wake_one(&mut self, wake: &Wake) {
-        let fits = |query: &HeadQuery| query.namespace == wake.namespace && wake.tags.subset_of(&query.offered);
-        let lines = self.lines.iter().filter(|(query, _)| fits(query));
-        let first = lines.filter_map(|(query, line)| Some((*line.keys().next()?, query.clone()))).min();
-        let Some((id, query)) = first else { return };
+        let Some(lines) = self.spaces.get(&wake.namespace) else { return };
+        let fitting = lines.iter().filter(|(offered, _)| wake.tags.subset_of(offered));
+        let first = fitting.filter_map(|(offered, line)| Some((*line.keys().next()?, offered))).min();
+        let Some((id, offered)) = first.map(|(id, offered)| (id, offered.clone())) else { return };
+        let query = HeadQuery { namespace: wake.namespace.clone(), offered };
         if let Some(slot) = self.leave(&query, id) {
             *slot.wake.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(wake.clone());
             slot.woken.store(true, Ordering::Release);
@@ -110,10 +121,14 @@ impl Groups {
     }
 
     fn leave(&mut self, query: &HeadQuery, id: u64) -> Option<Arc<Slot>> {
-        let line = self.lines.get_mut(query)?;
+        let lines = self.spaces.get_mut(&query.namespace)?;
+        let line = lines.get_mut(&query.offered)?;
         let slot = line.remove(&id);
         if line.is_empty() {
-            self.lines.remove(query);
+            lines.remove(&query.offered);
+        }
+        if lines.is_empty() {
+            self.spaces.remove(&query.namespace);
         }
         slot
     }
@@ -163,9 +178,9 @@ mod tests {
     #[test]
     fn one_job_wakes_the_longest_waiting_that_fits() {
         let waiters = Arc::new(Waiters::default());
-        let plain = waiters.register(query(&[]));
-        let gpu = waiters.register(query(&["gpu"]));
-        let late = waiters.register(query(&["gpu"]));
+        let plain = waiters.register(query(&[]), 9).unwrap();
+        let gpu = waiters.register(query(&["gpu"]), 9).unwrap();
+        let late = waiters.register(query(&["gpu"]), 9).unwrap();
         waiters.wake(&[wake(&["gpu"])]);
         assert_eq!([&plain, &gpu, &late].map(was_woken), [false, true, false]);
         waiters.wake(&[wake(&[])]);
@@ -175,8 +190,8 @@ mod tests {
     #[test]
     fn a_waiter_that_has_gone_passes_its_wake_up_on() {
         let waiters = Arc::new(Waiters::default());
-        let first = waiters.register(query(&[]));
-        let second = waiters.register(query(&["gpu"]));
+        let first = waiters.register(query(&[]), 9).unwrap();
+        let second = waiters.register(query(&["gpu"]), 9).unwrap();
         waiters.wake(&[wake(&[])]);
         assert!(was_woken(&first) && !was_woken(&second));
         drop(first);
@@ -186,7 +201,7 @@ mod tests {
     #[tokio::test]
     async fn a_wake_up_between_registering_and_waiting_is_kept() {
         let waiters = Arc::new(Waiters::default());
-        let waiter = waiters.register(query(&[]));
+        let waiter = waiters.register(query(&[]), 9).unwrap();
         waiters.wake(&[wake(&[])]);
         waiter.woken().await;
         waiter.used();
@@ -196,11 +211,25 @@ mod tests {
     #[tokio::test]
     async fn a_used_wake_up_is_not_passed_on() {
         let waiters = Arc::new(Waiters::default());
-        let first = waiters.register(query(&[]));
-        let second = waiters.register(query(&[]));
+        let first = waiters.register(query(&[]), 9).unwrap();
+        let second = waiters.register(query(&[]), 9).unwrap();
         waiters.wake(&[wake(&[])]);
         first.woken().await;
         first.used();
         assert!(!was_woken(&second));
+    }
+
+    #[test]
+    fn a_namespace_waits_with_so_many_sets_of_tags_and_no_more() {
+        let waiters = Arc::new(Waiters::default());
+        let first = waiters.register(query(&["a"]), 2).unwrap();
+        let _second = waiters.register(query(&["b"]), 2).unwrap();
+        assert!(waiters.register(query(&["a"]), 2).is_ok(), "those who offer the same stand in one line");
+        let refused = waiters.register(query(&["c"]), 2).err().unwrap().to_string();
+        assert!(refused.contains("offers_per_namespace_max") && refused.contains('2'), "{refused}");
+        let other = HeadQuery { namespace: Namespace::new("other").unwrap(), offered: Tags::default() };
+        assert!(waiters.register(other, 2).is_ok(), "each namespace has its own");
+        drop(first);
+        assert!(waiters.register(query(&["c"]), 2).is_ok());
     }
 }

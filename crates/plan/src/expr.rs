@@ -3,7 +3,12 @@
 //! An expression is compiled when the definition is read, so that everything that can be wrong with it is found then. What
 //! it may cost is bounded before it runs, because nothing can stop it later.
 
-use crate::{cost, meter::Meter, pattern, vars::Vars};
+use crate::{
+    cost,
+    meter::Meter,
+    pattern::{self, Pattern, Written},
+    vars::Vars,
+};
 use cel::{
     Context, Env, ExecutionError, IdedExpr,
     common::{
@@ -53,6 +58,8 @@ pub struct Expr {
     text: String,
     /// Steps it names.
     pub steps: BTreeSet<String>,
+    /// Held so that they are compiled once.
+    _patterns: Vec<Arc<Pattern>>,
 }
 
 impl std::fmt::Debug for Expr {
@@ -63,6 +70,11 @@ impl std::fmt::Debug for Expr {
 
 impl Expr {
     pub fn new(text: &str) -> Result<Self, String> {
+        Self::within(text, &mut Written::default())
+    }
+
+    /// One of a workflow's expressions, whose patterns count together.
+    pub fn within(text: &str, written: &mut Written) -> Result<Self, String> {
         if text.len() > LENGTH_MAX {
             return Err(format!("an expression may have {LENGTH_MAX} bytes, not {}", text.len()));
         }
@@ -89,10 +101,8 @@ impl Expr {
         if seen.depth > DEPTH_MAX {
             return Err(format!("an expression may have parts {DEPTH_MAX} deep, not more: {}", told(text)));
         }
-        if let Some(why) = seen.pattern {
-            return Err(why);
-        }
-        Ok(Self { made, text: text.to_owned(), steps: seen.steps })
+        let patterns = seen.patterns.iter().map(|text| written.get(text)).collect::<Result<_, _>>()?;
+        Ok(Self { made, text: text.to_owned(), steps: seen.steps, _patterns: patterns })
     }
 
     pub fn eval(&self, vars: &Vars, meter: &Meter) -> Result<Value, String> {
@@ -122,8 +132,8 @@ fn told(text: &str) -> &str {
 struct Seen {
     steps: BTreeSet<String>,
     unknown: Option<String>,
-    /// What is wrong with a pattern that is written out.
-    pattern: Option<String>,
+    /// Those that are written out.
+    patterns: BTreeSet<String>,
     loops: u32,
     /// Where the walk is, and how deep it went.
     at: u32,
@@ -152,8 +162,7 @@ impl Seen {
             }
             Ast::Call(call) => {
                 if let ("matches", Some(wanted)) = (call.func_name.as_str(), call.args.last().and_then(literal)) {
-                    self.pattern =
-                        self.pattern.take().or_else(|| pattern::get(&wanted).err().map(|why| why.to_string()));
+                    self.patterns.insert(wanted);
                 }
                 if let ("_[_]", [of, at]) = (call.func_name.as_str(), &call.args[..])
                     && matches!(&of.expr, Ast::Ident(name) if name == "steps")

@@ -7,7 +7,7 @@
 use regex::{Regex, RegexBuilder};
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{Arc, LazyLock, Mutex, Weak},
 };
 
 pub const LENGTH_MAX: usize = 1_000;
@@ -16,13 +16,17 @@ const CLASSES_MAX: usize = 16;
 const NEST_MAX: u32 = 32;
 /// Bytes a compiled pattern may have. The smallest that suffices sets the price.
 const SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
-/// Bytes of compiled patterns that are kept.
+/// Compiled patterns that are kept although nobody uses them, and their bytes.
+const KEPT: usize = 2_000;
 const KEPT_BYTES: usize = 4 << 20;
+/// Patterns written out in one workflow, and their KiB when they are compiled.
+const WRITTEN_MAX: usize = 100;
+const WRITTEN_KIB_MAX: u64 = 4_096;
 
 /// Steps a byte of text costs with the largest pattern.
 pub(crate) const PRICE_MAX: u64 = (SIZES[SIZES.len() - 1] >> 10) as u64;
 /// Steps a byte of a pattern costs that has to be compiled.
-pub(crate) const COMPILE_PRICE: u64 = 500;
+pub const COMPILE_PRICE: u64 = 500;
 
 #[derive(Debug)]
 pub struct Pattern {
@@ -72,18 +76,44 @@ struct Kept {
     uses: u64,
     bytes: usize,
     made: HashMap<String, (u64, Made)>,
+    /// All that somebody may still use, so that a crowd of others does not have these compiled again.
+    used: HashMap<String, Weak<Pattern>>,
 }
 
-static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static ALL: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+
+/// The patterns that are written out in one workflow. Those that cannot be used count as well: finding that out costs most.
+#[derive(Debug, Default)]
+pub struct Written {
+    seen: usize,
+    kib: u64,
+}
+
+impl Written {
+    pub fn get(&mut self, text: &str) -> Result<Arc<Pattern>, String> {
+        self.seen += 1;
+        if self.seen > WRITTEN_MAX {
+            return Err(format!("a workflow may have {WRITTEN_MAX} patterns, not more"));
+        }
+        if self.kib >= WRITTEN_KIB_MAX {
+            return Err(format!(
+                "the patterns of a workflow take more than {WRITTEN_KIB_MAX} KiB when they are compiled"
+            ));
+        }
+        let made = get(text).map_err(|wrong| wrong.to_string())?;
+        self.kib += made.kib();
+        Ok(made)
+    }
+}
 
 /// The compiled pattern, kept for the next time; what cannot be used is kept as well.
 pub fn get(text: &str) -> Made {
     fits(text)?;
-    if let Some(made) = KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get(text) {
+    if let Some(made) = ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get(text) {
         return made;
     }
     let made = compile(text);
-    KEPT.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(text, made.clone());
+    ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(text, made.clone());
     made
 }
 
@@ -157,9 +187,13 @@ impl Kept {
     fn get(&mut self, text: &str) -> Option<Made> {
         self.uses += 1;
         let now = self.uses;
-        let (used, made) = self.made.get_mut(text)?;
-        *used = now;
-        Some(made.clone())
+        match self.made.get_mut(text) {
+            Some((used, made)) => {
+                *used = now;
+                Some(made.clone())
+            }
+            None => self.used.get(text)?.upgrade().map(Ok),
+        }
     }
 
     fn put(&mut self, text: &str, made: Made) {
@@ -168,10 +202,20 @@ impl Kept {
         if let Some((_, old)) = self.made.insert(text.to_owned(), (now, made)) {
             self.bytes -= weight(text, &old);
         }
-        while self.bytes > KEPT_BYTES {
+        while self.bytes > KEPT_BYTES || self.made.len() > KEPT {
             let oldest = self.made.iter().min_by_key(|(_, (used, _))| *used).map(|(text, _)| text.clone());
             let Some((text, (_, made))) = oldest.and_then(|oldest| self.made.remove_entry(&oldest)) else { return };
             self.bytes -= weight(&text, &made);
+            if let Some(used) = made.ok().filter(|made| Arc::strong_count(made) > 1) {
+                self.lend(text, &used);
+            }
+        }
+    }
+
+    fn lend(&mut self, text: String, made: &Arc<Pattern>) {
+        self.used.insert(text, Arc::downgrade(made));
+        if self.used.len().is_power_of_two() {
+            self.used.retain(|_, made| made.strong_count() > 0);
         }
     }
 }
@@ -217,6 +261,32 @@ mod tests {
             kept.put(&format!("a{at}"), Ok(Arc::new(made)));
         }
         assert!(kept.bytes <= KEPT_BYTES && kept.made.len() < 20);
+        assert!(kept.used.is_empty(), "nobody uses them");
         assert_eq!(kept.bytes, kept.made.iter().map(|(text, (_, made))| weight(text, made)).sum::<usize>());
+    }
+
+    #[test]
+    fn a_pattern_in_use_is_not_compiled_again_however_many_others_come() {
+        let mut kept = Kept::default();
+        let made = |size| Ok(Arc::new(Pattern { regex: Regex::new("a").unwrap(), size, places: size }));
+        let own: Made = made(1);
+        kept.put("own", own.clone());
+        for at in 0..3 * KEPT {
+            kept.put(&format!("other{at}"), made(64 << 10));
+        }
+        assert!(!kept.made.contains_key("own"));
+        assert!(Arc::ptr_eq(&kept.get("own").unwrap().unwrap(), own.as_ref().unwrap()));
+        drop(own);
+        assert!(kept.get("own").is_none(), "nor is it kept when nobody uses it");
+    }
+
+    #[test]
+    fn a_workflow_has_so_many_patterns_and_no_more() {
+        let mut written = Written::default();
+        (0..WRITTEN_MAX).for_each(|at| drop(written.get(&format!("({at}"))));
+        assert!(written.get("a").unwrap_err().contains("100 patterns"), "those that are wrong cost most");
+        let mut written = Written::default();
+        let large = (0..WRITTEN_MAX).find_map(|at| written.get(&format!("a{{9000}}{at}")).err());
+        assert!(large.unwrap().contains("KiB"));
     }
 }

@@ -3,6 +3,7 @@
 use crate::{
     expr::Expr,
     meter::{FIELD, Meter, NODE},
+    pattern::Written,
     vars::Vars,
 };
 use serde_json::Value;
@@ -29,16 +30,24 @@ pub enum Piece {
 impl Template {
     /// The fault comes with the place in the JSON, such as `.to[3]`.
     pub fn new(value: &Value) -> Result<Self, (String, String)> {
+        Self::within(value, &mut Written::default())
+    }
+
+    /// One of a workflow's templates, whose patterns count together.
+    pub fn within(value: &Value, written: &mut Written) -> Result<Self, (String, String)> {
         let made = match value {
-            Value::String(text) if text.contains(OPEN) => Self::text(text).map_err(|why| (String::new(), why))?,
+            Value::String(text) if text.contains(OPEN) => {
+                Self::text(text, written).map_err(|why| (String::new(), why))?
+            }
             Value::Array(items) => {
-                let item = |(at, item)| Self::new(item).map_err(|(path, why)| (format!("[{at}]{path}"), why));
+                let item =
+                    |(at, item)| Self::within(item, written).map_err(|(path, why)| (format!("[{at}]{path}"), why));
                 let items: Vec<Template> = items.iter().enumerate().map(item).collect::<Result<_, _>>()?;
                 Template::List(items)
             }
             Value::Object(fields) => {
                 let field = |(name, value): (&String, &Value)| {
-                    let made = Self::new(value).map_err(|(path, why)| (format!(".{name}{path}"), why))?;
+                    let made = Self::within(value, written).map_err(|(path, why)| (format!(".{name}{path}"), why))?;
                     Ok::<_, (String, String)>((name.clone(), made))
                 };
                 Template::Map(fields.iter().map(field).collect::<Result<_, _>>()?)
@@ -49,7 +58,7 @@ impl Template {
         Ok(if made.is_plain() { Template::Plain(value.clone()) } else { made })
     }
 
-    fn text(text: &str) -> Result<Self, String> {
+    fn text(text: &str, written: &mut Written) -> Result<Self, String> {
         let (mut pieces, mut rest) = (Vec::new(), text);
         while let Some(at) = rest.find(OPEN) {
             let (before, inside) = (&rest[..at], &rest[at + OPEN.len()..]);
@@ -57,7 +66,7 @@ impl Template {
             if !before.is_empty() {
                 pieces.push(Piece::Text(before.to_owned()));
             }
-            pieces.push(Piece::Expr(Box::new(Expr::new(inside[..end].trim())?)));
+            pieces.push(Piece::Expr(Box::new(Expr::within(inside[..end].trim(), written)?)));
             rest = &inside[end + CLOSE.len()..];
         }
         if !rest.is_empty() {

@@ -3,6 +3,7 @@
 use crate::{
     expr::Expr,
     format::{self, Concurrency, Fault, File, FileStep, FileUndo, FileWait, OnTimeout, Ordered, Settings, When},
+    pattern::Written,
     template::Template,
 };
 use serde_json::{Value, json};
@@ -111,7 +112,7 @@ impl Workflow {
         if let Some(fault) = defaults_fault(&file) {
             return Err(vec![fault]);
         }
-        let made = Reader { faults: &mut faults }.workflow(&file);
+        let made = Reader { faults: &mut faults, written: Written::default() }.workflow(&file);
         faults.truncate(FAULTS_MAX);
         if faults.is_empty() { Ok(made) } else { Err(faults) }
     }
@@ -157,6 +158,7 @@ fn is_id(text: &str) -> bool {
 
 struct Reader<'a> {
     faults: &'a mut Vec<Fault>,
+    written: Written,
 }
 
 impl Reader<'_> {
@@ -242,7 +244,8 @@ impl Reader<'_> {
         let condition = body.condition.as_ref().and_then(|text| {
             let bare = text.value.trim();
             let bare = bare.strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(bare);
-            Expr::new(bare.trim()).map_err(|why| self.fault(text.referenced, field("if"), why)).ok()
+            let made = Expr::within(bare.trim(), &mut self.written);
+            made.map_err(|why| self.fault(text.referenced, field("if"), why)).ok()
         });
         let map = body.map.as_ref().and_then(|map| {
             if map.value.max_parallel == Some(0) {
@@ -429,7 +432,8 @@ impl Reader<'_> {
     }
 
     fn template(&mut self, field: &str, at: Location, value: &Value) -> Option<Template> {
-        Template::new(value).map_err(|(path, why)| self.fault(at, format!("{field}{path}"), why)).ok()
+        let made = Template::within(value, &mut self.written);
+        made.map_err(|(path, why)| self.fault(at, format!("{field}{path}"), why)).ok()
     }
 
     fn cycles(&mut self, file: &Ordered<Spanned<FileStep>>, steps: &[Step]) {
@@ -518,6 +522,9 @@ steps:
         let deep = format!("steps:\n  a: {{payload: {}1{}}}\n", "[".repeat(100), "]".repeat(100));
         assert_eq!(faults(&deep).len(), 1);
         assert!(faults(&"x".repeat(format::BYTES_MAX + 1))[0].text.contains("bytes"));
+        let large: String =
+            (0..2_000).map(|at| format!("  s{at}: {{if: 'matches(input, \"\\\\pL{{99}}{at}\")'}}\n")).collect();
+        assert!(faults(&format!("steps:\n{large}"))[0].text.contains("patterns"));
     }
 
     #[test]

@@ -74,6 +74,8 @@ impl Default for Options {
     }
 }
 
+const LISTS: usize = 8;
+
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
@@ -90,6 +92,8 @@ pub struct Inner {
     pub usage: Arc<crate::quota::Usage>,
     /// Of the bodies that are being received.
     pub rooms: Arc<crate::room::Rooms>,
+    /// Pages of lists that are read at a time: each may be large until it is an answer.
+    pub lists: tokio::sync::Semaphore,
     /// For all that takes longer than a moment.
     pub aside: crate::aside::Aside,
     pub writers: crate::upload::Writers,
@@ -113,6 +117,7 @@ impl App {
             auth: Auth::new(engine.clone()),
             engine,
             rooms: crate::room::Rooms::new(options.bodies),
+            lists: tokio::sync::Semaphore::new(LISTS),
             usage: crate::quota::Usage::new(options.files),
             options,
             native: Default::default(),

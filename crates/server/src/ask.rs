@@ -20,10 +20,6 @@ use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::block_in_place,
-};
 use windlass_api::object::Object;
 use windlass_core::Namespace;
 
@@ -130,12 +126,6 @@ pub async fn parse<T: DeserializeOwned + Send + 'static>(
         return parse_here(&bytes);
     }
     app.aside.run(namespace, move || parse_here(&bytes)).await?
-}
-
-/// For what has to be read where it is: another thread answers the others meanwhile.
-pub fn parse_in_place<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let many = || Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if bytes.len() > LARGE && many() { block_in_place(|| parse_here(bytes)) } else { parse_here(bytes) }
 }
 
 fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

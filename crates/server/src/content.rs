@@ -49,6 +49,11 @@ const PRIVATE: u32 = 0o700;
 const OF_OTHERS: u32 = 0o007;
 /// Content younger than this may be of an upload under way.
 const ORPHAN_AGE: Duration = Duration::from_secs(86_400);
+/// A half upload that was not written to for so long has no server any more: bodies that come so slowly are ended.
+const HALF_AGE: Duration = Duration::from_secs(3_600);
+/// To forget files on a full disk, once their bytes are gone.
+const FORGET_TRIES: usize = 5;
+const FORGET_PAUSE: Duration = Duration::from_millis(50);
 
 /// Where files are kept.
 #[derive(Clone, Debug)]
@@ -316,6 +321,56 @@ pub async fn remove(app: &App, id: Uuid) -> bool {
             false
         }
     }
+}
+
+/// Deletes records of files. On a full disk not even that can be written; then the bytes go first, which makes room for it.
+pub async fn freeing<T, D: Future<Output = Result<T, Problem>>>(
+    app: &App,
+    contents: impl Future<Output = Result<Vec<Uuid>, Problem>>,
+    delete: impl Fn() -> D,
+) -> Result<T, Problem> {
+    let is_full =
+        |deleted: &Result<T, Problem>| deleted.as_ref().is_err_and(|problem| problem.0.code() == "store-full");
+    let mut deleted = delete().await;
+    if !is_full(&deleted) {
+        return deleted;
+    }
+    for id in contents.await? {
+        remove(app, id).await;
+    }
+    // Others may take the room that was made; but not all the time.
+    for _ in 0..FORGET_TRIES {
+        deleted = delete().await;
+        if !is_full(&deleted) {
+            break;
+        }
+        tokio::time::sleep(FORGET_PAUSE).await;
+    }
+    deleted
+}
+
+/// Removes what a server that was killed left of uploads, which the object store does not list. How many went.
+pub async fn sweep_halves(app: &App) -> usize {
+    let Some(folder) = files_of(app).ok().and_then(|files| files.folder.clone()) else { return 0 };
+    tokio::task::spawn_blocking(move || halves(&folder).filter(|half| fs::remove_file(half).is_ok()).count())
+        .await
+        .unwrap_or(0)
+}
+
+fn halves(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let inside = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let old = |path: &PathBuf| {
+        let written = fs::metadata(path).and_then(|told| told.modified());
+        written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > HALF_AGE))
+    };
+    let half = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let parts = name.and_then(|name| name.split_once('#'));
+        parts.is_some_and(|(id, times)| {
+            times.parse::<u32>().is_ok() && Uuid::parse_str(id).is_ok_and(|found| found.simple().to_string() == id)
+        })
+    };
+    inside(folder).flat_map(move |part| inside(&part)).filter(half).filter(old)
 }
 
 /// Removes what no record knows. How many files went. What is not where we put files is somebody else's.

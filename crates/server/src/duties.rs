@@ -3,6 +3,7 @@
 
 use crate::{
     app::App,
+    content,
     definitions::{self, Report, Watch},
     dialects::{silo, workflow_graph},
     flows,
@@ -97,6 +98,10 @@ async fn sweep(app: App) {
         return;
     }
     loop {
+        match content::sweep_halves(&app).await {
+            0 => {}
+            gone => tracing::info!(gone, "what was left of interrupted uploads is gone"),
+        }
         sleep(SWEEP_EVERY).await;
         if let Err(problem) = files::sweep(&app).await {
             tracing::warn!(problem = %problem.0, "files of removed items could not be swept");

@@ -65,7 +65,15 @@ impl Guarded {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let response = match admit(post, &mut request).await {
             // What the body takes in memory is free when the answer is made.
-            Ok(_held) => (self.run)(request, post.app.clone()).await,
+            Ok(_held) => {
+                let caller = request.extensions().get::<Caller>().filter(|_| !post.changes);
+                let share = caller.map(|caller| caller.root.clone());
+                let response = (self.run)(request, post.app.clone()).await;
+                match share {
+                    Some(share) => hold(post, &share, response).unwrap_or_else(Problem::into_response),
+                    None => response,
+                }
+            }
             Err(problem) => problem.into_response(),
         };
         finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
@@ -199,15 +207,29 @@ fn limit(post: &Post, caller: Option<&Caller>, request: &mut Request) -> Result<
     if held <= room::FREE && told.is_some() || request.body().is_end_stream() {
         return Ok(None);
     }
-    let nobody = || Arc::from("callers without a token");
-    let name = caller.map_or_else(nobody, |caller| caller.name.clone());
-    let room = post.app.rooms.take(&name, held)?;
+    let room = post.app.rooms.take(&share(caller), held)?;
     // What told its length is held to it by the connection.
     if told.is_none() && !passes {
         let body = std::mem::take(request.body_mut());
         *request.body_mut() = Body::new(Growing::new(body, room.clone(), body_max, too_large));
     }
     Ok(Some(room))
+}
+
+/// To whose share of the memory something counts.
+fn share(caller: Option<&Caller>) -> Arc<str> {
+    caller.map_or_else(|| Arc::from("callers without a token"), |caller| caller.root.clone())
+}
+
+/// An answer that is large takes room until its reader has it. Only answers to questions: what was done is told in any case.
+fn hold(post: &Post, share: &Arc<str>, response: Response) -> Result<Response, Problem> {
+    match response.body().size_hint().exact() {
+        Some(bytes) if bytes > room::ANSWER_FREE => {
+            let room = post.app.rooms.take(share, bytes)?;
+            Ok(response.map(|body| Body::new(room::Held::new(body, room))))
+        }
+        _ => Ok(response),
+    }
 }
 
 pub fn too_large(body_max: usize) -> Problem {

@@ -115,6 +115,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::Invalid { field, why } => Problem::invalid(field, why),
             Refusal::TooLarge { field, .. } => problem.at(field),
+            Refusal::TooMany { .. } => problem.retry_after(1_000),
             _ => problem,
         }
     }
@@ -184,6 +185,7 @@ mod tests {
             Refusal::AlreadyStarted,
             Refusal::invalid("f", "no".into()),
             Refusal::too_large("f", 2, 1),
+            Refusal::TooMany { what: "workers", namespace: "n".into(), max: 1, setting: "s" },
             Refusal::KeyReused { key: "k".into() },
             Refusal::Exists { what: "job", name: "1".into() },
             Refusal::VersionMismatch { what: "record", name: "r".into(), expected: 1, is: 2 },

@@ -1,4 +1,4 @@
-//! Memory for the bodies of requests: so much in all, and so much of it for one principal.
+//! Memory for the bodies of requests, and of answers that are large: so much in all, and so much of it for one principal.
 //!
 //! A body takes its room before it is read: as much as its head announces, or as it grows where nothing is announced. It keeps
 //! the room until its request is answered. Small bodies take none: what they may need together is bounded by the number of
@@ -21,6 +21,8 @@ use thiserror::Error;
 
 /// A body of at most so many bytes needs no room.
 pub const FREE: u64 = 16 << 10;
+/// An answer of so many bytes needs none either.
+pub const ANSWER_FREE: u64 = 64 << 10;
 /// A body of unknown length takes room in steps of this.
 const STEP: u64 = 64 << 10;
 
@@ -56,7 +58,7 @@ impl Rooms {
 
     /// Room for a body of one principal, given back when the last clone is dropped.
     pub fn take(self: &Arc<Self>, name: &Arc<str>, bytes: u64) -> Result<Room, Problem> {
-        let room = Room(Arc::new(Held { rooms: self.clone(), name: name.clone(), bytes: AtomicU64::new(0) }));
+        let room = Room(Arc::new(Taking { rooms: self.clone(), name: name.clone(), bytes: AtomicU64::new(0) }));
         room.grow(bytes)?;
         Ok(room)
     }
@@ -72,13 +74,13 @@ impl Rooms {
         // What is larger than the limit itself is let through alone, so that no setting makes a route useless.
         if own > 0 && own.saturating_add(bytes) > share {
             let why = format!(
-                "the requests of {name} that are being received may have {share} bytes in all (bodies_per_principal_max), \
+                "the large requests and answers of {name} that are on their way may have {share} bytes in all (bodies_per_principal_max), \
                  and have {own}; send fewer large ones at a time"
             );
             return Err(Problem::new("too-many", why).at("body").retry_after(1_000));
         }
         if taken.total > 0 && taken.total.saturating_add(bytes) > total {
-            let why = format!("the bodies of all requests may have {total} bytes at a time (bodies_max); try again");
+            let why = format!("large requests and answers may have {total} bytes at a time (bodies_max); try again");
             return Err(Problem::new("unavailable", why).at("body").retry_after(1_000));
         }
         taken.total += bytes;
@@ -107,9 +109,9 @@ impl Rooms {
 }
 
 #[derive(Clone)]
-pub struct Room(Arc<Held>);
+pub struct Room(Arc<Taking>);
 
-struct Held {
+struct Taking {
     rooms: Arc<Rooms>,
     name: Arc<str>,
     bytes: AtomicU64,
@@ -125,12 +127,41 @@ impl Room {
     }
 }
 
-impl Drop for Held {
+impl Drop for Taking {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
         if bytes > 0 {
             self.rooms.give_back(&self.name, bytes);
         }
+    }
+}
+
+/// A body that keeps its room until it is sent.
+pub struct Held {
+    body: Body,
+    _room: Room,
+}
+
+impl Held {
+    pub fn new(body: Body, room: Room) -> Self {
+        Self { body, _room: room }
+    }
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

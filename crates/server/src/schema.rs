@@ -6,9 +6,11 @@
 
 mod cost;
 mod fits;
+mod work;
 
 use crate::{app::App, problem::Problem};
-use fits::Anchors;
+use cost::Cost;
+use fits::Fit;
 use serde_json::Value;
 use std::{
     collections::{HashMap, HashSet},
@@ -20,8 +22,10 @@ use windlass_core::{
     definition::{Definition, version_key},
     job::DefinitionRef,
 };
+use windlass_plan::meter::weight_of_text;
 
-/// Compiled versions kept, and the memory they take, about; the one unused for longest goes first.
+/// Compiled versions kept, and the memory they take, about. Whichever namespace has most loses the one it has not used for
+/// longest.
 const KEPT: usize = 256;
 const KEPT_BYTES: usize = 64 << 20;
 /// Jobs remembered to have no definition; twice as many at most.
@@ -33,6 +37,9 @@ const STEPS_HERE: u64 = 4_000;
 const BYTES_HERE: usize = 16 << 10;
 /// Steps up to which it is told what is wrong; beyond that, only that something is.
 const STEPS_TOLD: u64 = 500_000;
+/// Bytes that may be copied to tell it, and on the spot.
+const COPIED_MAX: u64 = 64 << 20;
+const COPIED_HERE: u64 = 512 << 10;
 /// Bytes of a compiled pattern.
 const PATTERN_BYTES: usize = 256 << 10;
 
@@ -66,7 +73,7 @@ impl Compiled {
 
     fn bytes(&self) -> usize {
         let schemas = [&self.payload, &self.result].into_iter().flatten();
-        4_096 + schemas.map(|schema| schema.bytes).sum::<usize>()
+        4_096 + schemas.map(|schema| schema.fit.bytes).sum::<usize>()
     }
 
     pub fn check_payload(&self, payload: &Payload) -> Result<(), Problem> {
@@ -78,9 +85,7 @@ impl Compiled {
 /// A schema that can be checked within limits.
 struct Schema {
     validator: jsonschema::Validator,
-    root: Value,
-    anchors: Anchors,
-    bytes: usize,
+    fit: Fit,
 }
 
 impl Schema {
@@ -90,21 +95,22 @@ impl Schema {
         // The library would compile the values themselves, whatever they are.
         let is_pattern = |text: &str| windlass_plan::pattern::get(text).is_ok();
         let options = jsonschema::options().offline().with_pattern_options(patterns).with_format("regex", is_pattern);
-        let validator = options.build(schema).map_err(|error| {
+        let validator = options.build(&fit.root).map_err(|error| {
             let at = error.instance_path().as_str();
             let shown: String = error.to_string().chars().take(500).collect();
             Problem::invalid(format!("{field}{at}"), format!("this is not a usable JSON Schema: {shown}"))
         })?;
-        Ok(Self { validator, root: schema.clone(), anchors: fit.anchors, bytes: fit.bytes })
+        Ok(Self { validator, fit })
     }
 
     /// The first thing wrong, with the pointer to it. The steps are taken from those that are left.
     fn check(&self, json: &Payload, left: &mut u64) -> Result<(), Problem> {
         let value = read(json)?;
-        let steps = cost::steps(&self.root, &self.anchors, &value, *left);
-        let steps = steps.map_err(|over| Problem::new("schema", over.why(STEPS_MAX)).at(over.pointer))?;
-        *left -= steps;
-        self.decide(&value, steps)
+        let cost = cost::of(&self.fit, &value, *left);
+        let cost = cost.map_err(|over| Problem::new("schema", over.why(STEPS_MAX)).at(over.pointer))?;
+        *left -= cost.steps;
+        let told = cost.steps <= STEPS_TOLD && copied(cost, json) <= COPIED_MAX;
+        self.decide(&value, told)
     }
 
     /// None: it would take longer than a moment.
@@ -116,12 +122,12 @@ impl Schema {
             Ok(value) => value,
             Err(problem) => return Some((Err(problem), 0)),
         };
-        let steps = cost::steps(&self.root, &self.anchors, &value, STEPS_HERE).ok()?;
-        Some((self.decide(&value, steps), steps))
+        let cost = cost::of(&self.fit, &value, STEPS_HERE).ok()?;
+        (copied(cost, json) <= COPIED_HERE).then(|| (self.decide(&value, true), cost.steps))
     }
 
-    fn decide(&self, value: &Value, steps: u64) -> Result<(), Problem> {
-        if steps > STEPS_TOLD {
+    fn decide(&self, value: &Value, told: bool) -> Result<(), Problem> {
+        if !told {
             let why = "this does not meet its schema; it is too large to tell where";
             return if self.validator.is_valid(value) { Ok(()) } else { Err(Problem::new("schema", why).at("")) };
         }
@@ -131,6 +137,11 @@ impl Schema {
             Problem::new("schema", shown).at(pointer)
         })
     }
+}
+
+/// Bytes that may be copied to tell what is wrong.
+fn copied(cost: Cost, json: &Payload) -> u64 {
+    if cost.copies == 0 { 0 } else { cost.copies.saturating_mul(weight_of_text(json.as_bytes())) }
 }
 
 fn read(json: &Payload) -> Result<Value, Problem> {
@@ -195,8 +206,30 @@ pub struct Schemas {
 #[derive(Default)]
 struct Kept {
     uses: u64,
-    bytes: usize,
     versions: HashMap<Key, (u64, Arc<Compiled>)>,
+    bytes: HashMap<Namespace, usize>,
+}
+
+impl Kept {
+    fn is_over(&self) -> bool {
+        self.versions.len() > KEPT || (self.versions.len() > 1 && self.bytes.values().sum::<usize>() > KEPT_BYTES)
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let Some((_, gone)) = self.versions.remove(key) else { return };
+        let left = self.bytes.entry(key.0.clone()).or_default();
+        *left = left.saturating_sub(gone.bytes());
+        if *left == 0 {
+            self.bytes.remove(&key.0);
+        }
+    }
+
+    /// What goes first.
+    fn next_to_go(&self) -> Option<Key> {
+        let (largest, _) = self.bytes.iter().max_by_key(|(_, bytes)| **bytes)?;
+        let own = self.versions.iter().filter(|((namespace, ..), _)| namespace == largest);
+        own.min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
+    }
 }
 
 /// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
@@ -248,14 +281,13 @@ impl Schemas {
     fn keep(&self, key: Key, compiled: Arc<Compiled>) {
         let mut kept = lock(&self.compiled);
         let now = kept.uses;
-        kept.bytes += compiled.bytes();
-        if let Some((_, old)) = kept.versions.insert(key, (now, compiled)) {
-            kept.bytes -= old.bytes();
-        }
-        while kept.versions.len() > KEPT || (kept.bytes > KEPT_BYTES && kept.versions.len() > 1) {
-            let oldest = kept.versions.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
-            let Some((_, gone)) = oldest.and_then(|oldest| kept.versions.remove(&oldest)) else { return };
-            kept.bytes -= gone.bytes();
+        kept.remove(&key);
+        *kept.bytes.entry(key.0.clone()).or_default() += compiled.bytes();
+        kept.versions.insert(key, (now, compiled));
+        while kept.is_over()
+            && let Some(oldest) = kept.next_to_go()
+        {
+            kept.remove(&oldest);
         }
     }
 
@@ -292,6 +324,8 @@ impl Schemas {
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,9 +427,9 @@ mod tests {
         ];
         for (schema, value, least) in table {
             let fit = fits::check("f", &schema).unwrap();
-            let steps = cost::steps(&schema, &fit.anchors, &value, STEPS_MAX).ok().unwrap();
+            let steps = cost::of(&fit, &value, STEPS_MAX).ok().unwrap().steps;
             assert!((least..least * 30).contains(&steps), "{schema}: {steps}");
-            assert!(cost::steps(&schema, &fit.anchors, &value, least / 2).is_err(), "{schema}");
+            assert!(cost::of(&fit, &value, least / 2).is_err(), "{schema}");
         }
     }
 
@@ -419,7 +453,7 @@ mod tests {
             (json!({"enum": (0..60_000).collect::<Vec<_>>()}), "parts"),
             (json!({"properties": {"a": {"$id": "http://a/b"}}}), "root"),
             (json!({"$ref": "other.json#/a"}), "leads out"),
-            (json!({"$ref": "#/$defs/gone"}), "nowhere"),
+            (json!({"$ref": "#/$defs/gone"}), "no schema"),
         ];
         for (schema, why) in table {
             let problem = compiled(schema).err().unwrap_or_else(|| panic!("{why}"));

@@ -12,7 +12,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use windlass_engine::Error;
 
-/// Open at a time for one principal.
+/// Open at a time for one principal and those it made tokens for.
 pub const STREAMS_MAX: usize = 16;
 /// So long a stream goes on at most after its token was ended by another server or ran out.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -60,9 +60,9 @@ impl Drop for Place {
 impl Streams {
     pub fn enter(&self, app: &App, caller: &Caller) -> Result<Place, Problem> {
         let mut open = self.lock();
-        let count = open.by_name.entry(caller.name.clone()).or_default();
+        let count = open.by_name.entry(caller.root.clone()).or_default();
         if *count >= STREAMS_MAX {
-            let why = format!("{} has {count} streams open, and may have no more", caller.name);
+            let why = format!("{} has {count} streams open, and may have no more", caller.root);
             return Err(Problem::new("too-many", why).retry_after(1_000));
         }
         *count += 1;
@@ -76,7 +76,7 @@ impl Streams {
         if token.is_some() && !std::mem::replace(&mut open.is_watched, true) {
             tokio::spawn(watch(app.clone()));
         }
-        Ok(Place { app: app.clone(), name: caller.name.clone(), token, ended })
+        Ok(Place { app: app.clone(), name: caller.root.clone(), token, ended })
     }
 
     fn leave(&self, place: &Place) {

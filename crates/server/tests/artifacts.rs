@@ -225,3 +225,41 @@ fn the_folder_for_artifacts_is_the_server_s_alone() {
         assert_eq!(mode(&open), left, "{found:o}");
     }
 }
+
+#[tokio::test]
+async fn bytes_go_first_where_a_full_disk_keeps_their_record() {
+    use windlass_server::{content, problem::Problem};
+    let server = Server::start().await;
+    let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
+    let id = text(&made["id"]).parse().unwrap();
+    let full = || Problem::new("store-full", "no room");
+    let delete = || async { if server.artifact_files().is_empty() { Ok(7) } else { Err(full()) } };
+    assert_eq!(content::freeing(&server.app, async { Ok(vec![id]) }, delete).await.unwrap(), 7);
+    let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
+    let id = text(&made["id"]).parse().unwrap();
+    let other = || async { Err::<(), _>(Problem::new("unavailable", "away")) };
+    assert!(content::freeing(&server.app, async { Ok(vec![id]) }, other).await.is_err());
+    assert_eq!(server.artifact_files().len(), 1, "otherwise nothing goes that is still known");
+}
+
+#[tokio::test]
+async fn what_a_killed_server_left_of_uploads_is_swept() {
+    use std::{
+        fs,
+        time::{Duration, SystemTime},
+    };
+    let server = Server::start().await;
+    upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
+    let [kept] = &server.artifact_files()[..] else { panic!("one file") };
+    let beside = |name: &str, age: u64| {
+        let path = kept.with_file_name(name);
+        let file = fs::File::create(&path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        path
+    };
+    let old = beside("0123456789abcdef0123456789abcdef#1", 7_200);
+    let young = beside("0123456789abcdef0123456789abcdef#2", 60);
+    let foreign = beside("notes#1", 7_200);
+    assert_eq!(windlass_server::content::sweep_halves(&server.app).await, 1);
+    assert_eq!([kept, &old, &young, &foreign].map(|path| path.exists()), [true, false, true, true]);
+}

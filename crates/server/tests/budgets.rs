@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 use std::{sync::mpsc, time::Duration};
 use tokio::task::JoinHandle;
-use windlass_core::{JobId, Namespace, RecordKey, RunId, principal::Role, stage};
+use windlass_core::{JobId, Namespace, RecordKey, RunId, WorkerId, commands::claim::Claim, principal::Role, stage};
 use windlass_server::{App, flows::planner};
 
 async fn start(server: &Server, namespace: &str, yaml: &str, input: Value) -> String {
@@ -258,4 +258,110 @@ async fn large_bodies_and_definitions_are_read_aside() {
     drop(kept);
     server.post("/api/v1/jobs", large).await.expect(201);
     server.call(put("steps: {a: {}}")).await.expect(200);
+}
+
+fn crowded(workers_max: usize, offers_max: usize, lanes_max: usize) -> windlass_engine::Settings {
+    let limits = windlass_core::Limits { workers_max, offers_max, lanes_max, ..Default::default() };
+    windlass_engine::Settings { limits, ..Default::default() }
+}
+
+#[tokio::test]
+async fn a_namespace_has_so_many_workers_and_no_more() {
+    let server = Server::set(crowded(5, 100, 100), Default::default()).await;
+    let register = async |name: String| server.work("/api/v1/workers", json!({"worker": name})).await;
+    let claim = async |name: String| server.work("/api/v1/leases/claim", json!({"worker": name})).await;
+    for at in 0..5 {
+        // A claim makes its worker known as well.
+        if at % 2 == 0 {
+            register(format!("w{at}")).await.expect(200)
+        } else {
+            claim(format!("w{at}")).await.expect(200)
+        };
+    }
+    for refused in [register("w9".into()).await, claim("w9".into()).await] {
+        let problem = refused.expect(429);
+        let told = problem["detail"].as_str().unwrap();
+        assert!(told.contains("5 workers") && told.contains("workers_per_namespace_max"), "{told}");
+    }
+    register("w3".into()).await.expect(200);
+    claim("w4".into()).await.expect(200);
+    let other = server.work("/api/v1/workers?namespace=other", json!({"worker": "w9"})).await;
+    other.expect(200);
+    server.delete("/api/v1/workers/w0").await.expect(204);
+    until("there is room for another", async || (register("w9".into()).await.status == 200).then_some(())).await;
+}
+
+#[tokio::test]
+async fn the_jobs_of_a_namespace_wait_with_so_many_sets_of_tags_and_no_more() {
+    let server = Server::set(crowded(100, 100, 300), Default::default()).await;
+    let submit = async |namespace: &str, tags: Vec<String>| {
+        server.post(&format!("/api/v1/jobs?namespace={namespace}"), json!({"tags": tags})).await
+    };
+    let mut taken = 0;
+    let refused = loop {
+        let answer = submit("default", vec![format!("t{taken}")]).await;
+        if answer.status != 201 {
+            break answer.expect(429);
+        }
+        taken += 1;
+        assert!(taken < 2_000, "nothing ends it");
+    };
+    let told = refused["detail"].as_str().unwrap();
+    assert!(taken >= 300 && told.contains("300 sets of tags") && told.contains("tag_sets_per_namespace_max"), "{told}");
+    submit("default", vec![]).await.expect(201);
+    submit("other", vec!["x".into()]).await.expect(201);
+    let tags: Vec<String> = (0..taken).map(|at| format!("t{at}")).collect();
+    let claim = json!({"worker": "w", "tags": tags, "max": 500});
+    server.work("/api/v1/leases/claim", claim).await.expect(200);
+    until("there is room for others", async || (submit("default", vec!["y".into()]).await.status == 201).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn the_workers_of_a_namespace_wait_with_so_many_sets_of_tags_and_no_more() {
+    let server = Server::set(crowded(100, 3, 100), Default::default()).await;
+    let engine = server.engine.clone();
+    let wait = |tag: usize| {
+        let app = server.app.clone();
+        tokio::spawn(async move {
+            let offered = [format!("t{tag}").as_str()].into_iter().collect();
+            let (worker, secrets) = (WorkerId::new("w").unwrap(), windlass_engine::ids::secrets(1));
+            let claim = Claim::new(&Namespace::default(), worker, offered, secrets);
+            app.engine.claim(claim, Duration::from_secs(60)).await
+        })
+    };
+    let waiting: Vec<_> = (0..3).map(wait).collect();
+    until("all wait", async || (engine.waiting(&Namespace::default()) == 3).then_some(())).await;
+    let refused = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["other"]})).await.expect(429);
+    assert!(refused["detail"].as_str().unwrap().contains("offers_per_namespace_max"), "{refused}");
+    server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["t1"]})).await.expect(200);
+    waiting.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn what_a_definition_adds_to_many_jobs_counts_as_if_it_had_been_sent() {
+    let bodies = windlass_server::room::Limits { total: 1 << 30, share: 1 << 20 };
+    let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
+    server.put("/api/v1/definitions/large", json!({"payload": "x".repeat(200_000)})).await.expect(200);
+    let many = |count: usize| json!({"jobs": vec![json!({"definition": "large"}); count]});
+    let answer = server.post("/api/v1/jobs/batch", many(50)).await.expect(200).to_string();
+    assert!(answer.contains("bodies_per_principal_max"), "{}", &answer[..answer.len().min(2_000)]);
+    let jobs = server.get("/api/v1/jobs").await.expect(200);
+    assert!((1..10).contains(&jobs["items"].as_array().unwrap().len()), "as many as there is room for");
+    assert_eq!(server.app.rooms.taken(), 0, "and it is given back");
+}
+
+#[tokio::test]
+async fn a_namespace_has_so_many_schedules_and_no_more() {
+    let limits = windlass_core::Limits { schedules_max: 2, ..Default::default() };
+    let server = Server::set(windlass_engine::Settings { limits, ..Default::default() }, Default::default()).await;
+    let put = async |path: &str| server.put(path, json!({"every_ms": 60_000, "job": {}})).await;
+    put("/api/v1/schedules/a").await.expect(200);
+    put("/api/v1/schedules/b").await.expect(200);
+    let refused = put("/api/v1/schedules/c").await.expect(429);
+    assert!(refused["detail"].as_str().unwrap().contains("schedules_per_namespace_max"), "{refused}");
+    put("/api/v1/schedules/a").await.expect(200);
+    put("/api/v1/schedules/c?namespace=other").await.expect(200);
+    server.delete("/api/v1/schedules/b").await.expect(204);
+    put("/api/v1/schedules/c").await.expect(200);
 }

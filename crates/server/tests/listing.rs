@@ -2,6 +2,7 @@
 
 use crate::support::Server;
 use serde_json::{Value, json};
+use windlass_core::principal::Role;
 
 fn ids(page: &Value) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
@@ -113,4 +114,45 @@ async fn any_text_comes_back_as_it_was_or_is_refused() {
         }
     }
     assert!(taken > 100 && refused > 100, "{taken} and {refused}");
+}
+
+#[tokio::test]
+async fn a_page_of_large_rows_ends_early_and_its_answer_takes_room_until_it_is_read() {
+    use axum::body::Body;
+    use http::Method;
+    let bodies = windlass_server::room::Limits { total: 1 << 30, share: 8 << 20 };
+    let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
+    for at in 0..12 {
+        let schedule = json!({"every_ms": 60_000, "paused": true, "job": {"payload": "x".repeat(400_000)}});
+        server.put(&format!("/api/v1/schedules/s{at:02}"), schedule).await.expect(200);
+    }
+    let (mut seen, mut pages, mut cursor) = (Vec::new(), 0, String::new());
+    loop {
+        let page = server.get(&format!("/api/v1/schedules?limit=1000{cursor}")).await.expect(200);
+        pages += 1;
+        seen.extend(page["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    let all: Vec<String> = (0..12).map(|at| format!("s{at:02}")).collect();
+    assert!(seen == all && pages > 1, "{pages} pages: {seen:?}");
+    let open = async || {
+        let request = Server::request(Role::Viewer, Method::GET, "/api/v1/schedules?limit=1000");
+        server.open(request.body(Body::empty()).unwrap()).await
+    };
+    let mut unread = Vec::new();
+    let refused = loop {
+        let answer = open().await;
+        if answer.status() != 200 {
+            break answer.status();
+        }
+        unread.push(answer);
+        assert!(unread.len() < 20, "answers that nobody reads have no bound");
+    };
+    assert_eq!(refused, 429);
+    drop(unread);
+    assert_eq!(server.app.rooms.taken(), 0);
+    assert_eq!(open().await.status(), 200);
 }

@@ -225,3 +225,48 @@ async fn stats_count_by_state_and_me_is_for_everybody() {
         assert_eq!(me["principal"], crate::support::token(role));
     }
 }
+
+#[tokio::test]
+async fn tokens_that_one_principal_makes_share_what_it_may_have() {
+    let bodies = windlass_server::room::Limits { total: 1 << 30, share: 600 << 10 };
+    let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
+    let local = json!({"principal": "local", "role": "admin", "namespaces": ["mine"]});
+    let token = text(&server.post("/api/v1/tokens", local).await.expect(201)["token"]);
+    let mut children = Vec::new();
+    for at in 0..3 {
+        let child = json!({"principal": format!("child{at}"), "role": "editor", "namespaces": ["mine"]});
+        let made = as_token(&server, &token, Method::POST, "/api/v1/tokens", child).await.expect(201);
+        children.push(text(&made["token"]));
+    }
+    let request = |method: Method, path: &str, token: &str| {
+        let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+        request.header(header::AUTHORIZATION, format!("Bearer {token}"))
+    };
+    // Streams.
+    let open = async |token: &str| {
+        server.open(request(Method::GET, "/api/v1/events?namespace=mine", token).body(Body::empty()).unwrap()).await
+    };
+    let mut streams = Vec::new();
+    for at in 0..windlass_server::streams::STREAMS_MAX {
+        let answer = open(&children[at % 3]).await;
+        assert_eq!(answer.status(), 200);
+        streams.push(answer.into_body());
+    }
+    for token in children.iter().chain([&token]) {
+        assert_eq!(open(token).await.status(), 429);
+    }
+    let other = Server::request(Role::Viewer, Method::GET, "/api/v1/events").body(Body::empty()).unwrap();
+    assert_eq!(server.open(other).await.status(), 200, "others have their own");
+    // Bodies that are being received.
+    let large = |token: &str| {
+        let request = request(Method::POST, "/api/v1/jobs?namespace=mine", token);
+        let never = Body::from_stream(futures_util::stream::pending::<Result<axum::body::Bytes, std::io::Error>>());
+        server.open(request.header(header::CONTENT_LENGTH, 400 << 10).body(never).unwrap())
+    };
+    let mut first = std::pin::pin!(large(&children[0]));
+    while server.app.rooms.taken() == 0 {
+        let waits = tokio::time::timeout(std::time::Duration::from_millis(20), first.as_mut()).await;
+        assert!(waits.is_err(), "its body does not come");
+    }
+    assert_eq!(large(&children[1]).await.status(), 429);
+}

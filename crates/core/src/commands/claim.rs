@@ -53,6 +53,15 @@ pub enum Offer {
     Narrowed(Tags),
 }
 
+impl Offer {
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Offer::Tags(tags) | Offer::Narrowed(tags) => tags.bytes(),
+            Offer::Registered => 0,
+        }
+    }
+}
+
 /// What to make of a worker nobody registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unknown {

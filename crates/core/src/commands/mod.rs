@@ -237,7 +237,7 @@ impl Command {
             }
             Command::Advance(advance) => advance.weight(),
             Command::Signal(signal) => signal.payload.len(),
-            Command::Claim(claim) => claim.secrets.len() * BASE,
+            Command::Claim(claim) => claim.secrets.len() * BASE + claim.offer.bytes(),
             Command::Complete(complete) => complete.result.len(),
             Command::AppendLog(append) => append.data.len(),
             Command::Fail(fail) => fail.message.len(),
@@ -246,7 +246,9 @@ impl Command {
             Command::Tell(tell) => tell.data.len(),
             Command::PutDefinition(put) => put.body.len(),
             Command::PutSchedule(put) => put.schedule.template.payload.len(),
-            Command::RegisterWorker(register) => register.extra.as_ref().map_or(0, |extra| extra.len()),
+            Command::RegisterWorker(register) => {
+                register.tags.bytes() + register.extra.as_ref().map_or(0, |extra| extra.len())
+            }
             Command::Audited(audited) => audited.command.weight(),
             Command::All(all) => all.commands.iter().map(Command::weight).sum(),
             Command::UnregisterWorker(_) | Command::CancelRun(_) => 64 * BASE,

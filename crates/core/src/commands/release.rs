@@ -14,8 +14,9 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// A job may be passed on for ever; only the first times are written into its history.
+/// A job may be handed back for ever; only the first times are written into its history.
 const PASSES_KEPT: u32 = 10;
+const RELEASES_KEPT: u32 = 100;
 
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -68,11 +69,8 @@ fn pass_on(desk: &mut Desk, mut job: Job, delay: Millis, why: &Arc<str>) -> Resu
     if job.live.cancel.is_some() {
         return life::end_cancelled(desk, job);
     }
-    if job.live.attempt <= PASSES_KEPT {
-        life::close_attempt(desk, &mut job, Outcome::new(Reason::Released, why.clone()));
-    } else {
-        job.live.progress = None;
-    }
+    hand_back(desk, &mut job, PASSES_KEPT, why.clone());
+    job.live.waited = Millis(job.live.waited.0.saturating_add(delay.0));
     job.live.run_at = Some(desk.now() + delay);
     // Others with the same key may be able to run meanwhile.
     concurrency::release(desk, &mut job)?;
@@ -86,11 +84,21 @@ pub(crate) fn release(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
     if job.live.cancel.is_some() {
         return life::end_cancelled(desk, job);
     }
-    life::close_attempt(desk, &mut job, Outcome::new(Reason::Released, ""));
+    hand_back(desk, &mut job, RELEASES_KEPT, "".into());
     life::queue(desk, &mut job)?;
     desk.tell(&job.key.namespace, What::Released { job: job.key.id });
     desk.put_job(job.clone());
     Ok(job)
+}
+
+fn hand_back(desk: &mut Desk, job: &mut Job, kept: u32, why: Arc<str>) {
+    let waited = job.live.claimed_at.zip(job.live.pending_since).map_or(0, |(to, from)| (to.0 - from.0).max(0));
+    job.live.waited = Millis(job.live.waited.0.saturating_add(waited));
+    if job.live.attempt <= kept {
+        life::close_attempt(desk, job, Outcome::new(Reason::Released, why));
+    } else {
+        job.live.progress = None;
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +149,42 @@ mod tests {
         for delay in [0, -1, i64::MAX] {
             assert_eq!(code(&story.run(pass(lease, delay))), "invalid", "{delay}");
         }
+    }
+
+    #[test]
+    fn a_job_that_nobody_can_run_meets_its_pending_deadline() {
+        let mut story = Story::new();
+        let mut job = once(1);
+        job.policy.pending_deadline = Some(Millis(10_000));
+        story.submit(job);
+        let mut handed_back = 0;
+        for _ in 0..20 {
+            story.sweep();
+            if story.state(1).is_final() {
+                break;
+            }
+            let lease = story.claim("w");
+            handed_back += 1;
+            match handed_back % 2 {
+                0 => drop(story.release(lease).unwrap()),
+                _ => drop(story.run(pass(lease, 1_000)).unwrap()),
+            }
+            story.wait(1_000);
+        }
+        assert_eq!((story.state(1), handed_back), (State::Failed, 10), "it waited all the time");
+        let reason = story.job(1).live.outcome.as_ref().map(|outcome| outcome.reason);
+        assert_eq!(reason, Some(Reason::PendingDeadlinePassed));
+    }
+
+    #[test]
+    fn a_job_that_is_handed_back_for_ever_does_not_grow() {
+        let mut story = Story::new();
+        story.submit(once(1));
+        for _ in 0..2 * RELEASES_KEPT {
+            let lease = story.claim("w");
+            story.release(lease).unwrap();
+        }
+        assert_eq!(story.tables.attempts.values().next().unwrap().len(), RELEASES_KEPT as usize);
     }
 
     #[test]

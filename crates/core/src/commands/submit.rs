@@ -82,6 +82,7 @@ impl NewJob {
 
     pub(crate) fn weight(&self) -> usize {
         self.payload.len()
+            + self.tags.bytes()
             + self.kept.as_ref().map_or(0, |kept| kept.len())
             + self.extra.as_ref().map_or(0, |extra| extra.len())
             + self.parents.len() * 64

@@ -179,6 +179,10 @@ impl Config {
                 log_bytes_max: read.bytes("job_log_max") as u64,
                 lease_default: read.millis("lease"),
                 retention: read.millis("retention"),
+                workers_max: read.count("workers_per_namespace_max"),
+                schedules_max: read.count("schedules_per_namespace_max"),
+                offers_max: read.count("offers_per_namespace_max"),
+                lanes_max: read.count("tag_sets_per_namespace_max"),
                 retries_per_second: read.count("retry_rate").min(1_000_000) as u32,
                 ..windlass_core::Limits::default()
             },

@@ -100,13 +100,39 @@ pub const SETTINGS: &[Setting] = &[
         "bodies_max",
         Kind::Bytes,
         "256MiB",
-        "Memory for all request bodies that are being received. Requests beyond it are answered 503",
+        "Memory for all request bodies that are being received, and for large answers. Requests beyond it are answered 503",
     ),
     setting(
         "bodies_per_principal_max",
         Kind::Bytes,
         "64MiB",
-        "Part of bodies_max that one principal may use. Requests beyond it are answered 429. Bodies of up to 16 KiB are not counted",
+        "Part of bodies_max that one principal, with those it makes tokens for, may use. Requests beyond it are answered 429. Bodies of up to \
+         16 KiB and answers of up to 64 KiB are not counted",
+    ),
+    setting(
+        "workers_per_namespace_max",
+        Kind::Count,
+        "10000",
+        "Workers that may be registered in one namespace. Registrations beyond it are answered 429",
+    ),
+    setting(
+        "schedules_per_namespace_max",
+        Kind::Count,
+        "1000",
+        "Schedules that one namespace may have. Requests beyond it are answered 429",
+    ),
+    setting(
+        "offers_per_namespace_max",
+        Kind::Count,
+        "10000",
+        "Different tag sets with which the workers of one namespace may wait at the same time. Claims beyond it are answered 429",
+    ),
+    setting(
+        "tag_sets_per_namespace_max",
+        Kind::Count,
+        "200000",
+        "Different tag sets that the waiting jobs of one namespace may have. Further jobs with tags are answered 429. A set with many \
+         tags counts as several",
     ),
     setting("payload_max", Kind::Bytes, "1MiB", "Largest payload of a job, and largest result"),
     setting(

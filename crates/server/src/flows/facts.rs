@@ -1,9 +1,9 @@
 //! What a turn is decided on, as it is stored: read in pieces, and no more of it than may be held in memory.
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, ask, problem::Problem};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Job, JobKey, Payload, Reason, State};
+use windlass_core::{Job, JobKey, Namespace, Payload, Reason, State};
 use windlass_plan::{
     meter::weight_of_text,
     plan::{self, Asked, Fact, Facts, Plan},
@@ -39,8 +39,24 @@ impl Stored {
         Facts { others: others.collect(), of }
     }
 
-    fn take(&mut self, payload: &Payload) -> Result<(), String> {
-        self.room += weight_of_text(payload.as_bytes());
+    async fn take(
+        &mut self,
+        app: &App,
+        namespace: &Namespace,
+        texts: Vec<Payload>,
+    ) -> Result<Result<(), String>, Problem> {
+        let bytes: usize = texts.iter().map(Payload::len).sum();
+        // What takes more room than there is even as text need not be looked at.
+        let weigh = move || texts.iter().map(|text| weight_of_text(text.as_bytes())).sum::<u64>();
+        self.room += match bytes {
+            bytes if bytes as u64 > ROOM_MAX => bytes as u64,
+            bytes if bytes > ask::LARGE => app.aside.run(namespace, weigh).await?,
+            _ => weigh(),
+        };
+        Ok(self.fits())
+    }
+
+    fn fits(&self) -> Result<(), String> {
         if self.room > ROOM_MAX {
             return Err(format!(
                 "what it looks at would take more than {ROOM_MAX} bytes of memory, the most that a turn may take: \
@@ -59,17 +75,18 @@ pub async fn load(app: &App, plan: &Plan, job: &Job, asked: Asked<'_>) -> Result
     if let Some(of) = job.spec.stage.of
         && let Some(body) = store.body(&JobKey::new(namespace, of)).await?
     {
-        for payload in [Some(&body.payload), body.result.as_ref()].into_iter().flatten() {
-            if let Err(why) = stored.take(payload) {
-                return Ok(Err(why));
-            }
+        let texts = [Some(&body.payload), body.result.as_ref()].into_iter().flatten().cloned().collect();
+        if let Err(why) = stored.take(app, namespace, texts).await? {
+            return Ok(Err(why));
         }
         stored.of = (body.payload, body.result);
     }
     let others = match asked.gathers {
         true => {
-            let own = store.body(&job.key).await?.map(|body| value(&body.payload)).unwrap_or_default();
-            plan::members(&own)
+            let own = store.body(&job.key).await?.map(|body| body.payload).unwrap_or_default();
+            let is_large = own.len() > ask::LARGE;
+            let read = move || plan::members(&value(&own));
+            if is_large { app.aside.run(namespace, read).await? } else { read() }
         }
         false => job.spec.parents.clone(),
     };
@@ -81,12 +98,12 @@ pub async fn load(app: &App, plan: &Plan, job: &Job, asked: Asked<'_>) -> Result
     let wanted: Vec<JobKey> = wanted.map(|(_, job)| job.key.clone()).collect();
     let mut results: HashMap<JobKey, Payload> = HashMap::new();
     for some in wanted.chunks(RESULTS) {
-        for (key, result) in store.results(some).await? {
-            if let Err(why) = stored.take(&result) {
-                return Ok(Err(why));
-            }
-            results.insert(key, result);
+        let found = store.results(some).await?;
+        let texts = found.iter().map(|(_, result)| result.clone()).collect();
+        if let Err(why) = stored.take(app, namespace, texts).await? {
+            return Ok(Err(why));
         }
+        results.extend(found);
     }
     let other = |(name, job): (&Arc<str>, &Job)| (name.clone(), job.state, failure(job), results.remove(&job.key));
     stored.others = named.into_iter().map(other).collect();

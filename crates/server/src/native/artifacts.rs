@@ -20,7 +20,6 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
-use std::time::Duration;
 use windlass_api::{
     Uuid,
     artifact::{Artifact, ListArtifacts, UploadArtifact},
@@ -39,9 +38,6 @@ use windlass_engine::{Error, StoreError, ids, store::RecordQuery};
 
 const KIND: &str = "artifact";
 const SWEEP_PAGE: usize = 500;
-/// To forget an artifact on a full disk, once its bytes are gone.
-const FORGET_TRIES: usize = 5;
-const FORGET_PAUSE: Duration = Duration::from_millis(50);
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -208,31 +204,12 @@ async fn content(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Resu
 
 async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<StatusCode, Problem> {
     let artifact = find(&app, &ask, id).await?;
-    match app.engine.run(forget(id)).await {
-        // On a full disk not even that can be written. The bytes go first then, which makes room for it.
-        Err(Error::Store(StoreError::Full(_))) if content::remove(&app, id).await => {
-            forget_with_patience(&app, id).await?
-        }
-        forgotten => drop(forgotten?),
-    }
+    let engine = &app.engine;
+    let forget = || async move { Ok(engine.run(forget(id)).await?) };
+    content::freeing(&app, async { Ok(vec![id]) }, forget).await?;
     content::remove(&app, id).await;
     app.usage.forget(&Owner { namespace: ask.namespace, job: artifact.job }, artifact.size);
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Others may take the room that was made; but not all the time.
-async fn forget_with_patience(app: &App, id: Uuid) -> Result<(), Problem> {
-    let mut tries = 0;
-    loop {
-        match app.engine.run(forget(id)).await {
-            Err(Error::Store(StoreError::Full(_))) if tries < FORGET_TRIES => tries += 1,
-            forgotten => {
-                forgotten?;
-                return Ok(());
-            }
-        }
-        tokio::time::sleep(FORGET_PAUSE).await;
-    }
 }
 
 async fn list(
@@ -289,9 +266,15 @@ async fn sweep_records(app: &App) -> Result<usize, Problem> {
         for artifact in found.iter().filter_map(|record| serde_json::from_str::<Artifact>(&record.value).ok()) {
             let (Some(job), Ok(namespace)) = (artifact.job, Namespace::new(&artifact.namespace)) else { continue };
             if app.engine.store().job(&JobKey::new(&namespace, JobId(job))).await?.is_none() {
-                app.engine.run(forget(artifact.id)).await?;
+                // The bytes first, whatever becomes of the record: this may be what makes room on a full disk.
                 content::remove(app, artifact.id).await;
-                gone += 1;
+                match app.engine.run(forget(artifact.id)).await {
+                    Err(Error::Store(StoreError::Full(_))) => {}
+                    forgotten => {
+                        forgotten?;
+                        gone += 1;
+                    }
+                }
             }
         }
         match found.last() {

@@ -1,6 +1,6 @@
 //! `/api/v1/definitions`: named, versioned recipes for jobs.
 
-use super::{convert, jobs::page_size, records_page};
+use super::{convert, jobs::page_size, pages, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -179,11 +179,16 @@ async fn list(
     ask: Ask,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Definition>>, Problem> {
-    let (found, next) = records_page(&app, &ask.namespace, DefinitionHead::KIND, &query).await?;
-    let mut items = Vec::with_capacity(found.len());
+    let (found, mut next) = records_page(&app, &ask.namespace, DefinitionHead::KIND, &query).await?;
+    let (mut items, mut bytes) = (Vec::new(), 0);
     for record in &found {
         if let Some(row) = latest(&app, &ask.namespace, &record.key.key).await? {
+            bytes += row.body.len();
             items.push(wire(&ask.namespace, &row)?);
+        }
+        if bytes >= pages::BYTES_MAX {
+            next = Some(record.key.key.to_string());
+            break;
         }
     }
     Ok(ok(Page { items, next }))
@@ -204,8 +209,7 @@ async fn versions(
         after: query.cursor.as_deref().map(Into::into),
         limit,
     };
-    let found = app.engine.store().records(&records).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
+    let (found, next) = pages::records(&app, records).await?;
     let row = |value: &str| {
         let row: Row = serde_json::from_str(value)
             .map_err(|error| Problem::new("damaged", format!("a version cannot be read: {error}")))?;

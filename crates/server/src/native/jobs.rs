@@ -1,11 +1,12 @@
 //! `/api/v1/jobs`: submit, read, list, wait, cancel, retry.
 
-use super::{convert, definitions};
+use super::{convert, definitions, pages};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
     problem::Problem,
+    room::Room,
     route::{Access, Header, Route},
     schema::{self, Part},
     trace::TRACEPARENT,
@@ -33,6 +34,8 @@ use windlass_engine::{ids, store::JobQuery};
 
 /// Jobs in one request.
 pub const MANY_MAX: usize = 1_000;
+/// Bytes of a definition's payload that need no room.
+const ADDED_FREE: usize = 1 << 10;
 const ID_PREFIX_MIN: usize = 4;
 const PAGE: usize = 100;
 const PAGE_MAX: usize = 1_000;
@@ -112,7 +115,8 @@ async fn submit(
     Sent(mut body): Sent<SubmitJob>,
 ) -> Result<Answer<Submitted>, Problem> {
     body.idempotency_key = body.idempotency_key.or(key);
-    let mut command = command(&app, &ask, &body).await?;
+    let mut room = None;
+    let mut command = command(&app, &ask, &body, &mut room).await?;
     let mut span = app.options.traces.begin("submit", ask.trace);
     span.stamp(&mut command.job);
     let submitted = submitted(app.engine.run(command).await?);
@@ -131,8 +135,9 @@ async fn submit_many(
     }
     let mut jobs = Vec::with_capacity(body.jobs.len());
     let mut span = app.options.traces.begin("submit", ask.trace);
+    let mut room = None;
     for (at, job) in body.jobs.iter().enumerate() {
-        let mut job = command(&app, &ask, job).await.map_err(|problem| in_job(at, problem));
+        let mut job = command(&app, &ask, job, &mut room).await.map_err(|problem| in_job(at, problem));
         if let Ok(job) = &mut job {
             span.stamp(&mut job.job);
         }
@@ -191,8 +196,17 @@ fn submitted(reply: Reply) -> Submitted {
     }
 }
 
-async fn command(app: &App, ask: &Ask, body: &SubmitJob) -> Result<Submit, Problem> {
+/// What a definition adds takes room as if it had been sent: a small request could ask for much of it.
+async fn command(app: &App, ask: &Ask, body: &SubmitJob, room: &mut Option<Room>) -> Result<Submit, Problem> {
     let job = new_job(app, &ask.namespace, body, owner(&ask.caller)).await?;
+    if body.payload.is_none() && job.payload.len() > ADDED_FREE {
+        let added = job.payload.len() as u64;
+        match room {
+            Some(room) => room.grow(added)?,
+            None => *room = Some(app.rooms.take(&ask.caller.root, added)?),
+        }
+        tokio::task::yield_now().await;
+    }
     Ok(Submit { namespace: ask.namespace.clone(), job })
 }
 
@@ -248,14 +262,14 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
             (cursor, above) => cursor.or(above),
         };
     }
-    let found = app.engine.store().jobs(&jobs).await?;
+    let (found, more) = pages::jobs(&app, jobs).await?;
     // Newest first means highest id first: whatever follows one that is too low is too low as well.
     let fits = found.iter().take_while(|job| job.key.id >= first);
     let mut items: Vec<Job> = fits.map(convert::job).collect();
     if query.commands {
         tell_commands(&app, &ask.namespace, &mut items).await?;
     }
-    let next = (items.len() == limit).then(|| found.last().map(|job| job.key.id.to_string())).flatten();
+    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| job.key.id.to_string());
     Ok(ok(Page { items, next }))
 }
 

@@ -11,6 +11,7 @@ pub mod jobs;
 pub mod leases;
 pub mod logs;
 pub mod openapi;
+mod pages;
 pub mod principals;
 mod ruling;
 pub mod runs;
@@ -77,7 +78,5 @@ async fn records_page(
         after: paging.cursor.as_deref().map(Into::into),
         limit,
     };
-    let found = app.engine.store().records(&query).await?;
-    let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
-    Ok((found, next))
+    pages::records(app, query).await
 }

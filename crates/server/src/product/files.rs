@@ -87,7 +87,10 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
     loop {
         let found = app.engine.store().records(&query).await?;
         for record in &found {
-            gone += usize::from(sweep_one(app, record).await?);
+            match sweep_one(app, record).await {
+                Err(problem) if problem.0.code() == "store-full" => {}
+                swept => gone += usize::from(swept?),
+            }
         }
         match found.last() {
             Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
@@ -103,10 +106,8 @@ async fn sweep_one(app: &App, record: &Record) -> Result<bool, Problem> {
     if item.is_some_and(|item| item.value.id == file.item) {
         return Ok(false);
     }
+    // The bytes first: this may be what makes room on a full disk.
+    content::remove(app, file.content).await;
     let delete = store::delete(store::FILE, &record.key.key, Expect::Version(record.version));
-    let gone = store::commit(app, vec![delete]).await?.is_some();
-    if gone {
-        content::remove(app, file.content).await;
-    }
-    Ok(gone)
+    Ok(store::commit(app, vec![delete]).await?.is_some())
 }

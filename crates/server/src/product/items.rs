@@ -4,9 +4,10 @@ use super::{
     Part, bom, files, graphs, namespace, projects,
     store::{self, Change, Kept, Of, Put},
 };
-use crate::{app::App, auth::Caller, problem::Problem};
+use crate::{app::App, auth::Caller, content, problem::Problem};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use windlass_api::Uuid;
 use windlass_core::{
     Command, Facet, State as JobState, Timestamp,
     commands::{cancel::Cancel, records::Expect},
@@ -339,7 +340,15 @@ pub async fn update(app: &App, caller: &Caller, part: &str, change: &ItemChange)
 
 /// Its revisions, files, rows and graphs go with it; jobs that wait for a runner are cancelled.
 pub async fn delete(app: &App, part: &str) -> Result<(), Problem> {
-    let contents = store::settle!(app, Problem, {
+    let contents = async { files::forget(app, part).await.map(|(_, contents)| contents) };
+    let contents = content::freeing(app, contents, || delete_records(app, part)).await?;
+    files::remove(app, contents).await;
+    Ok(())
+}
+
+/// The content of its files, which is to be removed.
+async fn delete_records(app: &App, part: &str) -> Result<Vec<Uuid>, Problem> {
+    store::settle!(app, Problem, {
         let kept = find(app, part).await?;
         if store::has(app, store::BOM, Of::With("child", part)).await? {
             let why = format!("{part} is part of other items; take it out of their BOM first");
@@ -368,9 +377,7 @@ pub async fn delete(app: &App, part: &str) -> Result<(), Problem> {
         commands.extend(cancel_pending(app, &kept.value).await?);
         commands.push(store::tell("item.deleted", &json!({"id": kept.value.id, "part_number": part})));
         Ok(Change { commands, answer: contents })
-    })?;
-    files::remove(app, contents).await;
-    Ok(())
+    })
 }
 
 async fn cancel_pending(app: &App, item: &Item) -> Result<Vec<Command>, Problem> {

@@ -3,7 +3,7 @@
 //! The schema is walked over the value as the check would, but nothing is decided: every alternative counts. Inside of
 //! alternatives each part counts as often as it may be looked at again when none of them fits, so that all can be told.
 
-use super::fits::{Anchors, ascii, target};
+use super::fits::{Fit, REFERENCES};
 use serde_json::{Map, Value};
 use windlass_plan::pattern;
 
@@ -32,11 +32,20 @@ impl Over {
     }
 }
 
-/// The steps it takes, if they are at most so many.
-pub fn steps(root: &Value, anchors: &Anchors, value: &Value, most: u64) -> Result<u64, Over> {
-    let mut walk = Walk { root, anchors, most, spent: 0, alternatives: 0, depth: 0, path: Vec::new() };
-    walk.visit(root, value)?;
-    Ok(walk.spent)
+/// What a check takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    pub steps: u64,
+    /// How often something may be found wrong inside of alternatives. Each is told with a copy of the value it is about.
+    pub copies: u64,
+}
+
+/// The cost, if it is at most so many steps.
+pub fn of(fit: &Fit, value: &Value, most: u64) -> Result<Cost, Over> {
+    let mut walk =
+        Walk { fit, most, spent: 0, copies: 0, alternatives: 0, depth: 0, chain: 0, longest: 0, path: Vec::new() };
+    walk.visit(&fit.root, value)?;
+    Ok(Cost { steps: walk.spent, copies: walk.copies })
 }
 
 enum Step<'v> {
@@ -45,13 +54,16 @@ enum Step<'v> {
 }
 
 struct Walk<'a, 'v> {
-    root: &'a Value,
-    anchors: &'a Anchors,
+    fit: &'a Fit,
     most: u64,
     spent: u64,
+    copies: u64,
     /// Alternatives inside of alternatives.
     alternatives: u64,
     depth: usize,
+    /// Schemas inside of schemas that look at the same value, and the longest such chain.
+    chain: u64,
+    longest: u64,
     path: Vec<Step<'v>>,
 }
 
@@ -76,12 +88,16 @@ impl<'a, 'v> Walk<'a, 'v> {
             return self.over();
         }
         self.depth += 1;
-        let before = self.spent;
+        self.chain += 1;
+        let (before, longest) = (self.spent, std::mem::replace(&mut self.longest, self.chain));
         for (name, sub) in keywords {
             self.spend(1)?;
+            self.copies += self.alternatives.min(1);
             self.keyword(keywords, name, sub, value)?;
         }
-        self.unevaluated(keywords, value, self.spent - before)?;
+        self.unevaluated(keywords, value, before)?;
+        self.longest = self.longest.max(longest);
+        self.chain -= 1;
         self.depth -= 1;
         Ok(())
     }
@@ -94,7 +110,7 @@ impl<'a, 'v> Walk<'a, 'v> {
         value: &'v Value,
     ) -> Result<(), Over> {
         match (name, value) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", _) => self.reference(sub, value),
+            (name, _) if REFERENCES.contains(&name) => self.reference(sub, value),
             ("allOf", _) => self.each(sub, value),
             ("anyOf" | "oneOf", _) => {
                 self.alternatives += 1;
@@ -102,10 +118,22 @@ impl<'a, 'v> Walk<'a, 'v> {
                 self.alternatives -= 1;
                 Ok(())
             }
-            ("not" | "if" | "then" | "else", _) => self.visit(sub, value),
+            // What must not be is told as it is written.
+            ("not", _) => {
+                if self.alternatives > 0 {
+                    let parts = parts(sub);
+                    self.copies += parts;
+                    self.spend(parts)?;
+                }
+                self.visit(sub, value)
+            }
+            ("if" | "then" | "else", _) => self.visit(sub, value),
             ("enum", _) => self.size(value, sub.as_array().map_or(1, |options| options.len() as u64)),
             ("const", _) => self.size(value, 1),
             ("uniqueItems", Value::Array(items)) => self.size(value, 16u64.min(items.len() as u64)),
+            ("format", Value::String(text)) if sub == "regex" => {
+                self.spend(text.len().min(pattern::LENGTH_MAX) as u64 * pattern::COMPILE_PRICE + text.len() as u64)
+            }
             ("minLength" | "maxLength" | "format" | "contentEncoding" | "contentMediaType", Value::String(text)) => {
                 self.spend(text.len() as u64 / 4)
             }
@@ -117,7 +145,8 @@ impl<'a, 'v> Walk<'a, 'v> {
     }
 
     fn reference(&mut self, sub: &Value, value: &'v Value) -> Result<(), Over> {
-        match sub.as_str().and_then(|name| target(self.root, self.anchors, name)) {
+        let target = sub.as_str().and_then(|name| self.fit.targets.get(name));
+        match target.and_then(|pointer| self.fit.root.pointer(pointer)) {
             Some(schema) => self.visit(schema, value),
             None => Ok(()),
         }
@@ -138,7 +167,10 @@ impl<'a, 'v> Walk<'a, 'v> {
 
     fn inside(&mut self, step: Step<'v>, schema: &'a Value, value: &'v Value) -> Result<(), Over> {
         self.path.push(step);
+        let chain = std::mem::take(&mut self.chain);
+        let longest = std::mem::take(&mut self.longest);
         self.visit(schema, value)?;
+        (self.chain, self.longest) = (chain, longest);
         self.path.pop();
         Ok(())
     }
@@ -189,13 +221,29 @@ impl<'a, 'v> Walk<'a, 'v> {
                     self.spend(1)?;
                     if fields.contains_key(name) {
                         self.visit(schema, value)?;
+                        self.names(schema)?;
                     }
                 }
             }
-            "required" => self.spend(sub.as_array().map_or(0, |names| names.len() as u64))?,
+            "dependentRequired" => {
+                for (name, required) in named(sub) {
+                    self.spend(1)?;
+                    if fields.contains_key(name) {
+                        self.names(required)?;
+                    }
+                }
+            }
+            "required" => self.names(sub)?,
             _ => {}
         }
         Ok(())
+    }
+
+    /// Names that are looked for, each of which may be told to be missing.
+    fn names(&mut self, list: &Value) -> Result<(), Over> {
+        let count = list.as_array().map_or(0, |names| names.len() as u64);
+        self.copies += self.alternatives.min(1) * count;
+        self.spend(count)
     }
 
     /// A name is a value of its own, which nothing outlives: it is counted as if it were walked alone.
@@ -203,36 +251,39 @@ impl<'a, 'v> Walk<'a, 'v> {
         let value = Value::String(name.to_owned());
         let most = (self.most - self.spent.min(self.most)) / (1 + self.alternatives);
         let mut walk = Walk {
-            root: self.root,
-            anchors: self.anchors,
+            fit: self.fit,
             most,
             spent: 0,
+            copies: 0,
             alternatives: self.alternatives,
             depth: self.depth,
+            chain: 0,
+            longest: 0,
             path: Vec::new(),
         };
         match walk.visit(schema, &value) {
             Ok(()) => {
                 self.spent = self.spent.saturating_add(walk.spent);
+                self.copies += walk.copies;
                 self.spend(1)
             }
             Err(_) => self.over(),
         }
     }
 
-    /// To know what was looked at already, all of that may be looked at once more for each part.
-    fn unevaluated(&mut self, keywords: &'a Map<String, Value>, value: &'v Value, spent: u64) -> Result<(), Over> {
+    /// To know what was looked at already, all of that is looked at once more, by each schema of the chain: `before` is what
+    /// was spent before it was looked at for the first time.
+    fn unevaluated(&mut self, keywords: &'a Map<String, Value>, value: &'v Value, before: u64) -> Result<(), Over> {
         match (keywords.get("unevaluatedProperties"), keywords.get("unevaluatedItems"), value) {
             (Some(sub), _, Value::Object(fields)) => {
-                self.spend(spent.saturating_mul(fields.len() as u64))?;
-                fields.iter().try_for_each(|(name, value)| self.inside(Step::Name(name), sub, value))
+                fields.iter().try_for_each(|(name, value)| self.inside(Step::Name(name), sub, value))?;
             }
-            (_, Some(sub), Value::Array(items)) => {
-                self.spend(spent.saturating_mul(items.len() as u64))?;
-                self.items(sub, items)
-            }
-            _ => Ok(()),
+            (_, Some(sub), Value::Array(items)) => self.items(sub, items)?,
+            _ => return Ok(()),
         }
+        let levels = 1 + self.longest - self.chain;
+        self.spent = self.spent.saturating_add((self.spent - before).saturating_mul(levels));
+        self.spend(1)
     }
 
     /// Looking at all of a value so many times.
@@ -250,10 +301,19 @@ impl<'a, 'v> Walk<'a, 'v> {
     }
 
     fn matches(&mut self, wanted: &str, text: &str) -> Result<bool, Over> {
-        let made = pattern::get(&ascii(wanted));
-        let price = made.as_ref().map_or(PRICE_UNKNOWN, |made| made.price());
+        let made = self.fit.patterns.get(wanted).and_then(Option::as_ref);
+        let price = made.map_or(PRICE_UNKNOWN, |made| made.price());
         self.spend(1 + price.saturating_mul(text.len() as u64))?;
         // What could match counts as if it did.
-        Ok(made.map_or(true, |made| made.is_match(text)))
+        Ok(made.is_none_or(|made| made.is_match(text)))
+    }
+}
+
+/// Values inside of a value, and itself.
+fn parts(value: &Value) -> u64 {
+    1 + match value {
+        Value::Array(items) => items.iter().map(parts).sum(),
+        Value::Object(fields) => fields.values().map(parts).sum(),
+        _ => 0,
     }
 }

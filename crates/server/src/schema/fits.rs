@@ -1,9 +1,17 @@
 //! Whether a schema can be compiled and checked within limits, found out before either is begun.
+//!
+//! The compiler and the walk that counts a check's steps have to understand a schema in the same way. So whatever could lead
+//! them to different places is refused: names within names, other drafts inside, references to what is no schema.
 
+use super::work;
 use crate::problem::Problem;
 use serde_json::Value;
-use std::{borrow::Cow, collections::HashMap};
-use windlass_plan::pattern;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+use windlass_plan::pattern::{self, Pattern};
 
 /// Parts of a schema, keywords and values alike.
 const PARTS_MAX: usize = 50_000;
@@ -11,31 +19,64 @@ const DEPTH_MAX: usize = 64;
 const PATTERNS_MAX: usize = 100;
 /// KiB of compiled patterns in all.
 const PATTERNS_KIB_MAX: u64 = 4_096;
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const RECURSIVE: &str = "$recursiveRef";
+pub const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", RECURSIVE];
 
-/// Pointers to the parts of a schema that have names.
-pub type Anchors = HashMap<String, String>;
+/// Where each reference leads, as a pointer into the schema.
+pub type Targets = HashMap<String, String>;
+/// Patterns by their texts in the schema. None: they have signs that only the compiler of schemas knows.
+pub type Patterns = HashMap<String, Option<Arc<Pattern>>>;
 
 /// What was found out about a schema.
 pub struct Fit {
-    pub anchors: Anchors,
+    /// The schema without a name of its own, which nothing in it may refer to.
+    pub root: Value,
+    pub targets: Targets,
+    pub patterns: Patterns,
     /// Memory it takes when it is compiled, about.
     pub bytes: usize,
 }
 
 pub fn check(field: &str, schema: &Value) -> Result<Fit, Problem> {
-    let draft4 = schema["$schema"].as_str().is_some_and(|name| name.contains("draft-04"));
-    let mut look = Look { field, draft4, ..Look::default() };
+    let draft = schema["$schema"].as_str().unwrap_or_default();
+    let mut look = Look { field, draft, ..Look::default() };
     look.schema(schema, true)?;
-    let dangling = look.references.iter().find(|(name, _)| target(schema, &look.anchors, name).is_none());
-    if let Some((name, at)) = dangling {
-        return Err(Problem::invalid(format!("{field}{at}"), format!("{name:?} leads nowhere in this schema")));
+    let targets = look.targets()?;
+    let mut root = schema.clone();
+    if let Value::Object(keywords) = &mut root {
+        for name in ["$id", "id"] {
+            if keywords.get(name).is_some_and(Value::is_string) {
+                keywords.remove(name);
+            }
+        }
     }
-    Ok(Fit { bytes: 200 * look.parts + 2_048 * look.patterns_kib as usize, anchors: look.anchors })
+    let units = work::units(&root, &targets).map_err(|why| Problem::invalid(field, why))?;
+    let bytes = 400 * (look.parts + units as usize) + 2_048 * look.patterns_kib as usize;
+    Ok(Fit { root, targets, patterns: look.patterns, bytes })
+}
+
+/// What a keyword holds.
+pub enum Holds {
+    /// Values that are no schemas.
+    Data,
+    /// Schemas by names that are no keywords.
+    Named,
+    /// A schema, or a list of schemas; or something that is treated as if it were.
+    Schemas,
+}
+
+pub fn holds(keyword: &str) -> Holds {
+    match keyword {
+        "enum" | "const" | "default" | "examples" => Holds::Data,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
+            Holds::Named
+        }
+        _ => Holds::Schemas,
+    }
 }
 
 /// A pattern as the library reads it: in schemas `\d` and `\w` are of ASCII.
-pub fn ascii(text: &str) -> Cow<'_, str> {
+fn ascii(text: &str) -> Cow<'_, str> {
     if !text.contains("\\d") && !text.contains("\\w") {
         return Cow::Borrowed(text);
     }
@@ -54,44 +95,49 @@ pub fn ascii(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What a reference within a schema names.
-pub fn target<'a>(root: &'a Value, anchors: &Anchors, reference: &str) -> Option<&'a Value> {
-    let name = reference.strip_prefix('#')?;
-    match name.chars().next() {
-        None => Some(root),
-        Some('/') => root.pointer(&decoded(name)),
-        Some(_) => root.pointer(anchors.get(name)?),
-    }
-}
-
 /// References are parts of addresses, in which some characters are written `%25`.
 fn decoded(text: &str) -> String {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
-        let hex = (*first == b'%').then(|| tail.get(..2)).flatten().and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &tail[2..] } else { tail };
+        let hex = match (first, tail) {
+            (b'%', [high, low, ..]) => digit(high).zip(digit(low)),
+            _ => None,
+        };
+        bytes.push(hex.map_or(*first, |(high, low)| (high * 16 + low) as u8));
+        rest = if hex.is_some() { &tail[2..] } else { tail };
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn segment(name: &str) -> String {
+    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// A pointer spelled as we spell them.
+fn pointer(text: &str) -> String {
+    text.split('/').skip(1).map(|part| segment(&part.replace("~1", "/").replace("~0", "~"))).collect()
 }
 
 #[derive(Default)]
 struct Look<'a> {
     field: &'a str,
-    draft4: bool,
+    draft: &'a str,
     parts: usize,
-    patterns: usize,
     patterns_kib: u64,
-    anchors: Anchors,
+    patterns_seen: usize,
+    patterns: Patterns,
+    /// Pointers to all that may be referred to, and to those among them that have names.
+    schemas: HashSet<String>,
+    anchors: HashMap<String, String>,
     references: Vec<(String, String)>,
     path: Vec<String>,
 }
 
 impl Look<'_> {
     fn at(&self) -> String {
-        self.path.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
+        self.path.iter().map(|name| segment(name)).collect()
     }
 
     fn refuse<T>(&self, why: impl Into<String>) -> Result<T, Problem> {
@@ -119,6 +165,9 @@ impl Look<'_> {
     /// Whatever a keyword holds; where it could hold schemas, it is taken for one.
     fn schema(&mut self, value: &Value, root: bool) -> Result<(), Problem> {
         self.count()?;
+        if value.is_object() || value.is_boolean() {
+            self.schemas.insert(self.at());
+        }
         match value {
             Value::Object(fields) => {
                 for (name, sub) in fields {
@@ -136,23 +185,22 @@ impl Look<'_> {
     }
 
     fn keyword(&mut self, name: &str, sub: &Value, root: bool) -> Result<(), Problem> {
+        match (holds(name), sub) {
+            (Holds::Data, data) => return self.data(data),
+            (Holds::Named, Value::Object(named)) => return self.named(name, named),
+            _ => {}
+        }
         match (name, sub) {
-            ("enum" | "const" | "default" | "examples", data) => self.data(data),
-            ("properties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies", Value::Object(named)) => {
-                self.named(named)
-            }
-            ("patternProperties", Value::Object(named)) => {
-                for pattern in named.keys() {
-                    self.within(pattern, |look| look.pattern(pattern))?;
-                }
-                self.named(named)
-            }
             ("pattern", Value::String(pattern)) => self.pattern(pattern),
             ("$anchor" | "$dynamicAnchor", Value::String(anchor)) => self.anchor(anchor),
             ("$id", Value::String(_)) if !root => self.refuse("$id may stand at the root of a schema only"),
-            ("id", Value::String(_)) if self.draft4 && !root => {
+            ("id", Value::String(_)) if !root && self.draft.contains("draft-04") => {
                 self.refuse("id may stand at the root of a schema only")
             }
+            ("$schema", Value::String(draft)) if *draft != *self.draft => {
+                self.refuse("$schema must be the same in all of a schema")
+            }
+            (RECURSIVE, Value::String(reference)) if reference != "#" => self.refuse("only # can be written here"),
             (keyword, Value::String(reference)) if REFERENCES.contains(&keyword) => {
                 if !reference.starts_with('#') {
                     return self.refuse(format!(
@@ -166,14 +214,18 @@ impl Look<'_> {
         }
     }
 
-    fn named(&mut self, named: &serde_json::Map<String, Value>) -> Result<(), Problem> {
+    fn named(&mut self, keyword: &str, named: &serde_json::Map<String, Value>) -> Result<(), Problem> {
         for (name, sub) in named {
-            self.within(name, |look| look.schema(sub, false))?;
+            self.within(name, |look| {
+                if keyword == "patternProperties" {
+                    look.pattern(name)?;
+                }
+                look.schema(sub, false)
+            })?;
         }
         Ok(())
     }
 
-    /// Values that are no schemas.
     fn data(&mut self, value: &Value) -> Result<(), Problem> {
         self.count()?;
         match value {
@@ -184,27 +236,44 @@ impl Look<'_> {
     }
 
     fn anchor(&mut self, anchor: &str) -> Result<(), Problem> {
-        let holder = self.path[..self.path.len() - 1].to_vec();
-        let own = std::mem::replace(&mut self.path, holder);
-        let at = self.at();
-        self.path = own;
-        match self.anchors.insert(anchor.to_owned(), at) {
+        let holder = self.path[..self.path.len() - 1].iter().map(|name| segment(name)).collect();
+        match self.anchors.insert(anchor.to_owned(), holder) {
             Some(_) => self.refuse(format!("the anchor {anchor:?} is there twice")),
             None => Ok(()),
         }
     }
 
+    /// A reference to anything but a schema would have that compiled without anybody having looked at it.
+    fn targets(&self) -> Result<Targets, Problem> {
+        let mut targets = Targets::new();
+        for (reference, at) in &self.references {
+            let found = match &reference[1..] {
+                "" => Some(String::new()),
+                path if path.starts_with('/') => Some(pointer(&decoded(path))),
+                anchor => self.anchors.get(anchor).cloned(),
+            };
+            let Some(found) = found.filter(|found| self.schemas.contains(found)) else {
+                let why = format!("{reference:?} leads to no schema in this schema");
+                return Err(Problem::invalid(format!("{}{at}", self.field), why));
+            };
+            targets.insert(reference.clone(), found);
+        }
+        Ok(targets)
+    }
+
     fn pattern(&mut self, text: &str) -> Result<(), Problem> {
-        self.patterns += 1;
-        if self.patterns > PATTERNS_MAX {
+        self.patterns_seen += 1;
+        if self.patterns_seen > PATTERNS_MAX {
             return self.refuse(format!("a schema may have {PATTERNS_MAX} patterns, not more"));
         }
-        match pattern::get(&ascii(text)) {
-            Ok(made) => self.patterns_kib += made.kib(),
+        let made = match pattern::get(&ascii(text)) {
+            Ok(made) => Some(made),
             Err(wrong) if wrong.too_large => return self.refuse(&*wrong.why),
             // Schemas have some signs that expressions have not; what is wrong indeed is found when it is compiled.
-            Err(_) => self.patterns_kib += 64,
-        }
+            Err(_) => None,
+        };
+        self.patterns_kib += made.as_ref().map_or(64, |made| made.kib());
+        self.patterns.insert(text.to_owned(), made);
         if self.patterns_kib > PATTERNS_KIB_MAX {
             return self.refuse(format!("the patterns take more than {PATTERNS_KIB_MAX} KiB when they are compiled"));
         }

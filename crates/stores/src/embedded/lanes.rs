@@ -14,7 +14,7 @@ use super::{
 use rusqlite::Connection;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use windlass_core::{HeadQuery, Job, JobChange, JobId, JobKey, Lane, Namespace, State, Tags, select};
 
@@ -32,6 +32,31 @@ pub(super) struct Lanes {
     doubts: VecDeque<(Namespace, Lane)>,
     /// Made for a batch that is not committed yet.
     fresh: Vec<(Namespace, Lane)>,
+    weights: Arc<Weights>,
+}
+
+/// How many lanes each namespace has, for those who do not hold the writer. A lane with many tags counts as several.
+#[derive(Default)]
+pub(super) struct Weights(Mutex<HashMap<Namespace, usize>>);
+
+impl Weights {
+    fn change(&self, namespace: &Namespace, change: impl FnOnce(usize) -> usize) {
+        let mut weights = self.lock();
+        let weight = change(weights.get(namespace).copied().unwrap_or(0));
+        match weight {
+            0 => weights.remove(namespace),
+            weight => weights.insert(namespace.clone(), weight),
+        };
+    }
+
+    pub(super) fn above(&self, max: usize) -> Vec<Namespace> {
+        let weights = self.lock();
+        weights.iter().filter(|(_, weight)| **weight >= max).map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The lanes of one namespace.
@@ -88,6 +113,7 @@ impl Lanes {
         }
         let space = self.spaces.get_mut(&job.key.namespace).expect("it was just made");
         if space.add(job.lane, &job.spec.tags, select::order(job)) {
+            self.weights.change(&job.key.namespace, |weight| weight + job.spec.tags.weight());
             self.fresh.push((job.key.namespace.clone(), job.lane));
         }
     }
@@ -138,13 +164,17 @@ impl Lanes {
             if entry.count > 0 {
                 continue;
             }
-            space.saw(lane, head(connection, &namespace, lane)?);
-            self.forget_if_empty(&namespace);
+            let gone = space.saw(lane, head(connection, &namespace, lane)?);
+            self.went(&namespace, gone);
         }
         Ok(())
     }
 
-    fn forget_if_empty(&mut self, namespace: &Namespace) {
+    /// Lanes of so much weight are gone.
+    fn went(&mut self, namespace: &Namespace, gone: usize) {
+        if gone > 0 {
+            self.weights.change(namespace, |weight| weight.saturating_sub(gone));
+        }
         if self.spaces.get(namespace).is_some_and(|space| space.lanes.is_empty()) {
             self.spaces.remove(namespace);
         }
@@ -155,6 +185,10 @@ impl Lanes {
         let under = |space: &Space| space.by_tag.values().map(HashSet::len).sum::<usize>();
         let of = |space: &Space| 1 + space.lanes.len() + space.by_tag.len() + under(space) + space.by_place.len();
         self.spaces.values().map(of).sum::<usize>() + self.doubts.len()
+    }
+
+    pub(super) fn weights(&self) -> Arc<Weights> {
+        self.weights.clone()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -173,10 +207,8 @@ impl Lanes {
             }
         }
         let Search { found, seen, .. } = search;
-        for (lane, head) in seen {
-            space.saw(lane, head);
-        }
-        self.forget_if_empty(&query.namespace);
+        let gone = seen.into_iter().map(|(lane, head)| space.saw(lane, head)).sum();
+        self.went(&query.namespace, gone);
         Ok(found.into_values().map(|id| JobKey::new(&query.namespace, id)).collect())
     }
 }
@@ -207,27 +239,28 @@ impl Space {
         true
     }
 
-    /// A look into the lane found this head, or nothing.
-    fn saw(&mut self, lane: Lane, head: Option<Place>) {
-        let Some(entry) = self.lanes.get_mut(&lane) else { return };
+    /// A look into the lane found this head, or nothing. The weight of what is gone with that.
+    fn saw(&mut self, lane: Lane, head: Option<Place>) -> usize {
+        let Some(entry) = self.lanes.get_mut(&lane) else { return 0 };
         if head == Some(entry.low) {
-            return;
+            return 0;
         }
         self.by_place.remove(&(entry.low, lane));
         match head {
             Some(place) => {
                 entry.low = place;
                 self.by_place.insert((place, lane));
+                0
             }
             None => self.remove(lane),
         }
     }
 
-    fn remove(&mut self, lane: Lane) {
-        let Some(entry) = self.lanes.remove(&lane) else { return };
+    fn remove(&mut self, lane: Lane) -> usize {
+        let Some(entry) = self.lanes.remove(&lane) else { return 0 };
         let Some(tag) = entry.under else {
             self.untagged = None;
-            return;
+            return entry.tags.weight();
         };
         if let Some(under) = self.by_tag.get_mut(&tag) {
             under.remove(&lane);
@@ -235,6 +268,7 @@ impl Space {
                 self.by_tag.remove(&tag);
             }
         }
+        entry.tags.weight()
     }
 
     /// The lanes that fit, by the earliest place of their head. None: so many may fit that it is better to walk them all

@@ -132,6 +132,7 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     disk: Arc<Disk>,
     leases: Arc<Leases>,
+    lanes: Arc<lanes::Weights>,
     clock: Arc<dyn Clock>,
     /// The time of the last batch, for those who do not hold the writer.
     last_now: AtomicI64,
@@ -152,9 +153,9 @@ impl Embedded {
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
         options.clock.not_before(writer.last_now());
         let last_now = AtomicI64::new(writer.last_now().0);
-        let leases = writer.leases();
+        let (leases, lanes) = (writer.leases(), writer.lanes());
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
-        let inner = Inner { writer, readers, disk, leases, clock: options.clock, last_now, folder };
+        let inner = Inner { writer, readers, disk, leases, lanes, clock: options.clock, last_now, folder };
         let pool = Pool { name: "windlass-read", threads: READERS, yields: YIELDS, waiting_max: usize::MAX };
         Ok(Self { inner: Arc::new(inner), readers: Aside::new(pool), turn: Arc::new(Semaphore::new(1)) })
     }
@@ -263,6 +264,10 @@ impl Store for Embedded {
         let outcome = self.inner.writer().run(&batch, &*self.inner.clock)?;
         self.inner.last_now.fetch_max(outcome.now.0, Ordering::AcqRel);
         Ok(outcome)
+    }
+
+    fn crowded(&self, max: usize) -> Vec<Namespace> {
+        self.inner.lanes.above(max)
     }
 
     fn unsynced(&self) -> bool {

@@ -4,6 +4,7 @@ use super::{
     Stats,
     disk::Disk,
     fault::{Fault, Result},
+    lanes::Weights,
     leases::Leases,
     load::Memo,
     reads, rows, write,
@@ -127,6 +128,10 @@ impl Writer {
 
     pub(super) fn leases(&self) -> Arc<Leases> {
         self.leases.clone()
+    }
+
+    pub(super) fn lanes(&self) -> Arc<Weights> {
+        self.memo.lanes.weights()
     }
 
     pub(super) fn last_now(&self) -> Timestamp {

@@ -44,6 +44,8 @@ struct Place {
     /// The lane that requires nothing, which every offer can serve.
     open: Option<Uuid>,
     by_tag: HashMap<Arc<str>, Vec<(Uuid, Tags)>>,
+    /// As many lanes; those with many tags count as several.
+    weight: usize,
     offers: HashMap<Tags, Arc<[Uuid]>>,
     offers_bytes: usize,
     /// Lanes that had work when last looked at, or got some since, with the place of their first job. Only an order to
@@ -54,6 +56,7 @@ struct Place {
 impl Place {
     fn add(&mut self, lane: Lane, tags: &Tags) {
         self.forget_offers();
+        self.weight += tags.weight();
         let lanes_with = |tag: &str| self.by_tag.get(tag).map_or(0, Vec::len);
         match tags.iter().min_by_key(|tag| lanes_with(tag)).map(Arc::<str>::from) {
             Some(rarest) => self.by_tag.entry(rarest).or_default().push((uuid_of(lane), tags.clone())),
@@ -63,6 +66,7 @@ impl Place {
 
     fn remove(&mut self, lane: Lane, tags: &Tags) {
         self.forget_offers();
+        self.weight = self.weight.saturating_sub(tags.weight());
         if tags.is_empty() {
             self.open = None;
         }
@@ -114,6 +118,12 @@ impl Lanes {
     pub fn serving(&self, query: &HeadQuery) -> Arc<[Uuid]> {
         let mut book = self.book();
         book.places.get_mut(&query.namespace).map_or_else(|| Arc::from([]), |place| place.serving(&query.offered))
+    }
+
+    /// Namespaces with so many lanes, or more.
+    pub fn crowded(&self, max: usize) -> Vec<Namespace> {
+        let book = self.book();
+        book.places.iter().filter(|(_, place)| place.weight >= max).map(|(namespace, _)| namespace.clone()).collect()
     }
 
     pub fn learn(&self, namespace: &Namespace, lane: Lane, tags: &Tags) {

@@ -144,6 +144,10 @@ impl Store for Postgres {
         self.inner.in_flight
     }
 
+    fn crowded(&self, max: usize) -> Vec<Namespace> {
+        self.inner.lanes.crowded(max)
+    }
+
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         self.inner.job(key).await
     }

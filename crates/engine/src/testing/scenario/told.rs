@@ -55,6 +55,7 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::NotFound { what, .. } | Refusal::Exists { what, .. } | Refusal::Damaged { what, .. } => {
             what.to_string()
         }
+        Refusal::TooMany { setting, .. } => setting.to_string(),
         Refusal::NotHolder
         | Refusal::LastAdmin
         | Refusal::NotStarted

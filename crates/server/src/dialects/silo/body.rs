@@ -37,8 +37,8 @@ fn is_json(kind: &HeaderValue) -> bool {
 
 impl Raw {
     /// An empty body counts as `{}`.
-    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, No> {
-        Ok(ask::parse_in_place(&self.0)?)
+    pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T, No> {
+        Ok(ask::parse(app, &super::namespace(), self.0).await?)
     }
 }
 

@@ -97,7 +97,7 @@ struct Add {
 
 pub async fn add(State(app): State<App>, Path(part): Path<String>, raw: Raw) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
-    let body: Add = raw.parse()?;
+    let body: Add = raw.parse(&app).await?;
     let new = NewRow {
         relation: body.rel_type,
         quantity: body.quantity,
@@ -124,7 +124,7 @@ pub async fn update(
 ) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
     bom::find(&app, &part, &child).await?;
-    let Update { rel_type, quantity, unit, reference_designators } = raw.parse()?;
+    let Update { rel_type, quantity, unit, reference_designators } = raw.parse(&app).await?;
     let new = NewRow { relation: rel_type, quantity, unit, designators: reference_designators };
     let written = bom::write(&app, &part, &child, &new, Mode::Change).await?;
     Ok(ok(show_written(&part, &written)))
@@ -154,7 +154,7 @@ pub async fn merge(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
-    let body: Merge = raw.parse()?;
+    let body: Merge = raw.parse(&app).await?;
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child_part_number, entry.quantity)))?;
     let merged = bom::merge(&app, &caller, &part, &entries).await?;
     let mut answer = shown_merge(&part, &merged.merge);

@@ -106,7 +106,7 @@ pub async fn put(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
-    let sent: Sent = raw.parse()?;
+    let sent: Sent = raw.parse(&app).await?;
     let revision = sent.revision_number;
     // The protocol lets any runner do this without a job to name; what is written for a job goes the way below.
     let writer = if caller.role == Role::Worker { Writer::Runner } else { Writer::User };
@@ -120,7 +120,7 @@ pub async fn put_for_job(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    let sent: Sent = raw.parse()?;
+    let sent: Sent = raw.parse(&app).await?;
     let extra = show::extra(&job)?;
     let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
     let items = show::detail(&body.payload)?.items;

@@ -100,6 +100,7 @@ impl From<Refusal> for No {
             | Refusal::WorkerNotOnline { .. }
             | Refusal::WorkerDraining { .. }
             | Refusal::Cycle { .. } => Self::conflict(text),
+            Refusal::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", text),
             Refusal::Damaged { .. } => Self::internal(text),
         }
     }

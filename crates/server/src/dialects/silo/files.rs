@@ -203,8 +203,12 @@ pub async fn delete(
 ) -> Result<StatusCode, No> {
     let (item, number) = revision(&app, &part, &number).await?;
     let file = files::find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
-    let delete = store::delete(store::FILE, &file.key, file.unchanged());
-    if store::commit(&app, vec![delete]).await?.is_none() {
+    let (held, kept) = (&app, &file);
+    let delete = || async move {
+        let delete = store::delete(store::FILE, &kept.key, kept.unchanged());
+        store::commit(held, vec![delete]).await
+    };
+    if content::freeing(&app, async { Ok(vec![kept.value.content]) }, delete).await?.is_none() {
         return Err(No::conflict(format!("the file {name} was just changed by somebody else")));
     }
     content::remove(&app, file.value.content).await;

@@ -49,7 +49,8 @@ struct Create {
 }
 
 pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
-    let Create { part_number, item_type, schema, category, description, properties, projects } = raw.parse()?;
+    let Create { part_number, item_type, schema, category, description, properties, projects } =
+        raw.parse(&app).await?;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
     Ok(created(show(&items::create(&app, &caller, &new).await?)))
 }
@@ -92,7 +93,7 @@ pub async fn update(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     find(&app, &part).await?;
-    let Update { description, item_type, properties, projects } = raw.parse()?;
+    let Update { description, item_type, properties, projects } = raw.parse(&app).await?;
     let change = ItemChange { description, item_type, properties, projects };
     Ok(ok(show(&items::update(&app, &caller, &part, &change).await?)))
 }

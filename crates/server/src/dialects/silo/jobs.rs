@@ -41,7 +41,7 @@ struct Create {
 }
 
 pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
-    let body: Create = raw.parse()?;
+    let body: Create = raw.parse(&app).await?;
     if body.priority.is_some_and(|priority| !(-1_000_000..=1_000_000).contains(&priority)) {
         return Err(No::invalid("priority: must be between -1000000 and 1000000"));
     }

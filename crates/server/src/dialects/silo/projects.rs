@@ -37,7 +37,7 @@ struct Create {
 }
 
 pub async fn create(State(app): State<App>, raw: Raw) -> Result<Json<Value>, No> {
-    let Create { code, name, description } = raw.parse()?;
+    let Create { code, name, description } = raw.parse(&app).await?;
     Ok(created(show(&projects::create(&app, &NewProject { code, name, description }).await?)))
 }
 

@@ -42,7 +42,7 @@ pub async fn create(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
-    let Create { comment, properties } = raw.parse()?;
+    let Create { comment, properties } = raw.parse(&app).await?;
     let made = revisions::create(&app, &caller, &part, &NewRevision { comment, properties, quiet: false }).await?;
     let mut shown = show(&made.item, &made.revision);
     shown["triggered_jobs"] = jobs::triggered(&made.fired);

@@ -94,7 +94,7 @@ impl Create {
 }
 
 pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
-    let body: Create = raw.parse()?;
+    let body: Create = raw.parse(&app).await?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
     let token = format!("{PREFIX}{}", auth::hex(&random));

@@ -129,7 +129,7 @@ pub async fn acquire(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     items::find(&app, &part).await?;
-    let body: Acquire = raw.parse()?;
+    let body: Acquire = raw.parse(&app).await?;
     body.check()?;
     let editor = Editor { user: caller.name, workstation: body.workstation_id.as_str().into() };
     let answer = store::settle!(&app, No, {

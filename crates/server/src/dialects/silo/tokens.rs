@@ -92,7 +92,7 @@ fn asked_role(body: &Create, caller: &Caller) -> Result<Role, No> {
 }
 
 pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
-    let body: Create = raw.parse()?;
+    let body: Create = raw.parse(&app).await?;
     let fits = (1..=NAME_CHARS_MAX).contains(&body.name.chars().count())
         && body.name.len() <= 200
         && !body.name.chars().any(|c| c.is_control() || c == '/');

@@ -62,7 +62,7 @@ struct Offered {
 }
 
 pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, No> {
-    let body: Offered = raw.parse()?;
+    let body: Offered = raw.parse(&app).await?;
     let offer = match &body.tags {
         Some(tags) => Offer::Narrowed(tags.iter().map(String::as_str).filter(|tag| !tag.is_empty()).collect::<Tags>()),
         None => Offer::Registered,
@@ -135,7 +135,7 @@ pub async fn progress(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    let body: Progress = raw.parse()?;
+    let body: Progress = raw.parse(&app).await?;
     if !(0..=100).contains(&body.progress) {
         return Err(No::invalid("progress: must be between 0 and 100"));
     }
@@ -179,7 +179,7 @@ pub async fn complete(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    let body: Completed = raw.parse()?;
+    let body: Completed = raw.parse(&app).await?;
     let report = Complete { holder: holder(&caller, &job), result: body.result.to_string().as_str().into() };
     final_report(app.engine.run(report).await?)?;
     again(&app, &id).await
@@ -198,7 +198,7 @@ pub async fn fail(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    let body: Failed = raw.parse()?;
+    let body: Failed = raw.parse(&app).await?;
     check_text("error_message", &body.error_message)?;
     if body.error_message.is_empty() {
         return Err(No::invalid("error_message: must say what went wrong"));
@@ -222,7 +222,7 @@ pub async fn log(
     raw: Raw,
 ) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    let body: Log = raw.parse()?;
+    let body: Log = raw.parse(&app).await?;
     let level = body.level.unwrap_or_else(|| "info".into());
     if !LEVELS.contains(&level.as_str()) {
         return Err(No::invalid(format!("level: {level:?} is none of {}", LEVELS.join(", "))));

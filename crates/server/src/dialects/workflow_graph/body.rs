@@ -49,6 +49,7 @@ impl From<Refusal> for No {
                 No::bare(StatusCode::CONFLICT)
             }
             Refusal::TooLarge { .. } => No(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
+            Refusal::TooMany { .. } => No(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
             _ => No(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
         }
     }

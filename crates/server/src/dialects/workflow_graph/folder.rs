@@ -18,11 +18,9 @@ pub struct Loaded {
 
 /// Reads every `.yml`, `.yaml` and `.json` in the folder, by name. A file that says the same as before changes nothing.
 pub async fn load(app: &App, folder: &Path) -> std::io::Result<Vec<Loaded>> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_definition(path) && !is_ours(path))
-        .collect();
-    paths.sort();
+    let folder = folder.to_owned();
+    let paths = app.aside.run(&super::namespace(), move || list(&folder)).await;
+    let paths = paths.map_err(|problem| std::io::Error::other(problem.0.to_string()))??;
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
         let result = load_one(app, &path).await;
@@ -32,6 +30,13 @@ pub async fn load(app: &App, folder: &Path) -> std::io::Result<Vec<Loaded>> {
         all.push(Loaded { path, result });
     }
     Ok(all)
+}
+
+fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let paths = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut paths: Vec<PathBuf> = paths.filter(|path| is_definition(path) && !is_ours(path)).collect();
+    paths.sort();
+    Ok(paths)
 }
 
 fn is_definition(path: &Path) -> bool {
@@ -46,8 +51,12 @@ fn is_ours(path: &Path) -> bool {
 
 async fn load_one(app: &App, path: &Path) -> Result<String, String> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or("the file's name is not UTF-8")?.to_owned();
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let made = file::parse(&text).map_err(|fault| fault.to_string())?;
+    let path = path.to_owned();
+    let read = move || {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        file::parse(&text).map_err(|fault| fault.to_string())
+    };
+    let made = app.aside.run(&super::namespace(), read).await.map_err(|problem| problem.0.to_string())??;
     let before = status::load(app, &id).await.map_err(|no| no.1)?;
     let same = |before: &Stored| {
         let text = |jobs| serde_json::to_string(jobs).unwrap_or_default();

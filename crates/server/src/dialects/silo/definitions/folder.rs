@@ -117,7 +117,8 @@ pub async fn load(app: &App, by: &Arc<str>) -> Result<Report, No> {
     // One at a time, so that a report tells what it did itself.
     let _one = app.silo.reload.lock().await;
     let settings = &app.options.silo;
-    let found = look(&settings.directory, settings.default_priority).map_err(|error| {
+    let (folder, priority) = (settings.directory.clone(), settings.default_priority);
+    let found = app.aside.run(&super::namespace(), move || look(&folder, priority)).await?.map_err(|error| {
         No::internal(format!("the folder {} cannot be read: {error}", settings.directory.display()))
     })?;
     let stored = super::all(app).await?;

@@ -1,0 +1,198 @@
+//! How many there may be of what a namespace can have any number of, each of which costs all namespaces something: workers,
+//! schedules, and sets of tags that jobs wait with.
+//!
+//! They are counted where they are kept, and seldom: after so many new ones, and again once there are too many. So a few more
+//! than allowed may slip through; what is allowed leaves room for that.
+
+use crate::{
+    engine::{Engine, Error},
+    store::{RecordQuery, Store},
+};
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+use windlass_core::{
+    Command, Event, Namespace, Refusal, What, WorkerId,
+    commands::{claim::Claim, claim::Unknown},
+    record::Kind,
+    schedule::Schedule,
+    worker::Worker,
+};
+
+/// New jobs between two looks at how many sets of tags there are.
+const JOBS: u64 = 256;
+/// What was counted so lately is not counted again.
+const COUNTED_FOR: Duration = Duration::from_millis(500);
+const PAGE: usize = 1_000;
+/// Namespaces whose workers are counted.
+const NAMESPACES_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub struct Crowd {
+    jobs: AtomicU64,
+    /// Namespaces with too many sets of tags, and whether there are any.
+    lanes: Mutex<(Option<Instant>, Vec<Namespace>)>,
+    full_of_lanes: AtomicBool,
+    workers: Mutex<HashMap<Namespace, Known>>,
+    /// Somebody's workers have to be counted, or are too many.
+    doubts_workers: AtomicBool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// As many at most; after being counted.
+    count: usize,
+    counted: Option<Instant>,
+}
+
+impl Known {
+    fn is_doubtful(&self, max: usize) -> bool {
+        self.counted.is_none() || self.count >= max
+    }
+
+    fn is_stale(&self, max: usize) -> bool {
+        self.counted.is_none_or(|at| self.count >= max && at.elapsed() > COUNTED_FOR)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Who asks for jobs with tags. Those of runs under way and of schedules were asked for before.
+fn submits(command: &Command) -> Option<&Namespace> {
+    match command {
+        Command::Submit(submit) => (!submit.job.tags.is_empty()).then_some(&submit.namespace),
+        Command::SubmitRun(run) => run.nodes.iter().any(|node| !node.job.tags.is_empty()).then_some(&run.namespace),
+        Command::All(all) => all.commands.iter().find_map(submits),
+        Command::Audited(audited) => submits(&audited.command),
+        _ => None,
+    }
+}
+
+fn registers(command: &Command) -> Option<(&Namespace, &WorkerId)> {
+    match command {
+        Command::RegisterWorker(register) => Some((&register.namespace, &register.worker)),
+        Command::All(all) => all.commands.iter().find_map(registers),
+        Command::Audited(audited) => registers(&audited.command),
+        _ => None,
+    }
+}
+
+fn schedules(command: &Command) -> Option<(&Namespace, &str)> {
+    match command {
+        Command::PutSchedule(put) => Some((&put.namespace, &put.schedule.name)),
+        Command::All(all) => all.commands.iter().find_map(schedules),
+        Command::Audited(audited) => schedules(&audited.command),
+        _ => None,
+    }
+}
+
+/// Refuses what would make a crowd larger.
+pub async fn admit(engine: &Engine, commands: &[Command]) -> Result<(), Error> {
+    let crowd = &engine.inner().crowd;
+    if let Some(namespace) = commands.iter().find_map(submits) {
+        let max = engine.settings().limits.lanes_max;
+        let jobs: usize = commands.iter().map(Command::jobs).sum();
+        crowd.admit_jobs(&**engine.store(), namespace, jobs as u64, max)?;
+    }
+    if let Some((namespace, worker)) = commands.iter().find_map(registers) {
+        admit_worker(engine, namespace, worker).await?;
+    }
+    match commands.iter().find_map(schedules) {
+        Some((namespace, name)) => admit_schedule(engine, namespace, name).await,
+        None => Ok(()),
+    }
+}
+
+async fn admit_schedule(engine: &Engine, namespace: &Namespace, name: &str) -> Result<(), Error> {
+    let max = engine.settings().limits.schedules_max;
+    let is_known = engine.read_record::<Schedule>(namespace, name).await?.is_some();
+    if is_known || count(engine, namespace, Schedule::KIND).await? < max {
+        return Ok(());
+    }
+    let (what, setting) = ("schedules", "schedules_per_namespace_max");
+    Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting }.into())
+}
+
+/// A claim makes its worker known.
+pub async fn admit_claim(engine: &Engine, claim: &Claim) -> Result<(), Error> {
+    match claim.unknown {
+        Unknown::Create(_) => admit_worker(engine, &claim.namespace, &claim.worker).await,
+        Unknown::Refuse => Ok(()),
+    }
+}
+
+async fn admit_worker(engine: &Engine, namespace: &Namespace, worker: &WorkerId) -> Result<(), Error> {
+    let (crowd, max) = (&engine.inner().crowd, engine.settings().limits.workers_max);
+    let Some(known) = crowd.doubtful(namespace, max) else { return Ok(()) };
+    let count = if known.is_stale(max) { count(engine, namespace, Worker::KIND).await? } else { known.count };
+    if known.is_stale(max) {
+        crowd.counted(namespace, count, max);
+    }
+    if count < max || engine.read_record::<Worker>(namespace, worker.as_str()).await?.is_some() {
+        return Ok(());
+    }
+    let (what, setting) = ("workers", "workers_per_namespace_max");
+    Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting }.into())
+}
+
+async fn count(engine: &Engine, namespace: &Namespace, kind: &str) -> Result<usize, Error> {
+    let (namespace, kind) = (namespace.clone(), kind.into());
+    let query = RecordQuery { namespace, kind, parent: None, facet: None, after: None, limit: PAGE };
+    Ok(engine.store().count_records(&query).await?)
+}
+
+impl Crowd {
+    fn admit_jobs(&self, store: &dyn Store, namespace: &Namespace, jobs: u64, max: usize) -> Result<(), Refusal> {
+        let before = self.jobs.fetch_add(jobs, Relaxed);
+        let is_time = before / JOBS != (before + jobs) / JOBS;
+        if !is_time && !self.full_of_lanes.load(Relaxed) {
+            return Ok(());
+        }
+        let (looked, crowded) = &mut *lock(&self.lanes);
+        if is_time || looked.is_none_or(|at| at.elapsed() > COUNTED_FOR) {
+            *crowded = store.crowded(max);
+            *looked = Some(Instant::now());
+            self.full_of_lanes.store(!crowded.is_empty(), Relaxed);
+        }
+        if !crowded.contains(namespace) {
+            return Ok(());
+        }
+        let (what, setting) = ("sets of tags that jobs wait with", "tag_sets_per_namespace_max");
+        Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting })
+    }
+
+    /// What batches came to.
+    pub fn hear(&self, events: &[Event], max: usize) {
+        for event in events.iter().filter(|event| matches!(event.what, What::WorkerRegistered { .. })) {
+            let mut workers = lock(&self.workers);
+            if workers.len() >= NAMESPACES_MAX && !workers.contains_key(&event.namespace) {
+                workers.clear();
+            }
+            let known = workers.entry(event.namespace.clone()).or_default();
+            known.count += 1;
+            if known.is_doubtful(max) {
+                self.doubts_workers.store(true, Relaxed);
+            }
+        }
+    }
+
+    fn doubtful(&self, namespace: &Namespace, max: usize) -> Option<Known> {
+        if !self.doubts_workers.load(Relaxed) {
+            return None;
+        }
+        lock(&self.workers).get(namespace).copied().filter(|known| known.is_doubtful(max))
+    }
+
+    fn counted(&self, namespace: &Namespace, count: usize, max: usize) {
+        let mut workers = lock(&self.workers);
+        workers.insert(namespace.clone(), Known { count, counted: Some(Instant::now()) });
+        self.doubts_workers.store(workers.values().any(|known| known.is_doubtful(max)), Relaxed);
+    }
+}
