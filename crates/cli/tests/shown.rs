@@ -155,7 +155,7 @@ fn a_time_without_a_zone_is_local_to_people_and_utc_to_programs() {
     let shown = in_zone(&["job", "show", "last"]);
     assert!(shown.contains("2090-01-31 12:00:00 +05:30"), "{shown}");
     let why = in_zone(&["why", "last"]);
-    assert!(why.contains("its time, 2090-01-31 12:00:00 +05:30."), "{why}");
+    assert!(why.contains("scheduled for 2090-01-31 12:00:00 +05:30."), "{why}");
     let why: serde_json::Value = serde_json::from_str(&in_zone(&["why", "last", "-o", "json"])).unwrap();
     assert!(why["summary"].as_str().unwrap().contains("2090-01-31T06:30:00"), "{why}");
     assert!(in_zone(&["events", "--limit", "1"]).contains("+05:30"));

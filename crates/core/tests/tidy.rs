@@ -23,7 +23,22 @@ const LAYERS: [(&str, &[&str]); 9] = [
 /// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.
 const FOREIGN: [(&str, &[&str]); 3] = [
     ("core", &["serde", "serde_json", "foldhash", "sha2", "thiserror", "uuid"]),
-    ("engine", &["async-trait", "rand", "rand_chacha", "serde", "serde_json", "thiserror", "tokio", "tracing", "uuid"]),
+    (
+        "engine",
+        &[
+            "async-trait",
+            "rand",
+            "rand_chacha",
+            // Threads that yield to others.
+            "rustix",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "uuid",
+        ],
+    ),
     (
         "stores",
         &[

@@ -1,14 +1,14 @@
 //! The engine: what everything above the rules talks to.
 
 use crate::{
-    batcher::{self, Answer, Queue, Request, Which},
+    batcher::{self, Queue, Which},
     bulletin::{Bulletin, Subject},
     crowd::{self, Crowd},
     delivery::{Delivery, lost},
     feed::{Feed, Subscription},
     gather::Gather,
     heavy::{self, Heavy},
-    ids,
+    ids, intake,
     notices::Notices,
     settings::Settings,
     settle::{Held, Settler},
@@ -26,8 +26,8 @@ use std::{
 };
 use thiserror::Error;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
-    time::{Instant, sleep, timeout_at},
+    sync::{Semaphore, mpsc, watch},
+    time::{Instant, timeout_at},
 };
 use windlass_core::{
     Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State,
@@ -43,8 +43,6 @@ use windlass_core::{
     worker::Worker,
 };
 
-/// A command's weight is counted in these, so that the queue's room fits a semaphore.
-const ROOM_UNIT: usize = 256;
 const GRACE_PAGE: usize = 500;
 /// Where nobody tells what other servers did, workers ask so often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -81,8 +79,8 @@ pub struct Inner {
     pub settler: Settler,
     heavy: Heavy,
     pub crowd: Crowd,
-    room: Arc<Semaphore>,
-    log_room: Arc<Semaphore>,
+    pub room: Arc<Semaphore>,
+    pub log_room: Arc<Semaphore>,
     waiters: Arc<Waiters>,
     bulletin: Arc<Bulletin>,
     notices: Arc<Notices>,
@@ -120,7 +118,8 @@ pub struct Counts {
 impl Engine {
     /// Starts the batcher and, unless the settings say otherwise, the sweeper.
     pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
+        let room =
+            |bytes: usize| Arc::new(Semaphore::new((bytes / intake::ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
         let inner = Arc::new(Inner {
             room: room(settings.queue_bytes_max),
             log_room: room(settings.log_queue_bytes_max),
@@ -207,30 +206,11 @@ impl Engine {
         let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
         let begun = reports.then(std::time::Instant::now);
         let replies = match self.inner.queue.piece() {
-            Some(piece) if commands.len() > piece => self.run_in_pieces(commands, piece).await?,
+            Some(piece) if commands.len() > piece => self.inner.run_in_pieces(commands, piece).await?,
             _ => self.inner.enqueue(commands, None)?.await.map_err(lost)??,
         };
         if let Some(begun) = begun {
             self.inner.tally.report.observe(begun.elapsed());
-        }
-        Ok(replies)
-    }
-
-    /// What needs no common transaction lets others in between, and has half of the time.
-    async fn run_in_pieces(&self, commands: Vec<Command>, piece: usize) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        let mut room = self.inner.take_room(&commands, weight(&commands))?;
-        let mut replies = Vec::with_capacity(commands.len());
-        let mut commands = commands.into_iter().peekable();
-        while commands.peek().is_some() {
-            let begun = Instant::now();
-            let piece: Vec<Command> = commands.by_ref().take(piece).collect();
-            let (weight, own) = (weight(&piece), matches!(piece[0], Command::Due(_)));
-            let units = room.num_permits().min(weight / ROOM_UNIT);
-            let room = room.split(units).ok_or(Error::Overloaded)?;
-            replies.extend(self.inner.push(piece, room, None, weight)?.await.map_err(lost)??);
-            if !own && commands.peek().is_some() && self.inner.queue.is_shared() {
-                sleep(begun.elapsed()).await;
-            }
         }
         Ok(replies)
     }
@@ -497,34 +477,6 @@ impl Engine {
 }
 
 impl Inner {
-    pub fn enqueue(
-        &self,
-        commands: Vec<Command>,
-        abandon: Option<Namespace>,
-    ) -> Result<oneshot::Receiver<Answer>, Error> {
-        let weight = weight(&commands);
-        let room = self.take_room(&commands, weight)?;
-        self.push(commands, room, abandon, weight)
-    }
-
-    fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
-        let room = if is_log(commands) { &self.log_room } else { &self.room };
-        let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
-        room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)
-    }
-
-    fn push(
-        &self,
-        commands: Vec<Command>,
-        room: OwnedSemaphorePermit,
-        abandon: Option<Namespace>,
-        weight: usize,
-    ) -> Result<oneshot::Receiver<Answer>, Error> {
-        let (is_log, (reply, receiver)) = (is_log(&commands), oneshot::channel());
-        let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
-        if taken { Ok(receiver) } else { Err(Error::Closed) }
-    }
-
     pub fn pace(&self, which: Which) -> MutexGuard<'_, Gather> {
         let pace = &self.pace[usize::from(which != Which::NoPromises)];
         pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -578,14 +530,6 @@ impl Inner {
         self.queue.close();
         self.alarm.stop();
     }
-}
-
-fn is_log(commands: &[Command]) -> bool {
-    matches!(commands.first(), Some(Command::AppendLog(_)))
-}
-
-fn weight(commands: &[Command]) -> usize {
-    commands.iter().map(Command::weight).sum()
 }
 
 /// Passes on what other servers on the same store did.

@@ -20,6 +20,7 @@ mod feed;
 mod gather;
 mod heavy;
 pub mod ids;
+mod intake;
 mod lines;
 pub mod memory;
 mod notices;

@@ -198,6 +198,7 @@ impl Kept {
 
     fn put(&mut self, text: &str, made: Made) {
         self.bytes += weight(text, &made);
+        self.uses += 1;
         let now = self.uses;
         if let Some((_, old)) = self.made.insert(text.to_owned(), (now, made)) {
             self.bytes -= weight(text, &old);
@@ -286,7 +287,7 @@ mod tests {
         (0..WRITTEN_MAX).for_each(|at| drop(written.get(&format!("({at}"))));
         assert!(written.get("a").unwrap_err().contains("100 patterns"), "those that are wrong cost most");
         let mut written = Written::default();
-        let large = (0..WRITTEN_MAX).find_map(|at| written.get(&format!("a{{9000}}{at}")).err());
+        let large = (0..WRITTEN_MAX).find_map(|at| written.get(&format!("a{{2000}}{at}")).err());
         assert!(large.unwrap().contains("KiB"));
     }
 }

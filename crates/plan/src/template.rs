@@ -169,7 +169,7 @@ mod tests {
         assert!(Template::new(&json!({"a": [1, {"b": "x"}]})).unwrap().is_plain());
         let (path, why) = Template::new(&json!({"a": [1, {"b": "${{ 1 + }}"}]})).unwrap_err();
         assert_eq!(path, ".a[1].b");
-        assert!(why.contains("no expression"), "{why}");
+        assert!(why.contains("not an expression"), "{why}");
         assert!(Template::new(&json!("${{ 1")).unwrap_err().1.contains("}}"));
     }
 

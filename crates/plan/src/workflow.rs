@@ -464,25 +464,25 @@ mod tests {
             ("steps:\n  a: {needs: a}\n", 2, "steps.a.needs", "a -> a"),
             ("steps:\n  a: {needs: c}\n  b: {needs: a}\n  c: {needs: b}\n", 0, "needs", "->"),
             ("steps:\n  a: {}\n  a: {}\n", 3, "", "duplicate"),
-            ("steps:\n  a/b: {}\n", 2, "steps.a/b", "no id"),
-            ("steps:\n  a:\n    if: input.\n", 3, "steps.a.if", "no expression"),
+            ("steps:\n  a/b: {}\n", 2, "steps.a/b", "not an id"),
+            ("steps:\n  a:\n    if: input.\n", 3, "steps.a.if", "not an expression"),
             ("steps:\n  a:\n    if: nobody == 1\n", 3, "steps.a.if", "\"nobody\""),
             ("steps:\n  a: {}\n  b: {if: steps.a.output}\n", 3, "steps.b", "add it to `needs`"),
             ("steps:\n  b: {if: steps.z.output}\n", 2, "steps.b", "does not exist"),
-            ("steps:\n  a:\n    payload: {x: ['${{ 1 + }}']}\n", 3, "steps.a.payload.x[0]", "no expression"),
+            ("steps:\n  a:\n    payload: {x: ['${{ 1 + }}']}\n", 3, "steps.a.payload.x[0]", "not an expression"),
             ("steps:\n  a: {payload: 1, run: x}\n", 2, "steps.a", "at most one"),
             ("steps:\n  a: {when: on_failure}\n", 2, "steps.a.when", "can fail"),
             ("steps:\n  a: {wait: {}}\n", 2, "steps.a.wait", "exactly one"),
             ("steps:\n  a: {wait: {event: e, approval: true}}\n", 2, "steps.a.wait", "exactly one"),
             ("steps:\n  a: {wait: {for: 1s}, map: {over: '[1]'}}\n", 2, "steps.a.map", "no items"),
             ("steps:\n  a: {input: {}}\n", 2, "steps.a.input", "`workflow`"),
-            ("steps:\n  a: {timeout: 10}\n", 2, "", "length of time"),
+            ("steps:\n  a: {timeout: 10}\n", 2, "", "not a duration"),
             ("steps:\n  a: {retry: {attempts: 0}}\n", 2, "steps.a.retry.attempts", "at least 1"),
             ("steps:\n  a: {compensate: {}}\n", 2, "steps.a.compensate", "exactly one"),
             ("steps:\n  a: {nonsense: 1}\n", 2, "", "nonsense"),
             ("outputs: {x: '${{ steps.z.output }}'}\nsteps:\n  a: {}\n", 1, "outputs", "no step \"z\""),
             ("windlass: job\nsteps:\n  a: {}\n", 1, "windlass", "workflow"),
-            ("name: a b\nsteps:\n  a: {}\n", 1, "name", "no name"),
+            ("name: a b\nsteps:\n  a: {}\n", 1, "name", "not a name"),
             ("steps: [a, b]\n", 1, "", "mapping"),
             ("x: &a 1\nsteps: {a: {payload: *a}}\n", 0, "", ""),
         ];
@@ -522,8 +522,7 @@ steps:
         let deep = format!("steps:\n  a: {{payload: {}1{}}}\n", "[".repeat(100), "]".repeat(100));
         assert_eq!(faults(&deep).len(), 1);
         assert!(faults(&"x".repeat(format::BYTES_MAX + 1))[0].text.contains("bytes"));
-        let large: String =
-            (0..2_000).map(|at| format!("  s{at}: {{if: 'matches(input, \"\\\\pL{{99}}{at}\")'}}\n")).collect();
+        let large: String = (0..2_000).map(|at| format!("  s{at}: {{if: 'matches(input, \"a{at}\")'}}\n")).collect();
         assert!(faults(&format!("steps:\n{large}"))[0].text.contains("patterns"));
     }
 

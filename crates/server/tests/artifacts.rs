@@ -244,17 +244,15 @@ async fn bytes_go_first_where_a_full_disk_keeps_their_record() {
 
 #[tokio::test]
 async fn what_a_killed_server_left_of_uploads_is_swept() {
-    use std::{
-        fs,
-        time::{Duration, SystemTime},
-    };
+    use std::{fs, time::Duration};
     let server = Server::start().await;
     upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
     let [kept] = &server.artifact_files()[..] else { panic!("one file") };
+    let now = fs::metadata(kept).unwrap().modified().unwrap();
     let beside = |name: &str, age: u64| {
         let path = kept.with_file_name(name);
         let file = fs::File::create(&path).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+        file.set_modified(now - Duration::from_secs(age)).unwrap();
         path
     };
     let old = beside("0123456789abcdef0123456789abcdef#1", 7_200);

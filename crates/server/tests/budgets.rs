@@ -268,7 +268,7 @@ fn crowded(workers_max: usize, offers_max: usize, lanes_max: usize) -> windlass_
 #[tokio::test]
 async fn a_namespace_has_so_many_workers_and_no_more() {
     let server = Server::set(crowded(5, 100, 100), Default::default()).await;
-    let register = async |name: String| server.work("/api/v1/workers", json!({"worker": name})).await;
+    let register = async |name: String| server.work("/api/v1/workers/register", json!({"worker": name})).await;
     let claim = async |name: String| server.work("/api/v1/leases/claim", json!({"worker": name})).await;
     for at in 0..5 {
         // A claim makes its worker known as well.
@@ -285,7 +285,7 @@ async fn a_namespace_has_so_many_workers_and_no_more() {
     }
     register("w3".into()).await.expect(200);
     claim("w4".into()).await.expect(200);
-    let other = server.work("/api/v1/workers?namespace=other", json!({"worker": "w9"})).await;
+    let other = server.work("/api/v1/workers/register?namespace=other", json!({"worker": "w9"})).await;
     other.expect(200);
     server.delete("/api/v1/workers/w0").await.expect(204);
     until("there is room for another", async || (register("w9".into()).await.status == 200).then_some(())).await;

@@ -122,7 +122,7 @@ async fn a_page_of_large_rows_ends_early_and_its_answer_takes_room_until_it_is_r
     use http::Method;
     let bodies = windlass_server::room::Limits { total: 1 << 30, share: 8 << 20 };
     let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
-    for at in 0..12 {
+    for at in 0..30 {
         let schedule = json!({"every_ms": 60_000, "paused": true, "job": {"payload": "x".repeat(400_000)}});
         server.put(&format!("/api/v1/schedules/s{at:02}"), schedule).await.expect(200);
     }
@@ -136,7 +136,7 @@ async fn a_page_of_large_rows_ends_early_and_its_answer_takes_room_until_it_is_r
             None => break,
         }
     }
-    let all: Vec<String> = (0..12).map(|at| format!("s{at:02}")).collect();
+    let all: Vec<String> = (0..30).map(|at| format!("s{at:02}")).collect();
     assert!(seen == all && pages > 1, "{pages} pages: {seen:?}");
     let open = async || {
         let request = Server::request(Role::Viewer, Method::GET, "/api/v1/schedules?limit=1000");

@@ -139,11 +139,13 @@ async fn a_claim_that_waits_gets_nothing_once_its_token_has_ended() {
         let native = path.starts_with("/api/v1");
         let (worker, id) = world.make(ADMIN, json!({"principal": "farm", "role": "worker"})).await;
         let tags = json!(["later"]);
-        let body = match native {
-            true => json!({"worker": "w", "tags": tags, "wait_ms": 60_000}),
-            false => json!({"worker_id": "w", "labels": tags, "lease_ttl_secs": 30}),
+        // What was there before.
+        world.server.work("/api/v1/leases/claim", json!({"worker": "first"})).await.expect(200);
+        let body = |name: &str| match native {
+            true => json!({"worker": name, "tags": tags, "wait_ms": 60_000}),
+            false => json!({"worker_id": name, "labels": tags, "lease_ttl_secs": 30}),
         };
-        let ask = || world.server.call(request(&worker, Method::POST, path, &body));
+        let ask = || world.server.call(request(&worker, Method::POST, path, &body("w")));
         let submit = async {
             // Longer than a token is remembered.
             tokio::time::sleep(Duration::from_millis(1_500)).await;
@@ -164,7 +166,7 @@ async fn a_claim_that_waits_gets_nothing_once_its_token_has_ended() {
         let refused = answer.status == StatusCode::UNAUTHORIZED || (!native && answer.body == b"null");
         assert!(refused, "{} {}", answer.status, String::from_utf8_lossy(&answer.body));
         let (next, _) = world.make(ADMIN, json!({"principal": "other", "role": "worker"})).await;
-        let found = world.server.call(request(&next, Method::POST, path, &body)).await.expect(200);
+        let found = world.server.call(request(&next, Method::POST, path, &body("other"))).await.expect(200);
         assert!(found["leases"][0]["job"].is_string() || found["job"].is_object(), "nobody else holds it: {found}");
     }
 }

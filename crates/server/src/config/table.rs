@@ -267,7 +267,7 @@ pub fn as_it_is(text: &str) -> Result<String, String> {
 
 /// A port alone says nothing about who may come in, so it is opened to this machine only.
 fn port_here(text: &str) -> Result<String, String> {
-    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is not a port (1-65535)"))?;
+    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is not a port"))?;
     Ok(format!("127.0.0.1:{port}"))
 }
 

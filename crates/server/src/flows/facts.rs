@@ -13,6 +13,8 @@ use windlass_plan::{
 const ROOM_MAX: u64 = 32 << 20;
 /// Results read at a time.
 const RESULTS: usize = 16;
+/// Bytes that are weighed within a millisecond.
+const ON_THE_SPOT: usize = 512 << 10;
 
 /// Not yet read as JSON, which may take a while.
 #[derive(Clone, Default)]
@@ -50,7 +52,7 @@ impl Stored {
         let weigh = move || texts.iter().map(|text| weight_of_text(text.as_bytes())).sum::<u64>();
         self.room += match bytes {
             bytes if bytes as u64 > ROOM_MAX => bytes as u64,
-            bytes if bytes > ask::LARGE => app.aside.run(namespace, weigh).await?,
+            bytes if bytes > ON_THE_SPOT => app.aside.run(namespace, weigh).await?,
             _ => weigh(),
         };
         Ok(self.fits())

@@ -344,7 +344,7 @@ mod tests {
         let live = Live { run_at: Some(NOW), attempt: 17, spent: 1, ..Live::default() };
         for (reason, words) in [
             (Reason::Released, "returned it because it cannot run it (no disk); it is offered again at 2025"),
-            (Reason::Reported, "after attempt 1 of 3 did not succeed (no disk)"),
+            (Reason::Reported, "attempt 1 of 3 did not succeed (no disk)"),
         ] {
             let mut rests = facts(job(JobState::Scheduled, &[], live.clone()), Vec::new(), 0);
             rests.last = Some(Outcome::new(reason, "no disk\nat all"));

@@ -1,0 +1,76 @@
+//! How commands get into the queue: with room for what they weigh, and in pieces where others are at work too.
+
+use crate::{
+    batcher::{Answer, Request},
+    delivery::lost,
+    engine::{Error, Inner},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::{Instant, sleep},
+};
+use windlass_core::{Command, Namespace, Refusal, Reply};
+
+/// A command's weight is counted in these, so that the queue's room fits a semaphore.
+pub const ROOM_UNIT: usize = 256;
+
+impl Inner {
+    /// What needs no common transaction lets others in between, and has half of the time.
+    pub async fn run_in_pieces(
+        &self,
+        commands: Vec<Command>,
+        piece: usize,
+    ) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let mut room = self.take_room(&commands, weight(&commands))?;
+        let mut replies = Vec::with_capacity(commands.len());
+        let mut commands = commands.into_iter().peekable();
+        while commands.peek().is_some() {
+            let begun = Instant::now();
+            let piece: Vec<Command> = commands.by_ref().take(piece).collect();
+            let (weight, own) = (weight(&piece), matches!(piece[0], Command::Due(_)));
+            let units = room.num_permits().min(weight / ROOM_UNIT);
+            let room = room.split(units).ok_or(Error::Overloaded)?;
+            replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
+            if !own && commands.peek().is_some() && self.queue.is_shared() {
+                sleep(begun.elapsed()).await;
+            }
+        }
+        Ok(replies)
+    }
+
+    pub fn enqueue(
+        &self,
+        commands: Vec<Command>,
+        abandon: Option<Namespace>,
+    ) -> Result<oneshot::Receiver<Answer>, Error> {
+        let weight = weight(&commands);
+        let room = self.take_room(&commands, weight)?;
+        self.push(commands, room, abandon, weight)
+    }
+
+    fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let room = if is_log(commands) { &self.log_room } else { &self.room };
+        let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
+        room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)
+    }
+
+    fn push(
+        &self,
+        commands: Vec<Command>,
+        room: OwnedSemaphorePermit,
+        abandon: Option<Namespace>,
+        weight: usize,
+    ) -> Result<oneshot::Receiver<Answer>, Error> {
+        let (is_log, (reply, receiver)) = (is_log(&commands), oneshot::channel());
+        let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
+        if taken { Ok(receiver) } else { Err(Error::Closed) }
+    }
+}
+
+fn is_log(commands: &[Command]) -> bool {
+    matches!(commands.first(), Some(Command::AppendLog(_)))
+}
+
+fn weight(commands: &[Command]) -> usize {
+    commands.iter().map(Command::weight).sum()
+}
