@@ -4,3 +4,18 @@
 
 pub mod silo;
 pub mod workflow_graph;
+
+use crate::app::App;
+use std::sync::Arc;
+use windlass_core::Namespace;
+use windlass_product::{Fires, Nothing};
+
+/// What makes the jobs that a change of an item in this namespace sets off.
+pub fn fires(app: &App, namespace: &Namespace) -> Arc<dyn Fires> {
+    if *namespace == silo::namespace() { Arc::new(silo::trigger::ByDefinition(app.clone())) } else { Arc::new(Nothing) }
+}
+
+/// Namespaces in which revisions may have files: those of dialects that take some.
+pub fn with_files() -> [Namespace; 1] {
+    [silo::namespace()]
+}

@@ -10,7 +10,7 @@ mod json;
 mod row;
 
 use super::{Context, Done};
-use crate::{fail::code, output};
+use crate::{fail::code, output, remote::Remote};
 use clap::Args;
 use row::{Faults, Rows};
 use std::path::PathBuf;
@@ -29,7 +29,8 @@ use std::path::PathBuf;
 ///   projects   code; name, description
 ///
 /// A JSON file is a list of objects with these fields, or an object with lists `items`, `revisions`, `bom` and `projects`.
-/// Revision 1 is made with its item; columns that only the server writes (id, created_at, …) are passed over.
+/// Revision 1 is made with its item; columns that only the server writes (id, created_at, …) are passed over. The items are those of
+/// the namespace silo, unless --namespace names another one.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass import silo items.csv bom.csv revisions.csv
@@ -53,7 +54,7 @@ impl Silo {
         for file in &self.files {
             row::read(file, &mut rows, &mut faults)?;
         }
-        let client = context.client()?;
+        let client = in_namespace(&context.remote).client()?;
         let known = check::Known::read(&client).await?;
         check::check(&rows, &known, &mut faults);
         if !faults.0.is_empty() {
@@ -71,6 +72,11 @@ impl Silo {
         context.format.one(&summary, || summary.text())?;
         Ok(code::OK)
     }
+}
+
+/// Where Silo's own clients look.
+fn in_namespace(remote: &Remote) -> Remote {
+    Remote { namespace: remote.namespace.clone().or_else(|| Some("silo".to_owned())), ..remote.clone() }
 }
 
 fn refuse(faults: &Faults) -> u8 {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use windlass_api::item::Relation;
-use windlass_core::product::item as rules;
+use windlass_product::rules::item as rules;
 
 /// Where something stands in a file; lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
 
-use super::error::No;
+use super::{error::No, products};
 use crate::{app::App, ask, auth::Caller, guard, wire_time::text};
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
@@ -11,8 +11,19 @@ use axum::{
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use std::collections::HashMap;
+use std::{collections::HashMap, convert::Infallible};
 use windlass_core::Timestamp;
+use windlass_product::Products;
+
+/// The items of this dialect.
+pub struct Here(pub Products);
+
+impl FromRequestParts<App> for Here {
+    type Rejection = Infallible;
+    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        Ok(Self(products(app)))
+    }
+}
 
 /// The body as it came.
 pub struct Raw(Bytes);

@@ -105,6 +105,12 @@ impl From<Refusal> for No {
     }
 }
 
+impl From<windlass_product::Error> for No {
+    fn from(error: windlass_product::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
 /// What was refused before a handler saw it.
 impl From<Problem> for No {
     fn from(problem: Problem) -> Self {

@@ -36,12 +36,20 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::{path::PathBuf, sync::atomic::AtomicUsize, time::Duration};
 use windlass_api::Uuid;
-use windlass_core::Millis;
+use windlass_core::{Millis, Namespace};
+use windlass_product::Products;
 
 const BODY_MAX: usize = 10 << 20;
 
 /// All of this dialect's jobs, runners and records live here.
-pub use crate::product::namespace;
+pub fn namespace() -> Namespace {
+    Namespace::new("silo").expect("a legal name")
+}
+
+/// The items of this dialect.
+pub fn products(app: &App) -> Products {
+    app.products(&namespace())
+}
 
 /// An id that follows from a name.
 fn derived(kind: &str, name: &str) -> Uuid {

@@ -5,12 +5,11 @@
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
-    namespace,
+    namespace, products,
 };
 use crate::{
     app::App,
     auth::{self, Caller, home},
-    product::store::{self, Kept, Of, Put},
 };
 use axum::extract::State;
 use http::StatusCode;
@@ -30,6 +29,9 @@ use windlass_core::{
     principal::{Principal, Role},
 };
 use windlass_engine::{Error, ids};
+use windlass_product::records::{self, Kept, Kind, Of, Put};
+
+const TOKEN: Kind<Token> = Kind::new("silo_token");
 
 const PREFIX: &str = "silo_";
 const SHOWN_CHARACTERS: usize = 12;
@@ -133,7 +135,7 @@ async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<
         None => CreatePrincipal { namespace: home(), name: name.clone(), role: token.role, namespaces }.into(),
     };
     let id = token.id.to_string();
-    let put = Put::new(store::TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
+    let put = Put::new(&products(app), TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
     let issue = IssueToken {
         namespace: home(),
         principal: name,
@@ -156,7 +158,7 @@ fn is_own(caller: &Caller, token: &Token) -> bool {
 
 pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, No> {
     let paging = params.page()?;
-    let mut found = store::list::<Token>(&app, store::TOKEN, Of::All).await?;
+    let mut found = records::list(&products(&app), TOKEN, Of::All).await?;
     found.retain(|kept| is_own(&caller, &kept.value));
     let Listed(found, total) = page(found, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
@@ -165,7 +167,7 @@ pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> R
 async fn find(app: &App, id: &str) -> Result<Kept<Token>, No> {
     let missing = || No::missing("token", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
-    store::list::<Token>(app, store::TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
+    records::list(&products(app), TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
 pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
@@ -173,7 +175,7 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     if !is_own(&caller, &found.value) {
         return Err(No::forbidden("only its owner, or an admin, deletes a token"));
     }
-    let mut commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged())];
+    let mut commands = vec![records::delete(&products(&app), TOKEN, &found.key, found.unchanged())];
     // Where somebody deleted the principal itself, its name may be another's by now.
     let known = app.engine.read_record::<Principal>(&home(), &found.value.name).await?;
     if known.is_some_and(|known| *known.namespaces == [namespace()]) {

@@ -35,9 +35,9 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use crate::{
-        app::{App, Options},
-        problem::Problem,
-        product::store::{self, Change, Put},
+        Error, Nothing, Products,
+        records::{self, Change, Put},
+        settle,
     };
     use std::{
         sync::{
@@ -46,16 +46,17 @@ mod tests {
         },
         time::Duration,
     };
+    use windlass_core::Namespace;
     use windlass_engine::{Engine, Settings, clock, memory::Memory};
 
     /// Takes so long to work its change out that whoever began together reads the same.
-    async fn count_up(app: App, tries: Arc<AtomicUsize>) -> Result<usize, Problem> {
-        store::settle!(&app, Problem, {
+    async fn count_up(products: Products, tries: Arc<AtomicUsize>) -> Result<u64, Error> {
+        settle!(&products, Error, {
             tries.fetch_add(1, Ordering::Relaxed);
-            let found = store::get::<usize>(&app, store::COUNTER, "c").await?;
+            let found = records::get(&products, records::COUNTER, "c").await?;
             let next = found.as_ref().map_or(1, |kept| kept.value + 1);
             tokio::time::sleep(Duration::from_millis(2)).await;
-            let put = Put::new(store::COUNTER, "c", store::as_found(found.as_ref())).value(&next)?;
+            let put = Put::new(&products, records::COUNTER, "c", records::as_found(found.as_ref())).value(&next)?;
             Ok(Change { commands: vec![put], answer: next })
         })
     }
@@ -64,15 +65,16 @@ mod tests {
     async fn those_who_were_outrun_do_not_outrun_each_other() {
         const CALLERS: usize = 120;
         let memory = Arc::new(Memory::new(Arc::new(clock::System::default())));
-        let app = App::new(Engine::start(memory, Settings::default()).await.unwrap(), Options::default());
+        let engine = Engine::start(memory, Settings::default()).await.unwrap();
+        let products = Products::new(engine, Namespace::default(), Arc::default(), Arc::new(Nothing));
         let tries = Arc::new(AtomicUsize::new(0));
         let mut callers = tokio::task::JoinSet::new();
         for _ in 0..CALLERS {
-            callers.spawn(count_up(app.clone(), tries.clone()));
+            callers.spawn(count_up(products.clone(), tries.clone()));
         }
-        let mut counted: Vec<usize> = callers.join_all().await.into_iter().map(Result::unwrap).collect();
+        let mut counted: Vec<u64> = callers.join_all().await.into_iter().map(Result::unwrap).collect();
         counted.sort_unstable();
-        assert_eq!(counted, (1..=CALLERS).collect::<Vec<_>>());
+        assert_eq!(counted, (1..=CALLERS as u64).collect::<Vec<_>>());
         // Each loses once, against the first. If all tried again at once, some would lose more often than is allowed.
         let tries = tries.load(Ordering::Relaxed);
         assert!(tries < 3 * CALLERS, "{tries} tries");

@@ -4,10 +4,10 @@ use super::{
     bom::{Bom, Inside},
     item::Item,
 };
-use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
+use windlass_core::Refusal;
 
 /// Why a job is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ mod tests {
         super::bom::{Relation, Row, Source},
         *,
     };
-    use crate::time::Timestamp;
+    use windlass_core::Timestamp;
 
     fn item(part: &str, kind: &str, schema: &str, projects: &[&str]) -> Item {
         Item {

@@ -3,9 +3,10 @@
 //! What contains what never forms a cycle. A [`Bom`] is as much of it as somebody loaded: whoever asks about an item has
 //! loaded everything below it.
 
-use crate::{is_default, refusal::Refusal};
+use super::is_default;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use windlass_core::Refusal;
 
 /// Rows one answer may have. A tree whose parts are shared on every level has more paths than anybody can read.
 pub const ROWS_MAX: usize = 100_000;
@@ -154,9 +155,9 @@ impl Bom {
             }
             next += 1;
         }
-        let order = crate::graph::order(&parents);
+        let order = windlass_core::graph::order(&parents);
         if order.len() < parts.len() {
-            let path = crate::graph::cycle(&parents).unwrap_or_default();
+            let path = windlass_core::graph::cycle(&parents).unwrap_or_default();
             return Err(Refusal::Cycle { path: path.into_iter().map(|at| parts[at].to_owned()).collect() });
         }
         Ok(order.into_iter().map(|at| parts[at]).collect())
@@ -249,7 +250,14 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::mix;
+
+    /// Spreads a seed over all bits (splitmix64).
+    fn mix(seed: u64) -> u64 {
+        let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
 
     fn row(child: &str, quantity: f64, source: Source) -> Row {
         Row { child: child.into(), relation: Relation::Component, quantity, unit: None, designators: vec![], source }

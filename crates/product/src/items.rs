@@ -1,16 +1,18 @@
 //! Items: found, listed newest first, made, changed, deleted.
 
-use super::{
-    Part, bom, files, graphs, namespace, projects,
-    store::{self, Change, Kept, Of, Put},
+use crate::{
+    Error, Part, Products, bom, files, graphs, projects,
+    records::{self, Change, Kept, Of, Put},
+    revisions,
+    rules::item::{self, Item, Revision},
+    settle,
 };
-use crate::{app::App, auth::Caller, problem::Problem};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use uuid::Uuid;
 use windlass_core::{
-    Command, Facet, State as JobState, Timestamp,
+    Command, Facet, Refusal, State as JobState, Timestamp,
     commands::{cancel::Cancel, records::Expect},
-    product::item::{self, Item, Revision},
 };
 use windlass_engine::{ids, store::JobQuery};
 
@@ -23,25 +25,25 @@ const PAGE: usize = 500;
 /// Items one call looks at to fill its page; what is not found by then is on the next one.
 const LOOKS_MAX: usize = 5_000;
 
-pub async fn find(app: &App, part: &str) -> Result<Kept<Item>, Problem> {
-    store::get::<Item>(app, store::ITEM, part).await?.ok_or_else(|| Problem::not_found("item", part))
+pub async fn find(products: &Products, part: &str) -> Result<Kept<Item>, Error> {
+    records::get(products, records::ITEM, part).await?.ok_or_else(|| Error::not_found("item", part))
 }
 
 /// By part number or by id.
-pub async fn find_any(app: &App, name: &str) -> Result<Option<Kept<Item>>, Problem> {
-    match store::get::<Item>(app, store::ITEM, name).await? {
+pub async fn find_any(products: &Products, name: &str) -> Result<Option<Kept<Item>>, Error> {
+    match records::get(products, records::ITEM, name).await? {
         Some(found) => Ok(Some(found)),
-        None => by_id(app, &name.to_lowercase()).await,
+        None => by_id(products, &name.to_lowercase()).await,
     }
 }
 
-pub async fn by_id(app: &App, id: &str) -> Result<Option<Kept<Item>>, Problem> {
-    Ok(store::list::<Item>(app, store::ITEM, Of::With("id", id)).await?.pop())
+pub async fn by_id(products: &Products, id: &str) -> Result<Option<Kept<Item>>, Error> {
+    Ok(records::list(products, records::ITEM, Of::With("id", id)).await?.pop())
 }
 
-pub fn put(item: &Item, expect: Expect) -> Result<Command, Problem> {
+pub fn put(products: &Products, item: &Item, expect: Expect) -> Result<Command, Error> {
     let id = item.id.to_string();
-    let put = Put::new(store::ITEM, &item.part_number, expect).facet("id", &id);
+    let put = Put::new(products, records::ITEM, &item.part_number, expect).facet("id", &id);
     put.facet("type", &item.item_type).facet("schema", &item.schema).value(item)
 }
 
@@ -50,15 +52,15 @@ fn age_key(item: &Item) -> String {
     format!("{:032x}", !item.id.as_u128())
 }
 
-fn put_age(item: &Item) -> Result<Command, Problem> {
+fn put_age(products: &Products, item: &Item) -> Result<Command, Error> {
     let key = age_key(item);
-    let put = Put::new(store::ITEM_AGE, &key, Expect::Anything);
+    let put = Put::new(products, records::ITEM_AGE, &key, Expect::Anything);
     put.facet("type", &item.item_type).facet("schema", &item.schema).value(&item.part_number)
 }
 
-pub fn put_revision(item: &Item, revision: &Revision) -> Result<Command, Problem> {
-    let key = super::revisions::key(&item.part_number, revision.number);
-    Put::new(store::REVISION, &key, Expect::Nothing).under(&item.part_number).value(revision)
+pub fn put_revision(products: &Products, item: &Item, revision: &Revision) -> Result<Command, Error> {
+    let key = revisions::key(&item.part_number, revision.number);
+    Put::new(products, records::REVISION, &key, Expect::Nothing).under(&item.part_number).value(revision)
 }
 
 /// Which items a list is about.
@@ -98,34 +100,34 @@ impl Wanted {
 }
 
 /// The items behind a page of the index; those that went meanwhile are left out.
-async fn behind(app: &App, index: &[Kept<String>]) -> Result<Vec<Item>, Problem> {
+async fn behind(products: &Products, index: &[Kept<String>]) -> Result<Vec<Item>, Error> {
     let mut found = Vec::with_capacity(index.len());
     for at in index {
-        found.extend(store::get::<Item>(app, store::ITEM, &at.value).await?.map(|kept| kept.value));
+        found.extend(records::get(products, records::ITEM, &at.value).await?.map(|kept| kept.value));
     }
     Ok(found)
 }
 
 /// Newest first, from `offset` on, with the count of all. Reads the page and, where the index does not say enough, every item.
-pub async fn some(app: &App, wanted: &Wanted, offset: usize, limit: usize) -> Result<Part<Item>, Problem> {
+pub async fn some(products: &Products, wanted: &Wanted, offset: usize, limit: usize) -> Result<Part<Item>, Error> {
     let (mut found, mut seen, mut after) = (Vec::new(), 0, None);
     let indexed = wanted.is_indexed();
     loop {
-        let index = store::page::<String>(app, store::ITEM_AGE, wanted.index(), after, PAGE).await?;
+        let index = records::page(products, records::ITEM_AGE, wanted.index(), after, PAGE).await?;
         let more = index.len() == PAGE;
         after = index.last().map(|last| last.key.clone());
         if indexed {
             let from = offset.saturating_sub(seen).min(index.len());
             let to = (from + limit - found.len()).min(index.len());
-            found.extend(behind(app, &index[from..to]).await?);
+            found.extend(behind(products, &index[from..to]).await?);
             seen += index.len();
             if found.len() == limit || !more {
-                let total = store::count(app, store::ITEM_AGE, wanted.index()).await?;
+                let total = records::count(products, records::ITEM_AGE, wanted.index()).await?;
                 return Ok(Part { found, total });
             }
             continue;
         }
-        for item in behind(app, &index).await?.into_iter().filter(|item| wanted.fits(item)) {
+        for item in behind(products, &index).await?.into_iter().filter(|item| wanted.fits(item)) {
             if seen >= offset && found.len() < limit {
                 found.push(item);
             }
@@ -139,19 +141,19 @@ pub async fn some(app: &App, wanted: &Wanted, offset: usize, limit: usize) -> Re
 
 /// Newest first, after a place; and the place to go on from, where there may be more.
 pub async fn page(
-    app: &App,
+    products: &Products,
     wanted: &Wanted,
     cursor: Option<&str>,
     limit: usize,
-) -> Result<(Vec<Item>, Option<String>), Problem> {
+) -> Result<(Vec<Item>, Option<String>), Error> {
     let (mut found, mut looked, mut after) = (Vec::new(), 0, cursor.map(Arc::<str>::from));
     loop {
         let size = if wanted.is_indexed() { limit - found.len() } else { PAGE };
-        let index = store::page::<String>(app, store::ITEM_AGE, wanted.index(), after, size).await?;
+        let index = records::page(products, records::ITEM_AGE, wanted.index(), after, size).await?;
         let more = index.len() == size;
         looked += index.len();
         for at in &index {
-            let item = store::get::<Item>(app, store::ITEM, &at.value).await?;
+            let item = records::get(products, records::ITEM, &at.value).await?;
             found.extend(item.map(|kept| kept.value).filter(|item| wanted.fits(item)));
             if found.len() == limit {
                 return Ok((found, Some(at.key.to_string())));
@@ -178,14 +180,14 @@ pub struct NewItem {
 }
 
 impl NewItem {
-    pub fn check(&self) -> Result<(), Problem> {
+    pub fn check(&self) -> Result<(), Error> {
         self.part_number.as_deref().map_or(Ok(()), item::check_part_number)?;
         self.item_type.as_deref().map_or(Ok(()), item::check_item_type)?;
         self.schema.as_deref().map_or(Ok(()), item::check_schema)?;
         self.category.as_deref().map_or(Ok(()), item::check_category)?;
         check_description(self.description.as_deref())?;
         if self.part_number.is_none() && self.category.is_none() {
-            return Err(Problem::invalid("part_number", "give one, or a category to number the item by"));
+            return Err(Error::invalid("part_number", "give one, or a category to number the item by"));
         }
         Ok(())
     }
@@ -209,25 +211,25 @@ impl NewItem {
     }
 }
 
-fn check_description(text: Option<&str>) -> Result<(), Problem> {
+fn check_description(text: Option<&str>) -> Result<(), Error> {
     match text {
         Some(text) if text.len() > DESCRIPTION_BYTES_MAX => {
-            Err(Problem::invalid("description", format!("may have {DESCRIPTION_BYTES_MAX} bytes")))
+            Err(Error::invalid("description", format!("may have {DESCRIPTION_BYTES_MAX} bytes")))
         }
         _ => Ok(()),
     }
 }
 
 /// Sorted, each once, and all there.
-async fn known_projects(app: &App, codes: Option<&Vec<String>>) -> Result<Vec<String>, Problem> {
+async fn known_projects(products: &Products, codes: Option<&Vec<String>>) -> Result<Vec<String>, Error> {
     let mut codes = codes.cloned().unwrap_or_default();
     codes.sort();
     codes.dedup();
     if codes.len() > PROJECTS_MAX {
-        return Err(Problem::invalid("projects", format!("an item may be in {PROJECTS_MAX}")));
+        return Err(Error::invalid("projects", format!("an item may be in {PROJECTS_MAX}")));
     }
     for code in &codes {
-        projects::find(app, code).await?;
+        projects::find(products, code).await?;
     }
     Ok(codes)
 }
@@ -237,57 +239,65 @@ fn member(code: &str, part: &str) -> String {
 }
 
 /// Records that say which projects an item is in.
-fn memberships(part: &str, before: &[String], after: &[String]) -> Result<Vec<Command>, Problem> {
+fn memberships(products: &Products, part: &str, before: &[String], after: &[String]) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
     for code in after.iter().filter(|code| !before.contains(code)) {
-        commands.push(Put::new(store::MEMBER, &member(code, part), Expect::Anything).under(code).value(&part)?);
+        commands.push(
+            Put::new(products, records::MEMBER, &member(code, part), Expect::Anything)
+                .under(code)
+                .value(&part.to_owned())?,
+        );
     }
     let gone = before.iter().filter(|code| !after.contains(code));
-    commands.extend(gone.map(|code| store::delete(store::MEMBER, &member(code, part), Expect::Anything)));
+    commands.extend(gone.map(|code| records::delete(products, records::MEMBER, &member(code, part), Expect::Anything)));
     Ok(commands)
 }
 
 /// The next number of a category, and the record that keeps it. Numbers somebody took by hand are passed over.
-async fn next_number(app: &App, schema: &str, category: &str) -> Result<(String, Command), Problem> {
+async fn next_number(products: &Products, schema: &str, category: &str) -> Result<(String, Command), Error> {
     let key = format!("{schema}/{category}");
-    let counter = store::get::<u64>(app, store::COUNTER, &key).await?;
+    let counter = records::get(products, records::COUNTER, &key).await?;
     let mut n = counter.as_ref().map_or(1, |counter| counter.value + 1);
-    while store::get::<Item>(app, store::ITEM, &item::numbered(category, n)).await?.is_some() {
+    while records::get(products, records::ITEM, &item::numbered(category, n)).await?.is_some() {
         n += 1;
     }
-    let put = Put::new(store::COUNTER, &key, store::as_found(counter.as_ref())).value(&n)?;
+    let put = Put::new(products, records::COUNTER, &key, records::as_found(counter.as_ref())).value(&n)?;
     Ok((item::numbered(category, n), put))
 }
 
-pub async fn create(app: &App, caller: &Caller, new: &NewItem) -> Result<Item, Problem> {
+pub async fn create(products: &Products, by: &Arc<str>, new: &NewItem) -> Result<Item, Error> {
     new.check()?;
-    store::settle!(app, Problem, {
-        let projects = known_projects(app, new.projects.as_ref()).await?;
-        let (now, mut commands) = (app.engine.now().await?, Vec::new());
+    settle!(products, Error, {
+        let projects = known_projects(products, new.projects.as_ref()).await?;
+        let (now, mut commands) = (products.engine().now().await?, Vec::new());
         let part = match (&new.part_number, &new.category) {
             (Some(part), _) => part.clone(),
             (None, category) => {
                 let schema = new.schema.as_deref().unwrap_or("default");
-                let (part, count) = next_number(app, schema, category.as_deref().unwrap_or_default()).await?;
+                let (part, count) = next_number(products, schema, category.as_deref().unwrap_or_default()).await?;
                 commands.push(count);
                 part
             }
         };
-        if store::get::<Item>(app, store::ITEM, &part).await?.is_some() {
-            return Err(Problem::new("exists", format!("the item {part} exists already")));
+        if records::get(products, records::ITEM, &part).await?.is_some() {
+            return Err(Refusal::Exists { what: "item", name: part }.into());
         }
-        let item = new.item(part, projects, &caller.name, now);
+        let item = new.item(part, projects, by, now);
         let first = Revision {
             id: ids::job_id().0,
             number: 1,
             comment: String::new(),
             properties: Map::new(),
             created_at: now,
-            created_by: caller.name.to_string(),
+            created_by: by.to_string(),
         };
-        commands.extend([put(&item, Expect::Nothing)?, put_age(&item)?, put_revision(&item, &first)?]);
-        commands.extend(memberships(&item.part_number, &[], &item.projects)?);
-        commands.push(store::tell("item.created", &about(&item)));
+        commands.extend([
+            put(products, &item, Expect::Nothing)?,
+            put_age(products, &item)?,
+            put_revision(products, &item, &first)?,
+        ]);
+        commands.extend(memberships(products, &item.part_number, &[], &item.projects)?);
+        commands.push(records::tell(products, "item.created", &about(&item)));
         Ok(Change { commands, answer: item })
     })
 }
@@ -307,14 +317,14 @@ pub struct ItemChange {
     pub projects: Option<Vec<String>>,
 }
 
-pub async fn update(app: &App, caller: &Caller, part: &str, change: &ItemChange) -> Result<Item, Problem> {
+pub async fn update(products: &Products, by: &Arc<str>, part: &str, change: &ItemChange) -> Result<Item, Error> {
     change.item_type.as_deref().map_or(Ok(()), item::check_item_type)?;
     check_description(change.description.as_deref())?;
-    store::settle!(app, Problem, {
-        let kept = find(app, part).await?;
+    settle!(products, Error, {
+        let kept = find(products, part).await?;
         let before = kept.value.clone();
         let projects = match &change.projects {
-            Some(_) => known_projects(app, change.projects.as_ref()).await?,
+            Some(_) => known_projects(products, change.projects.as_ref()).await?,
             None => before.projects.clone(),
         };
         let item = Item {
@@ -322,66 +332,62 @@ pub async fn update(app: &App, caller: &Caller, part: &str, change: &ItemChange)
             item_type: change.item_type.clone().unwrap_or_else(|| before.item_type.clone()),
             properties: change.properties.clone().unwrap_or_else(|| before.properties.clone()),
             projects,
-            updated_at: app.engine.now().await?,
-            updated_by: caller.name.to_string(),
+            updated_at: products.engine().now().await?,
+            updated_by: by.to_string(),
             ..before.clone()
         };
-        let mut commands = vec![put(&item, kept.unchanged())?];
+        let mut commands = vec![put(products, &item, kept.unchanged())?];
         if item.item_type != before.item_type {
-            commands.push(put_age(&item)?);
+            commands.push(put_age(products, &item)?);
         }
-        commands.extend(memberships(part, &before.projects, &item.projects)?);
+        commands.extend(memberships(products, part, &before.projects, &item.projects)?);
         let told = json!({"id": item.id, "part_number": part, "revision": item.current_revision});
-        commands.push(store::tell("item.updated", &told));
+        commands.push(records::tell(products, "item.updated", &told));
         Ok(Change { commands, answer: item })
     })
 }
 
-/// Its revisions, files, rows and graphs go with it; jobs that wait for a runner are cancelled.
-pub async fn delete(app: &App, part: &str) -> Result<(), Problem> {
-    let contents = store::settle!(app, Problem, {
-        let kept = find(app, part).await?;
-        if store::has(app, store::BOM, Of::With("child", part)).await? {
-            let why = format!("{part} is part of other items; take it out of their BOM first");
-            return Err(Problem::new("in-use", why));
+/// Its revisions, files, rows, locks and graphs go with it; jobs that wait for a worker are cancelled. Answers with the contents
+/// of its files, which nobody knows any more.
+pub async fn delete(products: &Products, part: &str) -> Result<Vec<Uuid>, Error> {
+    settle!(products, Error, {
+        let kept = find(products, part).await?;
+        if records::has(products, records::BOM, Of::With("child", part)).await? {
+            return Err(Error::Contained { part: part.to_owned() });
         }
         let age = age_key(&kept.value);
         let mut commands = vec![
-            store::delete(store::ITEM, part, kept.unchanged()),
-            store::delete(store::ITEM_AGE, &age, Expect::Anything),
+            records::delete(products, records::ITEM, part, kept.unchanged()),
+            records::delete(products, records::ITEM_AGE, &age, Expect::Anything),
         ];
-        for revision in store::list::<Value>(app, store::REVISION, Of::Under(part)).await? {
-            commands.push(store::delete(store::REVISION, &revision.key, Expect::Anything));
-        }
-        commands.extend(memberships(part, &kept.value.projects, &[])?);
+        commands.extend(records::delete_all(products, records::REVISION, Of::Under(part)).await?);
+        commands.extend(memberships(products, part, &kept.value.projects, &[])?);
         // The epoch also keeps anybody from making it a child meanwhile.
-        commands.push(bom::touch(app).await?);
-        for row in store::list::<Value>(app, store::BOM, Of::Under(part)).await? {
-            commands.push(store::delete(store::BOM, &row.key, Expect::Anything));
+        commands.push(bom::touch(products).await?);
+        commands.extend(records::delete_all(products, records::BOM, Of::Under(part)).await?);
+        for session in records::raw(products, records::SESSION, Of::Under(part)).await? {
+            let unchanged = Expect::Version(session.version);
+            commands.push(records::delete(products, records::SESSION, &session.key.key, unchanged));
         }
-        for session in store::list::<Value>(app, store::SESSION, Of::Under(part)).await? {
-            commands.push(store::delete(store::SESSION, &session.key, session.unchanged()));
-        }
-        commands.extend(graphs::remove(app, part).await?);
-        let (forget, contents) = files::forget(app, part).await?;
+        commands.extend(graphs::remove(products, part).await?);
+        let (forget, contents) = files::forget(products, part).await?;
         commands.extend(forget);
-        commands.extend(cancel_pending(app, &kept.value).await?);
-        commands.push(store::tell("item.deleted", &json!({"id": kept.value.id, "part_number": part})));
+        commands.extend(cancel_pending(products, &kept.value).await?);
+        commands.push(records::tell(products, "item.deleted", &json!({"id": kept.value.id, "part_number": part})));
         Ok(Change { commands, answer: contents })
-    })?;
-    files::remove(app, contents).await;
-    Ok(())
+    })
 }
 
-async fn cancel_pending(app: &App, item: &Item) -> Result<Vec<Command>, Problem> {
+async fn cancel_pending(products: &Products, item: &Item) -> Result<Vec<Command>, Error> {
     let query = JobQuery {
-        namespace: Some(namespace()),
+        namespace: Some(products.namespace().clone()),
         states: vec![JobState::Pending],
         facet: Some(Facet::new("item", &item.id.to_string())),
         limit: PENDING_MAX,
         ..JobQuery::default()
     };
-    let found = app.engine.store().jobs(&query).await?;
-    let cancel = |id| Cancel { namespace: namespace(), job: id, by: "system".into(), mode: None }.into();
+    let found = products.engine().store().jobs(&query).await?;
+    let cancel =
+        |id| Cancel { namespace: products.namespace().clone(), job: id, by: "system".into(), mode: None }.into();
     Ok(found.into_iter().map(|job| cancel(job.key.id)).collect())
 }

@@ -1,20 +1,16 @@
 //! Revisions: a history that only grows, and what its growth sets off.
 
-use super::{
-    items,
-    store::{self, Change, Of},
-};
 use crate::{
-    app::App,
-    auth::Caller,
-    dialects::silo::trigger::{self, Fired},
-    problem::Problem,
+    Error, Fired, Products, items,
+    records::{self, Change, Of},
+    rules::{
+        item::{Item, Revision},
+        trigger::Trigger,
+    },
+    settle,
 };
 use serde_json::{Map, Value, json};
-use windlass_core::product::{
-    item::{Item, Revision},
-    trigger::Trigger,
-};
+use std::sync::Arc;
 use windlass_engine::ids;
 
 const COMMENT_BYTES_MAX: usize = 64 << 10;
@@ -24,13 +20,13 @@ pub fn key(part: &str, number: u32) -> String {
 }
 
 /// The revision of an item by number.
-pub async fn find(app: &App, item: &Item, number: u32) -> Result<Revision, Problem> {
-    let found = store::get::<Revision>(app, store::REVISION, &key(&item.part_number, number)).await?;
-    Ok(found.ok_or_else(|| Problem::not_found("revision", format!("{number} of {}", item.part_number)))?.value)
+pub async fn find(products: &Products, item: &Item, number: u32) -> Result<Revision, Error> {
+    let found = records::get(products, records::REVISION, &key(&item.part_number, number)).await?;
+    Ok(found.ok_or_else(|| Error::not_found("revision", format!("{number} of {}", item.part_number)))?.value)
 }
 
 /// The newest at most `limit` revisions up to `newest`, newest first. They are numbered without gaps.
-pub async fn page(app: &App, item: &Item, newest: u32, limit: usize) -> Result<Vec<Revision>, Problem> {
+pub async fn page(products: &Products, item: &Item, newest: u32, limit: usize) -> Result<Vec<Revision>, Error> {
     let newest = newest.min(item.current_revision);
     let before = newest.saturating_sub(u32::try_from(limit).unwrap_or(u32::MAX));
     let count = (newest - before) as usize;
@@ -38,7 +34,7 @@ pub async fn page(app: &App, item: &Item, newest: u32, limit: usize) -> Result<V
         return Ok(Vec::new());
     }
     let (part, after) = (&item.part_number, key(&item.part_number, before));
-    let found = store::page::<Revision>(app, store::REVISION, Of::Under(part), Some(after.into()), count).await?;
+    let found = records::page(products, records::REVISION, Of::Under(part), Some(after.into()), count).await?;
     let mut found: Vec<Revision> = found.into_iter().map(|kept| kept.value).collect();
     found.reverse();
     Ok(found)
@@ -60,17 +56,17 @@ pub struct Revised {
     pub fired: Vec<Fired>,
 }
 
-pub async fn create(app: &App, caller: &Caller, part: &str, new: &NewRevision) -> Result<Revised, Problem> {
+pub async fn create(products: &Products, by: &Arc<str>, part: &str, new: &NewRevision) -> Result<Revised, Error> {
     if new.comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES_MAX) {
-        return Err(Problem::invalid("comment", format!("may have {COMMENT_BYTES_MAX} bytes")));
+        return Err(Error::invalid("comment", format!("may have {COMMENT_BYTES_MAX} bytes")));
     }
-    store::settle!(app, Problem, {
-        let kept = items::find(app, part).await?;
-        let now = app.engine.now().await?;
+    settle!(products, Error, {
+        let kept = items::find(products, part).await?;
+        let now = products.engine().now().await?;
         let item = Item {
             current_revision: kept.value.current_revision + 1,
             updated_at: now,
-            updated_by: caller.name.to_string(),
+            updated_by: by.to_string(),
             ..kept.value.clone()
         };
         let revision = Revision {
@@ -79,22 +75,21 @@ pub async fn create(app: &App, caller: &Caller, part: &str, new: &NewRevision) -
             comment: new.comment.clone().unwrap_or_default(),
             properties: new.properties.clone().unwrap_or_default(),
             created_at: now,
-            created_by: caller.name.to_string(),
+            created_by: by.to_string(),
         };
         let comment: String = revision.comment.chars().take(1_000).collect();
         let told =
             json!({"item_id": item.id, "part_number": part, "revision_number": revision.number, "comment": comment});
         let mut commands = vec![
-            items::put(&item, kept.unchanged())?,
-            items::put_revision(&item, &revision)?,
-            store::tell("revision.created", &told),
+            items::put(products, &item, kept.unchanged())?,
+            items::put_revision(products, &item, &revision)?,
+            records::tell(products, "revision.created", &told),
         ];
-        let made = match new.quiet {
-            true => Vec::new(),
-            false => trigger::fire(app, Trigger::RevisionCreated, &item, &caller.name).await?,
+        let (jobs, fired) = match new.quiet {
+            true => Default::default(),
+            false => products.fire(Trigger::RevisionCreated, &item, by).await?,
         };
-        let fired = trigger::told(&made);
-        commands.extend(made.into_iter().map(|made| made.submit()));
+        commands.extend(jobs);
         Ok(Change { commands, answer: Revised { item, revision, fired } })
     })
 }

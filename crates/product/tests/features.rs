@@ -6,13 +6,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use windlass_core::{
-    Timestamp,
-    features::{
-        EdgeKind, Node, NodeKind, Seen, Validation,
-        graph::{Direction, Graph},
-        sync::{self, NewEdge, NewNode, Writer},
-    },
+use windlass_core::Timestamp;
+use windlass_product::rules::features::{
+    EdgeKind, Node, NodeKind, Seen, Validation,
+    evaluate::{Say, Statement},
+    graph::{Direction, Graph},
+    sync::{self, NewEdge, NewNode, Writer},
 };
 
 /// Small, even, and the same every time.
@@ -72,7 +71,12 @@ fn key(n: u64) -> Arc<str> {
 }
 
 fn new_node(n: u64, hash: &str) -> NewNode {
-    NewNode { key: key(n), kind: Some(NodeKind::Pad), properties_hash: Some(Some(hash.into())), ..NewNode::default() }
+    NewNode {
+        key: key(n),
+        kind: NodeKind::new("pad").ok(),
+        properties_hash: Some(Some(hash.into())),
+        ..NewNode::default()
+    }
 }
 
 fn edges(dice: &mut Dice, count: u64) -> Vec<NewEdge> {
@@ -187,14 +191,14 @@ fn one_change_looks_at_its_cone_and_at_nothing_else() {
     assert_eq!(graph.in_states(&[Validation::Clean]).len(), 10_000);
 }
 
-fn dirty() -> windlass_core::features::evaluate::Statement {
-    let state = Some(windlass_core::features::evaluate::Say::Is(Validation::Dirty));
-    windlass_core::features::evaluate::Statement { state, output_hash: None, message: None }
+fn dirty() -> Statement {
+    let state = Some(Say::Is(Validation::Dirty));
+    Statement { state, output_hash: None, message: None }
 }
 
-fn clean() -> windlass_core::features::evaluate::Statement {
-    let state = Some(windlass_core::features::evaluate::Say::Is(Validation::Clean));
-    windlass_core::features::evaluate::Statement { state, output_hash: None, message: None }
+fn clean() -> Statement {
+    let state = Some(Say::Is(Validation::Clean));
+    Statement { state, output_hash: None, message: None }
 }
 
 /// Sketch, pad on it, fillet on that, and a sketch beside them.
@@ -202,7 +206,7 @@ fn story() -> Graph {
     let nodes: Vec<NewNode> = ["Fillet005", "Pad003", "Sketch001", "Sketch003"]
         .map(|key| NewNode {
             key: key.into(),
-            kind: Some(NodeKind::Pad),
+            kind: NodeKind::new("pad").ok(),
             properties_hash: Some(Some("1".into())),
             ..NewNode::default()
         })

@@ -5,12 +5,12 @@ use super::{
     evaluate::{Outside, Say, Statement},
     graph::{CrossEdge, Edge, Graph},
 };
-use crate::{refusal::Refusal, time::Timestamp};
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
+use windlass_core::{Refusal, Timestamp};
 
 type Text = Option<Arc<str>>;
 
@@ -109,7 +109,7 @@ pub fn replace(
 /// A node of the new graph, with what carries over from the old one.
 fn lay(new: &NewNode, known: Option<&Node>, now: Timestamp) -> Result<Node, Refusal> {
     new.check()?;
-    let kind = new.kind.ok_or_else(|| Refusal::invalid("node_type", format!("{:?} has none", new.key)))?;
+    let kind = new.kind.clone().ok_or_else(|| Refusal::invalid("node_type", format!("{:?} has none", new.key)))?;
     let properties_hash = new.properties_hash.clone().flatten();
     let metadata = new.metadata.clone().unwrap_or_default();
     let Some(known) = known else {
@@ -198,7 +198,7 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
         let at = graph.find(&new.key).ok_or_else(unknown)?;
         let node = graph.node(at);
         let own = Node {
-            kind: new.kind.unwrap_or(node.kind),
+            kind: new.kind.clone().unwrap_or_else(|| node.kind.clone()),
             properties_hash: new.properties_hash.clone().unwrap_or_else(|| node.properties_hash.clone()),
             metadata: new.metadata.clone().unwrap_or_else(|| node.metadata.clone()),
             ..node.clone()

@@ -4,11 +4,11 @@ use super::{
     Seen, Validation,
     graph::{Direction, Graph},
 };
-use crate::{refusal::Refusal, time::Timestamp};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
+use windlass_core::{Refusal, Timestamp};
 
 /// As many items as somebody loaded. Whoever follows edges has loaded where they lead.
 #[derive(Clone, Default)]
@@ -67,7 +67,7 @@ impl World {
             needs.sort_unstable();
             needs.dedup();
         }
-        match crate::graph::cycle(&parents) {
+        match windlass_core::graph::cycle(&parents) {
             Some(path) => {
                 let name = |at: usize| format!("{part}/{}", graph.node(at as u32).key);
                 Err(Refusal::Cycle { path: path.into_iter().map(name).collect() })
@@ -268,7 +268,7 @@ mod tests {
             .iter()
             .map(|key| sync::NewNode {
                 key: (*key).into(),
-                kind: Some(super::super::NodeKind::Pad),
+                kind: super::super::NodeKind::new("pad").ok(),
                 properties_hash: Some(Some("1".into())),
                 ..sync::NewNode::default()
             })

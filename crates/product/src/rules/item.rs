@@ -1,9 +1,9 @@
 //! Items, revisions and projects: what they hold, and which names are names.
 
-use crate::{refusal::Refusal, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
+use windlass_core::{Refusal, Timestamp};
 
 /// Part numbers that are also words in paths, where they could not be told apart.
 pub const RESERVED: [&str; 5] = ["by-uuid", "expanded", "flat", "merge", "where-used"];

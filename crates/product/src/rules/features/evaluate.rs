@@ -6,7 +6,6 @@
 //! ```
 
 use super::{EdgeKind, Node, Seen, Validation, graph::Graph};
-use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
 use std::{
     cmp::Reverse,
@@ -14,6 +13,7 @@ use std::{
     fmt::Write,
     sync::Arc,
 };
+use windlass_core::Timestamp;
 
 /// What is said about a node, at the inputs it turns out to have.
 #[derive(Clone, Debug, Default, PartialEq)]

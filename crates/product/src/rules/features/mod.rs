@@ -13,44 +13,36 @@ pub mod locks;
 pub mod sync;
 pub mod world;
 
-use crate::{is_default, time::Timestamp};
+use crate::rules::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use windlass_core::{Refusal, Timestamp};
 
 /// Of one graph.
 pub const NODES_MAX: usize = 10_000;
 pub const EDGES_MAX: usize = 50_000;
 pub const KEY_CHARS_MAX: usize = 255;
+pub const KIND_CHARS_MAX: usize = 64;
 pub const HASH_BYTES_MAX: usize = 1_024;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NodeKind {
-    Sketch,
-    Pad,
-    Pocket,
-    Fillet,
-    Chamfer,
-    Constraint,
-    Body,
-    Part,
-    Datum,
-}
+/// What a node is, in the words of whoever writes the graph: `sketch`, `pad`, `weld`. No rule asks for a certain kind; a node of
+/// another kind is a node with other inputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeKind(Arc<str>);
 
 impl NodeKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            NodeKind::Sketch => "sketch",
-            NodeKind::Pad => "pad",
-            NodeKind::Pocket => "pocket",
-            NodeKind::Fillet => "fillet",
-            NodeKind::Chamfer => "chamfer",
-            NodeKind::Constraint => "constraint",
-            NodeKind::Body => "body",
-            NodeKind::Part => "part",
-            NodeKind::Datum => "datum",
+    pub fn new(text: &str) -> Result<Self, Refusal> {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+        if (1..=KIND_CHARS_MAX).contains(&text.len()) && text.bytes().all(plain) {
+            return Ok(Self(text.into()));
         }
+        Err(Refusal::invalid("kind", format!("{text:?} is not a kind: use 1 to {KIND_CHARS_MAX} of a-z 0-9 _ -")))
+    }
+
+    pub fn name(&self) -> &str {
+        &self.0
     }
 }
 
@@ -144,5 +136,22 @@ impl Node {
             None => format!("in:{}", self.input_hash),
         };
         Seen { clean, output }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_any_short_word_and_is_stored_as_that_word() {
+        let long = |n| "k".repeat(n);
+        for good in ["pad", "depends_on", "weld-2", "3d", &long(64)] {
+            let kind = NodeKind::new(good).unwrap();
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("{good:?}"));
+        }
+        for bad in ["", "Pad", "a b", "ä", &long(65)] {
+            assert!(NodeKind::new(bad).is_err(), "{bad}");
+        }
     }
 }

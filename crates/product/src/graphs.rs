@@ -5,29 +5,27 @@
 //! with. An item's live record names its live graph, what that depends on and what depends on it; whoever works out states of
 //! an item writes its live record, so that of two changes that see each other one is worked out again.
 
-use super::{
-    items,
-    store::{self, Kept, Of, Put},
+use crate::{
+    Error, Products, items,
+    records::{self, Kept, Of, Put},
+    rules::{
+        features::{
+            Node, Validation,
+            graph::{CrossEdge, Edge, Graph},
+            sync::Report,
+            world::{Spread, World},
+        },
+        item::Item,
+    },
 };
-use crate::{app::App, problem::Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex},
 };
-use windlass_api::Uuid;
-use windlass_core::{
-    Command, Timestamp,
-    commands::records::Expect,
-    features::{
-        Node, Validation,
-        graph::{CrossEdge, Edge, Graph},
-        sync::Report,
-        world::{Spread, World},
-    },
-    product::item::Item,
-};
+use uuid::Uuid;
+use windlass_core::{Command, Namespace, Record, Timestamp, commands::records::Expect};
 use windlass_engine::ids;
 
 const EDGES_A_PIECE: usize = 2_000;
@@ -47,7 +45,7 @@ pub struct Live {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Head {
+pub struct Head {
     revision: u32,
     nodes: usize,
     edges: usize,
@@ -65,17 +63,20 @@ pub struct Loaded {
     stored: [usize; 3],
 }
 
-/// What was read before, by item and revision.
+/// Whose graph it is: namespace, part number and revision.
+type Place = (Namespace, String, u32);
+
+/// What was read before.
 #[derive(Default)]
-pub struct Cache(Mutex<HashMap<(String, u32), Loaded>>);
+pub struct Cache(Mutex<HashMap<Place, Loaded>>);
 
 impl Cache {
-    fn get(&self, at: &(String, u32), head: &str) -> Option<Loaded> {
+    fn get(&self, at: &Place, head: &str) -> Option<Loaded> {
         let kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         kept.get(at).filter(|loaded| *loaded.head == *head).cloned()
     }
 
-    fn put(&self, at: (String, u32), loaded: &Loaded) {
+    fn put(&self, at: Place, loaded: &Loaded) {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let nodes: usize = kept.values().map(|loaded| loaded.graph.count()).sum();
         if nodes + loaded.graph.count() > CACHED_NODES_MAX {
@@ -89,25 +90,25 @@ fn head_key(part: &str, revision: u32) -> String {
     format!("{part}/{revision:010}")
 }
 
-pub async fn load(app: &App, part: &str, revision: u32) -> Result<Option<Loaded>, Problem> {
+pub async fn load(products: &Products, part: &str, revision: u32) -> Result<Option<Loaded>, Error> {
     let name = head_key(part, revision);
-    let at = (part.to_owned(), revision);
+    let at = (products.namespace().clone(), part.to_owned(), revision);
     for _ in 0..READS_MAX {
-        let Some((head, version)) = store::raw(app, store::GRAPH, &name).await? else { return Ok(None) };
-        if let Some(found) = app.product.graphs.get(&at, &head) {
+        let Some((head, version)) = records::text(products, records::GRAPH, &name).await? else { return Ok(None) };
+        if let Some(found) = products.shared.graphs.get(&at, &head) {
             return Ok(Some(Loaded { version, ..found }));
         }
-        let pieces = store::raw_under(app, store::GRAPH_PART, &name).await?;
+        let pieces = records::raw(products, records::GRAPH_PART, Of::Under(&name)).await?;
         // Pieces that were read while somebody wrote may be of two graphs.
-        if store::raw(app, store::GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
+        if records::text(products, records::GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
             continue;
         }
         let (graph, stored) = assemble(&name, &pieces)?;
         let loaded = Loaded { graph: Arc::new(graph), head, version, stored };
-        app.product.graphs.put(at, &loaded);
+        products.shared.graphs.put(at, &loaded);
         return Ok(Some(loaded));
     }
-    Err(Problem::new("version-mismatch", "the graph changes faster than it can be read; try again"))
+    Err(Error::Outrun("the graph changes faster than it can be read"))
 }
 
 /// `n`odes, `e`dges and `x` for edges across items; within each in order.
@@ -115,11 +116,11 @@ fn piece_key(name: &str, kind: char, at: usize) -> String {
     format!("{name}/{kind}{at:06}")
 }
 
-fn assemble(name: &str, pieces: &[(Arc<str>, Arc<str>)]) -> Result<(Graph, [usize; 3]), Problem> {
-    let damaged = |error: String| Problem::new("damaged", format!("the stored graph {name} cannot be read: {error}"));
+fn assemble(name: &str, pieces: &[Record]) -> Result<(Graph, [usize; 3]), Error> {
+    let damaged = |why: String| Error::Damaged { what: format!("graph {name}"), why };
     let (mut nodes, mut edges, mut cross, mut stored) = (Vec::new(), Vec::new(), Vec::new(), [0; 3]);
-    for (key, text) in pieces {
-        let (kind, read) = match key.as_bytes().get(name.len() + 1) {
+    for Record { key, value: text, .. } in pieces {
+        let (kind, read) = match key.key.as_bytes().get(name.len() + 1) {
             Some(b'n') => (0, serde_json::from_str::<Vec<Node>>(text).map(|mut read| nodes.append(&mut read))),
             Some(b'e') => (1, serde_json::from_str::<Vec<Edge>>(text).map(|mut read| edges.append(&mut read))),
             _ => (2, serde_json::from_str::<Vec<CrossEdge>>(text).map(|mut read| cross.append(&mut read))),
@@ -138,11 +139,12 @@ fn assemble(name: &str, pieces: &[(Arc<str>, Arc<str>)]) -> Result<(Graph, [usiz
 
 /// Pieces of one kind that are not what they were, and those that are no longer there.
 fn pieces<T: Serialize + PartialEq>(
+    products: &Products,
     (name, kind): (&str, char),
     now: &[&[T]],
     before: &[&[T]],
     stored: usize,
-) -> Result<Vec<Command>, Problem> {
+) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
     // What is stored in other pieces than these was written by another version of this program.
     let known = if stored == before.len() { before } else { &[] };
@@ -150,11 +152,13 @@ fn pieces<T: Serialize + PartialEq>(
         let same = known.get(at).is_some_and(|known| std::ptr::eq(*known, *piece) || known == piece);
         if !same {
             let key = piece_key(name, kind, at);
-            commands.push(Put::new(store::GRAPH_PART, &key, Expect::Anything).under(name).value(&piece)?);
+            let text = serde_json::to_string(piece)?;
+            commands
+                .push(Put::new(products, records::GRAPH_PART, &key, Expect::Anything).under(name).text(text.into()));
         }
     }
     let gone = (now.len()..stored).map(|at| piece_key(name, kind, at));
-    commands.extend(gone.map(|key| store::delete(store::GRAPH_PART, &key, Expect::Anything)));
+    commands.extend(gone.map(|key| records::delete(products, records::GRAPH_PART, &key, Expect::Anything)));
     Ok(commands)
 }
 
@@ -168,68 +172,72 @@ fn chunks<T>(list: &[T], size: usize) -> Vec<&[T]> {
 
 /// What to write so that this graph is stored in place of the one that was read; and the copy that is good once it is.
 fn write(
+    products: &Products,
     part: &str,
     revision: u32,
     graph: &Arc<Graph>,
     before: Option<&Loaded>,
-) -> Result<(Vec<Command>, Fresh), Problem> {
+) -> Result<(Vec<Command>, Fresh), Error> {
     let name = head_key(part, revision);
     let (nodes, edges) = (graph.count(), graph.edges().len() + graph.cross().len());
     let head = Head { revision, nodes, edges, stamp: ids::secret() };
     let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
-    let text = serde_json::to_string(&head).map_err(|error| Problem::new("internal", error.to_string()))?;
-    let head: Arc<str> = text.into();
-    let mut commands = vec![Put::new(store::GRAPH, &name, expect).under(part).text(head.clone())];
+    let head: Arc<str> = serde_json::to_string(&head)?.into();
+    let mut commands = vec![Put::new(products, records::GRAPH, &name, expect).under(part).text(head.clone())];
     let none = Graph::default();
     let (old, had) = before.map_or((&none, [0; 3]), |before| (&*before.graph, before.stored));
-    commands.extend(pieces((&name, 'n'), &node_pieces(graph), &node_pieces(old), had[0])?);
+    commands.extend(pieces(products, (&name, 'n'), &node_pieces(graph), &node_pieces(old), had[0])?);
     let (edges, cross) = (chunks(graph.edges(), EDGES_A_PIECE), chunks(graph.cross(), CROSS_A_PIECE));
     if before.is_none() || !graph.has_shape_of(old) {
-        commands.extend(pieces((&name, 'e'), &edges, &chunks(old.edges(), EDGES_A_PIECE), had[1])?);
-        commands.extend(pieces((&name, 'x'), &cross, &chunks(old.cross(), CROSS_A_PIECE), had[2])?);
+        commands.extend(pieces(products, (&name, 'e'), &edges, &chunks(old.edges(), EDGES_A_PIECE), had[1])?);
+        commands.extend(pieces(products, (&name, 'x'), &cross, &chunks(old.cross(), CROSS_A_PIECE), had[2])?);
     }
     let stored = [graph.pieces().len(), edges.len(), cross.len()];
     let loaded = Loaded { graph: graph.clone(), head, version: 0, stored };
-    Ok((commands, Fresh { at: (part.to_owned(), revision), loaded }))
+    Ok((commands, Fresh { at: (products.namespace().clone(), part.to_owned(), revision), loaded }))
 }
 
 /// A graph that is about to be stored: good from then on, so that nobody has to read it back.
 pub struct Fresh {
-    at: (String, u32),
+    at: Place,
     loaded: Loaded,
 }
 
 /// Keeps copies of what was stored.
-pub fn remember(app: &App, fresh: Vec<Fresh>) {
+pub fn remember(products: &Products, fresh: Vec<Fresh>) {
     for Fresh { at, loaded } in fresh {
-        app.product.graphs.put(at, &loaded);
+        products.shared.graphs.put(at, &loaded);
     }
 }
 
-pub async fn live(app: &App, part: &str) -> Result<Option<Kept<Live>>, Problem> {
-    store::get(app, store::LIVE, part).await
+pub async fn live(products: &Products, part: &str) -> Result<Option<Kept<Live>>, Error> {
+    records::get(products, records::LIVE, part).await
 }
 
-fn put_live(part: &str, live: &Live, expect: Expect) -> Result<Command, Problem> {
-    Put::new(store::LIVE, part, expect).value(live)
+fn put_live(products: &Products, part: &str, live: &Live, expect: Expect) -> Result<Command, Error> {
+    Put::new(products, records::LIVE, part, expect).value(live)
 }
 
 /// An item's live graph and its revision.
-pub async fn live_graph(app: &App, part: &str) -> Result<Option<(u32, Loaded)>, Problem> {
-    let Some(live) = live(app, part).await?.filter(|live| live.value.revision > 0) else { return Ok(None) };
-    Ok(load(app, part, live.value.revision).await?.map(|loaded| (live.value.revision, loaded)))
+pub async fn live_graph(products: &Products, part: &str) -> Result<Option<(u32, Loaded)>, Error> {
+    let Some(live) = live(products, part).await?.filter(|live| live.value.revision > 0) else { return Ok(None) };
+    Ok(load(products, part, live.value.revision).await?.map(|loaded| (live.value.revision, loaded)))
 }
 
 /// The stored graph of a revision, and the one a new graph of it is compared with.
-pub async fn with_base(app: &App, part: &str, revision: u32) -> Result<(Option<Loaded>, Option<Arc<Graph>>), Problem> {
-    if let Some(own) = load(app, part, revision).await? {
+pub async fn with_base(
+    products: &Products,
+    part: &str,
+    revision: u32,
+) -> Result<(Option<Loaded>, Option<Arc<Graph>>), Error> {
+    if let Some(own) = load(products, part, revision).await? {
         let base = own.graph.clone();
         return Ok((Some(own), Some(base)));
     }
-    let stored = store::list::<Head>(app, store::GRAPH, Of::Under(part)).await?;
+    let stored = records::list(products, records::GRAPH, Of::Under(part)).await?;
     let lower = stored.iter().map(|kept| kept.value.revision).filter(|stored| *stored < revision).max();
     let base = match lower {
-        Some(lower) => load(app, part, lower).await?.map(|loaded| loaded.graph),
+        Some(lower) => load(products, part, lower).await?.map(|loaded| loaded.graph),
         None => None,
     };
     Ok((None, base))
@@ -244,21 +252,21 @@ pub struct Region {
 }
 
 impl Region {
-    async fn live(&mut self, app: &App, part: &str) -> Result<Option<&Kept<Live>>, Problem> {
+    async fn live(&mut self, products: &Products, part: &str) -> Result<Option<&Kept<Live>>, Error> {
         if !self.lives.contains_key(part) {
-            self.lives.insert(part.to_owned(), live(app, part).await?);
+            self.lives.insert(part.to_owned(), live(products, part).await?);
         }
         Ok(self.lives[part].as_ref())
     }
 
     /// Brings an item's live graph in, if it has one.
-    pub async fn add(&mut self, app: &App, part: &str) -> Result<(), Problem> {
+    pub async fn add(&mut self, products: &Products, part: &str) -> Result<(), Error> {
         if self.loaded.contains_key(part) {
             return Ok(());
         }
-        let revision = self.live(app, part).await?.map_or(0, |live| live.value.revision);
+        let revision = self.live(products, part).await?.map_or(0, |live| live.value.revision);
         if revision > 0
-            && let Some(loaded) = load(app, part, revision).await?
+            && let Some(loaded) = load(products, part, revision).await?
         {
             self.world.put(&part.into(), loaded.graph.clone());
             self.loaded.insert(part.to_owned(), (revision, loaded));
@@ -267,32 +275,37 @@ impl Region {
     }
 
     /// Everything a graph depends on, if that leads back to its own item; else only what it depends on directly.
-    pub async fn add_sources(&mut self, app: &App, part: &str, direct: &BTreeSet<String>) -> Result<(), Problem> {
+    pub async fn add_sources(
+        &mut self,
+        products: &Products,
+        part: &str,
+        direct: &BTreeSet<String>,
+    ) -> Result<(), Error> {
         let (mut seen, mut open) = (BTreeSet::new(), direct.iter().cloned().collect::<Vec<_>>());
         while let Some(next) = open.pop() {
             if seen.insert(next.clone()) {
-                let sources = self.live(app, &next).await?.map(|live| live.value.sources.clone());
+                let sources = self.live(products, &next).await?.map(|live| live.value.sources.clone());
                 open.extend(sources.into_iter().flatten());
             }
         }
         let wanted = if seen.contains(part) { &seen } else { direct };
         for source in wanted.iter().filter(|source| *source != part) {
-            self.add(app, source).await?;
+            self.add(products, source).await?;
         }
         Ok(())
     }
 
     /// Everything in one direction of an item.
-    pub async fn add_all(&mut self, app: &App, part: &str, forward: bool) -> Result<(), Problem> {
+    pub async fn add_all(&mut self, products: &Products, part: &str, forward: bool) -> Result<(), Error> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![part.to_owned()]);
         while let Some(next) = open.pop() {
             if !seen.insert(next.clone()) {
                 continue;
             }
-            let live = self.live(app, &next).await?.map(|live| live.value.clone()).unwrap_or_default();
+            let live = self.live(products, &next).await?.map(|live| live.value.clone()).unwrap_or_default();
             open.extend(if forward { live.dependents } else { live.sources });
             if next != part {
-                self.add(app, &next).await?;
+                self.add(products, &next).await?;
             }
         }
         Ok(())
@@ -301,18 +314,19 @@ impl Region {
     /// Passes on what became visible, bringing in dependents as far as the change goes.
     async fn spread(
         &mut self,
-        app: &App,
+        products: &Products,
         part: &Arc<str>,
         visible: &[Arc<str>],
         now: Timestamp,
-    ) -> Result<Spread, Problem> {
+    ) -> Result<Spread, Error> {
         let mut spread = Spread::default();
         let mut open = VecDeque::from([(part.clone(), visible.to_vec())]);
         while let Some((at, visible)) = open.pop_front() {
-            let dependents = self.live(app, &at).await?.map(|live| live.value.dependents.clone()).unwrap_or_default();
+            let dependents =
+                self.live(products, &at).await?.map(|live| live.value.dependents.clone()).unwrap_or_default();
             // The item itself is in the world as it is going to be.
             for dependent in dependents.iter().filter(|dependent| ***dependent != **part) {
-                self.add(app, dependent).await?;
+                self.add(products, dependent).await?;
             }
             open.extend(self.world.pass_on(&at, &visible, now, &mut spread));
         }
@@ -320,18 +334,18 @@ impl Region {
     }
 
     /// What to write for items that a change of another one reached.
-    fn write_spread(&self, spread: &Spread) -> Result<(Vec<Command>, Vec<Fresh>), Problem> {
+    fn write_spread(&self, products: &Products, spread: &Spread) -> Result<(Vec<Command>, Vec<Fresh>), Error> {
         let (mut commands, mut fresh) = (Vec::new(), Vec::new());
         for part in &spread.visited {
             if let Some(Some(live)) = self.lives.get(&**part) {
-                commands.push(put_live(part, &live.value, live.unchanged())?);
+                commands.push(put_live(products, part, &live.value, live.unchanged())?);
             }
         }
         for part in &spread.changed {
             let (Some(graph), Some((revision, before))) = (self.world.get(part), self.loaded.get(&**part)) else {
                 continue;
             };
-            let (written, copy) = write(part, *revision, graph, Some(before))?;
+            let (written, copy) = write(products, part, *revision, graph, Some(before))?;
             commands.extend(written);
             fresh.push(copy);
         }
@@ -350,48 +364,48 @@ pub struct Written {
 
 /// Everything that has to be written for a new graph of an item: itself, what depends on it elsewhere, and the events.
 pub async fn written(
-    app: &App,
+    products: &Products,
     item: &Kept<Item>,
     revision: u32,
     (graph, report): (Graph, &Report),
     before: Option<&Loaded>,
     mut region: Region,
-) -> Result<Written, Problem> {
+) -> Result<Written, Error> {
     let part: Arc<str> = item.value.part_number.as_str().into();
     region.world.check_cycle(&part, &graph)?;
     let mut graph = Arc::new(graph);
-    let known = region.live(app, &part).await?.cloned();
+    let known = region.live(products, &part).await?.cloned();
     let mut live = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
     let (mut spread, mut commands, mut fresh) = (Spread::default(), Vec::new(), Vec::new());
     if revision >= live.revision {
         let sources: BTreeSet<String> = graph.foreign_parts().iter().map(|part| part.to_string()).collect();
-        commands.extend(tie(app, &mut region, &part, &live.sources, &sources).await?);
+        commands.extend(tie(products, &mut region, &part, &live.sources, &sources).await?);
         (live.revision, live.sources) = (revision, sources);
-        commands.push(put_live(&part, &live, store::as_found(known.as_ref()))?);
+        commands.push(put_live(products, &part, &live, records::as_found(known.as_ref()))?);
         if known.is_none() {
             // The first graph; from then on the live record keeps the item from going unnoticed.
-            commands.push(items::put(&item.value, item.unchanged())?);
+            commands.push(items::put(products, &item.value, item.unchanged())?);
         }
         region.world.put(&part, graph.clone());
-        spread = region.spread(app, &part, &report.visible, app.engine.now().await?).await?;
+        spread = region.spread(products, &part, &report.visible, products.engine().now().await?).await?;
         // What it set off may have come back to it.
         graph = region.world.get(&part).cloned().unwrap_or(graph);
         spread.visited.remove(&part);
         spread.changed.remove(&part);
-        let (written, copies) = region.write_spread(&spread)?;
+        let (written, copies) = region.write_spread(products, &spread)?;
         commands.extend(written);
         fresh.extend(copies);
     }
-    let (written, copy) = write(&part, revision, &graph, before)?;
+    let (written, copy) = write(products, &part, revision, &graph, before)?;
     commands.extend(written);
     fresh.push(copy);
     if report.differs {
-        commands.push(news(&item.value, revision, &graph));
+        commands.push(news(products, &item.value, revision, &graph));
     }
     for other in &spread.changed {
         if let (Some(graph), Some((revision, _))) = (region.world.get(other), region.loaded.get(&**other)) {
-            let item = items::find(app, other).await?;
-            commands.push(news(&item.value, *revision, graph));
+            let item = items::find(products, other).await?;
+            commands.push(news(products, &item.value, *revision, graph));
         }
     }
     Ok(Written { graph, spread, commands, fresh })
@@ -399,64 +413,62 @@ pub async fn written(
 
 /// Enters an item with those it depends on now, and takes it out where it no longer does.
 async fn tie(
-    app: &App,
+    products: &Products,
     region: &mut Region,
     part: &str,
     before: &BTreeSet<String>,
     after: &BTreeSet<String>,
-) -> Result<Vec<Command>, Problem> {
+) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
     for source in before.symmetric_difference(after).filter(|source| *source != part) {
-        let known = region.live(app, source).await?.cloned();
+        let known = region.live(products, source).await?.cloned();
         let mut live = known.as_ref().map(|known| known.value.clone()).unwrap_or_default();
         if after.contains(source) {
             live.dependents.insert(part.to_owned());
         } else {
             live.dependents.remove(part);
         }
-        commands.push(put_live(source, &live, store::as_found(known.as_ref()))?);
+        commands.push(put_live(products, source, &live, records::as_found(known.as_ref()))?);
     }
     Ok(commands)
 }
 
-fn news(item: &Item, revision: u32, graph: &Graph) -> Command {
+fn news(products: &Products, item: &Item, revision: u32, graph: &Graph) -> Command {
     let told = json!({
         "item_id": item.id,
         "part_number": item.part_number,
         "revision_number": revision,
         "dirty_count": graph.in_states(&[Validation::Dirty]).len(),
     });
-    store::tell("dag.updated", &told)
+    records::tell(products, "dag.updated", &told)
 }
 
 /// What to write when an item goes: its graphs, and what others see of it from then on.
-pub async fn remove(app: &App, part: &str) -> Result<Vec<Command>, Problem> {
+pub async fn remove(products: &Products, part: &str) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
-    for head in store::list::<Head>(app, store::GRAPH, Of::Under(part)).await? {
-        for (key, _) in store::raw_under(app, store::GRAPH_PART, &head.key).await? {
-            commands.push(store::delete(store::GRAPH_PART, &key, Expect::Anything));
-        }
-        commands.push(store::delete(store::GRAPH, &head.key, head.unchanged()));
+    for head in records::list(products, records::GRAPH, Of::Under(part)).await? {
+        commands.extend(records::delete_all(products, records::GRAPH_PART, Of::Under(&head.key)).await?);
+        commands.push(records::delete(products, records::GRAPH, &head.key, head.unchanged()));
     }
-    let Some(known) = live(app, part).await? else { return Ok(commands) };
+    let Some(known) = live(products, part).await? else { return Ok(commands) };
     let mut region = Region::default();
-    region.add(app, part).await?;
-    commands.extend(tie(app, &mut region, part, &known.value.sources, &BTreeSet::new()).await?);
+    region.add(products, part).await?;
+    commands.extend(tie(products, &mut region, part, &known.value.sources, &BTreeSet::new()).await?);
     let name: Arc<str> = part.into();
     let keys: Vec<Arc<str>> = match region.world.get(part) {
         Some(graph) => graph.nodes().map(|node| node.key.clone()).collect(),
         None => Vec::new(),
     };
     region.world.put(&name, Arc::new(Graph::default()));
-    let mut spread = region.spread(app, &name, &keys, app.engine.now().await?).await?;
+    let mut spread = region.spread(products, &name, &keys, products.engine().now().await?).await?;
     spread.visited.remove(&name);
-    commands.extend(region.write_spread(&spread)?.0);
+    commands.extend(region.write_spread(products, &spread)?.0);
     if known.value.dependents.is_empty() {
-        commands.push(store::delete(store::LIVE, part, known.unchanged()));
+        commands.push(records::delete(products, records::LIVE, part, known.unchanged()));
     } else {
         // Those who depend on it wait for another item of this number.
         let left = Live { dependents: known.value.dependents.clone(), ..Live::default() };
-        commands.push(put_live(part, &left, known.unchanged())?);
+        commands.push(put_live(products, part, &left, known.unchanged())?);
     }
     Ok(commands)
 }

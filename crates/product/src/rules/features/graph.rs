@@ -4,16 +4,16 @@
 //! numbers: a hundred thousand nodes take milliseconds.
 
 use super::{EDGES_MAX, EdgeKind, KEY_CHARS_MAX, NODES_MAX, Node, Validation};
-use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
+use windlass_core::Refusal;
 
 /// From what is depended on to what depends on it, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Edge {
     pub source: u32,
     pub target: u32,
-    #[serde(default, skip_serializing_if = "crate::is_default")]
+    #[serde(default, skip_serializing_if = "crate::rules::is_default")]
     pub kind: EdgeKind,
 }
 
@@ -23,7 +23,7 @@ pub struct CrossEdge {
     pub part: Arc<str>,
     pub source: Arc<str>,
     pub target: u32,
-    #[serde(default, skip_serializing_if = "crate::is_default")]
+    #[serde(default, skip_serializing_if = "crate::rules::is_default")]
     pub kind: EdgeKind,
 }
 
@@ -276,9 +276,9 @@ fn ranks(nodes: &[Node], edges: &[Edge]) -> Result<Vec<u32>, Refusal> {
     }
     // Two nodes may be tied by edges of different kinds.
     parents.iter_mut().for_each(|parents| parents.dedup());
-    let order = crate::graph::order(&parents);
+    let order = windlass_core::graph::order(&parents);
     if order.len() < nodes.len() {
-        let path = crate::graph::cycle(&parents).unwrap_or_default();
+        let path = windlass_core::graph::cycle(&parents).unwrap_or_default();
         let keys: Vec<&str> = path.into_iter().map(|at| &*nodes[at].key).collect();
         return Err(Refusal::invalid("edges", format!("dependencies form a cycle: {}", keys.join(" -> "))));
     }
@@ -292,12 +292,12 @@ fn ranks(nodes: &[Node], edges: &[Edge]) -> Result<Vec<u32>, Refusal> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::{super::NodeKind, *};
-    use crate::time::Timestamp;
+    use windlass_core::Timestamp;
 
     pub fn node(key: &str) -> Node {
         Node {
             key: key.into(),
-            kind: NodeKind::Pad,
+            kind: NodeKind::new("pad").unwrap(),
             properties_hash: None,
             output_hash: None,
             metadata: Default::default(),
