@@ -5,7 +5,7 @@
 use super::{error::No, products};
 use crate::{app::App, ask, auth::Caller, guard, wire_time::text};
 use axum::{
-    extract::{FromRequest, FromRequestParts, Request},
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -18,10 +18,13 @@ use windlass_product::Products;
 /// The items of this dialect.
 pub struct Here(pub Products);
 
-impl FromRequestParts<App> for Here {
+impl<S: Sync> FromRequestParts<S> for Here
+where
+    App: FromRef<S>,
+{
     type Rejection = Infallible;
-    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        Ok(Self(products(app)))
+    async fn from_request_parts(_: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self(products(&App::from_ref(state))))
     }
 }
 
