@@ -22,8 +22,19 @@ const COMMON: [&str; 9] = [
 ];
 const GUARDED: [&str; 3] = ["unauthorized", "forbidden", "foreign-origin"];
 /// Resources that lie in a namespace, which every call on them may name.
-const IN_NAMESPACE: [&str; 9] =
-    ["jobs", "leases", "workers", "definitions", "schedules", "workflows", "runs", "artifacts", "stats"];
+const IN_NAMESPACE: [&str; 11] = [
+    "jobs",
+    "leases",
+    "workers",
+    "definitions",
+    "schedules",
+    "workflows",
+    "runs",
+    "artifacts",
+    "items",
+    "projects",
+    "stats",
+];
 
 /// The document as it is served.
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::routes()));
