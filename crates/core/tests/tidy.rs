@@ -197,8 +197,76 @@ fn the_checks_see_what_they_look_for() {
         "[dependencies]\na.workspace = true\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[dependencies.d]\nx = 1\n";
     assert_eq!(dependencies(manifest, |heading| heading == "dependencies"), ["a", "b", "d"]);
     assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
+    assert_eq!(spellings("a_b"), ["a_b", "a-b", "ab"]);
+    assert!(is_own(Path::new("cli/src/dialects/a_b.rs"), "a_b") && is_own(Path::new("x/a_b/mod.rs"), "a_b"));
+    assert!(!is_own(Path::new("x/a_bc/mod.rs"), "a_b"));
     let code = "let a; // Instant::now\nlet b;\n\n#[cfg(test)]\nmod tests { println!() }\n";
     assert!(!shipped(code).contains("Instant") && !shipped(code).contains("println!") && shipped(code).contains("b;"));
+}
+
+/// Files outside the dialects' own that may name one. Each with the reason.
+const NAMES_A_DIALECT: [(&str, &str); 7] = [
+    // Programs that speak a dialect to servers that need not be ours, so that users choose it by name.
+    ("worker/src/", "the worker's flag `--dialect`, and the program `silorunner`"),
+    ("sdk/src/worker/", "the worker loop over another server's protocol"),
+    // Records keep the kinds they were first written under.
+    ("server/src/product/", "kinds and namespace of stored items"),
+    ("server/src/native/items.rs", "the same items"),
+    ("product/src/", "kinds of stored items"),
+    ("cli/src/commands/item.rs", "help: which protocol has the same items"),
+    ("cli/src/bench/", "what is measured is named"),
+];
+
+/// The ways to write a name.
+fn spellings(name: &str) -> [String; 3] {
+    [name.to_owned(), name.replace('_', "-"), name.replace('_', "")]
+}
+
+/// Whether a file belongs to a dialect: it lies in a folder of its name, or has it.
+fn is_own(inside: &Path, name: &str) -> bool {
+    inside.with_extension("").components().any(|part| part.as_os_str() == name)
+}
+
+/// A new dialect is a folder and a line: nothing else may know it, or the next one has to be written in there as well.
+#[test]
+fn only_its_folder_and_the_list_name_a_dialect() {
+    let crates = crates();
+    let folder = crates[0].1.parent().unwrap();
+    let dialects = fs::read_dir(folder.join("server/src/dialects")).unwrap().map(|entry| entry.unwrap().path());
+    let names: Vec<String> = dialects
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert!(names.len() >= 2, "{names:?}");
+    for (file, text) in crates.iter().flat_map(|(_, path)| files(&path.join("src"), ".rs")) {
+        let inside = file.strip_prefix(folder).unwrap();
+        let list = inside.ends_with("dialects/mod.rs");
+        if list || NAMES_A_DIALECT.iter().any(|(start, _)| inside.to_str().unwrap().starts_with(start)) {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_lowercase();
+        for name in names.iter().filter(|name| !is_own(inside, name)) {
+            let named = spellings(name).into_iter().find(|spelling| text.contains(spelling.as_str()));
+            assert_eq!(
+                named,
+                None,
+                "{} names a dialect: move what it says about it into the dialect",
+                inside.display()
+            );
+        }
+    }
+}
+
+/// Two ways to the same engine, and neither knows the other: what both need lies below them.
+#[test]
+fn the_native_api_and_the_dialects_do_not_know_each_other() {
+    let server = crates().into_iter().find(|(name, _)| name == "server").unwrap().1.join("src");
+    for (folder, other) in [("native", "dialects::"), ("dialects", "native::")] {
+        for (file, text) in files(&server.join(folder), ".rs") {
+            let known = ["native/items.rs"].iter().any(|known| file.ends_with(known));
+            assert!(known || !shipped(&text).contains(other), "{} uses {other}", file.display());
+        }
+    }
 }
 
 /// Where tests are gathered in one program, cargo does not find them by itself.

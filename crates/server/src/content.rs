@@ -6,9 +6,9 @@
 
 use crate::{
     app::App,
+    artifacts,
     ask::unread,
     auth::hex,
-    native::artifacts,
     problem::Problem,
     product::files,
     quota::{self, Grant, Owner},

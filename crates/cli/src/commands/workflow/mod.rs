@@ -27,8 +27,8 @@ use windlass_sdk::Client;
   windlass workflow graph last --as svg > run.svg    draw it
   windlass workflow retry last                       go on from what did not complete
 
-A file is a workflow of ours (`steps:`) or one of workflow-graph's (`jobs:`). Runs are named by their id, the beginning of
-it, or `last`.")]
+A file is a workflow of ours (`steps:`) or one of a dialect's, which is converted. Runs are named by their id, the beginning
+of it, or `last`.")]
 pub enum WorkflowCommand {
     Run(Box<RunArgs>),
     List(List),
@@ -62,7 +62,7 @@ pub enum WorkflowCommand {
   windlass workflow run build.yml --watch
   windlass workflow run build.yml --input version=1.2 --input 'targets=[\"a\", \"b\"]'
   windlass workflow run release --input '{\"version\": \"1.2\"}'
-  windlass workflow run ci.yml -o json | jq -r .id         a file of workflow-graph's, the run's id
+  windlass workflow run ci.yml -o json | jq -r .id         a file of another program's, the run's id
 
 Exit codes: 0 started (with --watch: completed), 1 error, with --watch: 3 failed, 4 cancelled.")]
 pub struct RunArgs {

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     app::App,
+    artifacts,
     auth::Caller,
     content,
-    native::artifacts,
     product::{self, items, store},
     wire_time,
 };

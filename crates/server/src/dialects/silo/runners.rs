@@ -1,6 +1,7 @@
 //! Runners as administrators see them.
 
 use super::{
+    Silo,
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
     namespace,
@@ -92,7 +93,7 @@ impl Create {
     }
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
     let body: Create = raw.parse()?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
@@ -123,7 +124,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
         tags: runner.tags.iter().map(String::as_str).collect::<Tags>(),
         slots: 1,
         owner: Some(principal.clone()),
-        policy: policy(app.options.silo.runner_timeout),
+        policy: policy(app.own.settings.runner_timeout),
         extra: None,
     };
     let create = CreatePrincipal { namespace: home(), name: principal, role, namespaces };

@@ -4,6 +4,7 @@
 //! several servers one fires. Times that passed while no server ran are let go.
 
 use super::{
+    Silo,
     definitions::{self, Definition, InForce, ScopeKind},
     error::No,
     items, jobs, projects,
@@ -56,7 +57,7 @@ pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Times
 }
 
 /// Makes the records say what the definitions in force say.
-pub async fn follow(app: &App) -> Result<(), No> {
+pub async fn follow(app: &Silo) -> Result<(), No> {
     let now = app.engine.wall().await?;
     let definitions = definitions::all(app).await?;
     let known = store::list::<Next>(app, store::SCHEDULE, Of::All).await?;
@@ -76,12 +77,12 @@ pub async fn follow(app: &App) -> Result<(), No> {
             store::commit(app, vec![store::delete(store::SCHEDULE, &kept.key, kept.unchanged())]).await?;
         }
     }
-    app.silo.scheduler.notify_one();
+    app.own.scheduler.notify_one();
     Ok(())
 }
 
 /// Runs until it is aborted.
-pub async fn run(app: App) {
+pub async fn run(app: Silo) {
     loop {
         let wait = match tick(&app).await {
             Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
@@ -91,7 +92,7 @@ pub async fn run(app: App) {
             }
         };
         tokio::select! {
-            () = app.silo.scheduler.notified() => {}
+            () = app.own.scheduler.notified() => {}
             () = sleep(wait) => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Edit locks: who is at which object of an item, and who may get into whose way.
 
 use super::{
+    Silo,
     body::{Json, Listed, Params, Path, Raw, Who, ok, time},
     error::No,
     items,
@@ -123,7 +124,7 @@ async fn forward_cone(app: &App, part: &str, object: &str) -> Result<Vec<Arc<str
 }
 
 pub async fn acquire(
-    State(app): State<App>,
+    State(app): State<Silo>,
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
@@ -144,7 +145,7 @@ pub async fn acquire(
     Ok(ok(answer))
 }
 
-async fn take(app: &App, item: &Kept<Item>, editor: &Editor, context: Context) -> Result<Change<Value>, No> {
+async fn take(app: &Silo, item: &Kept<Item>, editor: &Editor, context: Context) -> Result<Change<Value>, No> {
     let (part, now) = (&item.value.part_number, app.engine.now().await?);
     let others = open(app, part, now).await?;
     let listed: Vec<(&Editor, &Context)> =
@@ -174,7 +175,7 @@ async fn take(app: &App, item: &Kept<Item>, editor: &Editor, context: Context) -
         editor: editor.clone(),
         context,
         acquired_at: now,
-        expires_at: now + app.options.silo.lock_timeout,
+        expires_at: now + app.own.settings.lock_timeout,
     };
     // One that expired and was not swept yet lies in the way of the new one.
     let stale = store::get::<Session>(app, store::SESSION, &key(part, &session.context)).await?;
@@ -249,7 +250,7 @@ async fn find(app: &App, part: &str, id: &str) -> Result<Kept<Session>, No> {
 }
 
 pub async fn heartbeat(
-    State(app): State<App>,
+    State(app): State<Silo>,
     Who(caller): Who,
     Path((part, id)): Path<(String, String)>,
 ) -> Result<Json<Value>, No> {
@@ -258,7 +259,7 @@ pub async fn heartbeat(
         if kept.value.editor.user != caller.name {
             return Err(No::forbidden("only its holder keeps a lock"));
         }
-        let expires_at = app.engine.now().await? + app.options.silo.lock_timeout;
+        let expires_at = app.engine.now().await? + app.own.settings.lock_timeout;
         let session = Session { expires_at, ..kept.value.clone() };
         Ok(Change { commands: vec![put(&session, kept.unchanged())?], answer: session })
     })?;

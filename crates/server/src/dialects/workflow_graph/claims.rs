@@ -1,11 +1,11 @@
 //! What a worker does with jobs: claim, renew, ask whether it was cancelled, report.
 
 use super::{
-    body::{Json, No, Sent, Who},
+    body::{Json, No, Path, Sent, Who},
     namespace, status, translate, wire,
 };
 use crate::app::App;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::{FromRequestParts, State};
 use http::{StatusCode, request::Parts};
 use std::{
     collections::{BTreeMap, HashMap},

@@ -4,6 +4,7 @@ pub mod file;
 pub mod folder;
 
 use super::{
+    Silo,
     body::{Json, Listed, Params, Path, ok, page, time},
     error::No,
     namespace, schedule,
@@ -109,14 +110,8 @@ pub fn id_of(name: &str) -> Uuid {
     super::derived("definition", name)
 }
 
-/// Versions never change, so what was read once can be kept.
-pub type Cache = std::sync::Mutex<std::collections::HashMap<(Arc<str>, u32), InForce>>;
-const CACHE_MAX: usize = 10_000;
-
 async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, Problem> {
-    let at = (name.clone(), number);
-    let cache = || app.silo.definitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(found) = cache().get(&at).cloned() {
+    if let Some(found) = app.versions.get::<InForce>(&namespace(), name, number) {
         return Ok(Some(found));
     }
     let Some(row) = app.engine.read_record::<Row>(&namespace(), &version_key(name, number)).await? else {
@@ -125,11 +120,7 @@ async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InFor
     let definition: Definition = serde_json::from_str(&row.body)
         .map_err(|error| Problem::new("damaged", format!("the stored definition {name} cannot be read: {error}")))?;
     let found = InForce { definition: Arc::new(definition), number, loaded_at: row.created_at };
-    let mut cache = cache();
-    if cache.len() >= CACHE_MAX {
-        cache.clear();
-    }
-    cache.insert(at, found.clone());
+    app.versions.put(&namespace(), name, number, found.clone());
     Ok(Some(found))
 }
 
@@ -174,7 +165,7 @@ pub async fn named_reload(state: State<App>) -> Result<Json<Value>, No> {
     one(state, Path("reload".to_owned())).await
 }
 
-pub async fn reload(State(app): State<App>, who: super::body::Who) -> Result<Json<Value>, No> {
+pub async fn reload(State(app): State<Silo>, who: super::body::Who) -> Result<Json<Value>, No> {
     let report = folder::load(&app, &who.0.name).await?;
     Ok(ok(report.show()))
 }

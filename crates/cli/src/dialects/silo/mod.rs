@@ -9,11 +9,24 @@ mod csv;
 mod json;
 mod row;
 
-use super::{Context, Done};
-use crate::{fail::code, output};
-use clap::Args;
+use super::{Noun, Part};
+use crate::{
+    commands::{Context, Done},
+    fail::code,
+    output,
+};
+use clap::{Args, FromArgMatches};
 use row::{Faults, Rows};
 use std::path::PathBuf;
+
+pub static PART: Part = Part {
+    import: Some(Noun {
+        name: "silo",
+        about: Silo::augment_args,
+        run: |matches, context| Box::pin(async move { Silo::from_arg_matches(matches)?.run(context).await }),
+    }),
+    ..Part::NOTHING
+};
 
 /// Bring items, revisions, bills of material and projects in from CSV or JSON files.
 ///
@@ -35,7 +48,7 @@ use std::path::PathBuf;
   windlass import silo items.csv bom.csv revisions.csv
   windlass import silo everything.json --check           only look whether it is right
   curl -H \"$T\" $SILO/api/items?limit=500 > items.json && windlass import silo items.json")]
-pub struct Silo {
+struct Silo {
     /// CSV (.csv) or JSON (.json) files; they may refer to each other.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
@@ -48,7 +61,7 @@ pub struct Silo {
 const TOLD_MAX: usize = 50;
 
 impl Silo {
-    pub async fn run(self, context: &Context) -> Done {
+    async fn run(self, context: &Context) -> Done {
         let (mut rows, mut faults) = (Rows::default(), Faults::default());
         for file in &self.files {
             row::read(file, &mut rows, &mut faults)?;
