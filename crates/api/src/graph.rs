@@ -4,21 +4,6 @@ use crate::{is_default, item::told};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum NodeKind {
-    Sketch,
-    Pad,
-    Pocket,
-    Fillet,
-    Chamfer,
-    Constraint,
-    Body,
-    Part,
-    Datum,
-}
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -55,7 +40,8 @@ impl NodeState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
     pub key: String,
-    pub kind: NodeKind,
+    /// What it is, as it was sent, such as `sketch` or `pad`.
+    pub kind: String,
     pub state: NodeState,
     /// Digest of the node's own parameters, as it was sent.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -166,9 +152,9 @@ pub struct AskDirty {
 #[serde(default, deny_unknown_fields)]
 pub struct PutNode {
     pub key: String,
-    /// Required unless the write is partial.
+    /// What it is, such as `sketch` or `pad`: 1 to 64 of `a-z 0-9 _ -`. Required unless the write is partial.
     #[serde(skip_serializing_if = "is_default")]
-    pub kind: Option<NodeKind>,
+    pub kind: Option<String>,
     #[serde(skip_serializing_if = "is_default", deserialize_with = "told")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub properties_hash: Option<Option<String>>,

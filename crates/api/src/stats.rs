@@ -16,7 +16,7 @@ pub struct Stats {
     pub waiting_claims: u64,
     pub version: String,
     pub store: String,
-    /// Who may call workflow-graph's paths without a token: `never`, `loopback` or `anyone`.
+    /// Who may call without a token, where a dialect's clients cannot send one: `never`, `loopback` or `anyone`.
     #[serde(default)]
     pub without_token: String,
 }

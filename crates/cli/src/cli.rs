@@ -9,6 +9,7 @@ use crate::{
         workflow::WorkflowCommand,
     },
     config_show,
+    dialects::Nouns,
     fail::code,
     output::Format,
     profile::ProfileCommand,
@@ -124,6 +125,8 @@ enum Command {
     Stats,
     #[command(flatten)]
     Store(StoreCommand),
+    #[command(flatten)]
+    Dialect(Nouns),
     /// Saved connections: list, set, use, delete.
     #[command(subcommand)]
     Profile(ProfileCommand),
@@ -190,6 +193,7 @@ impl Command {
             Command::Principal(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,
             Command::Store(command) => command.run(context).await,
+            Command::Dialect(noun) => noun.run(context).await,
             Command::Profile(_)
             | Command::Bench { .. }
             | Command::Completions { .. }

@@ -5,6 +5,7 @@ mod bench;
 mod cli;
 mod commands;
 mod config_show;
+mod dialects;
 mod fail;
 mod ids;
 mod output;

@@ -20,7 +20,7 @@ use windlass_server::{
     artifact_place,
     bootstrap::{self, Admin},
     config::Config,
-    duties, listener, logs, native,
+    dialects, duties, listener, logs, native,
     trace::Traces,
     without_token::WithoutToken,
 };
@@ -132,7 +132,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
         }
         None => None,
     };
-    announce(&config, &socket, &admin, app.options.without_token)?;
+    announce(&config, &socket, &admin, &app)?;
     let limits =
         listener::Limits { connections: connections_max(config.connections.connections), ..config.connections };
     let drain = app.drain.clone();
@@ -192,14 +192,17 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     let artifacts = native::artifacts::open(&artifacts(config));
     let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
     let artifacts = if config.unsafe_no_fsync { artifacts.unsynced() } else { artifacts };
+    let dialects = dialects::chosen(&config.dialects);
+    let open = dialects.iter().any(|dialect| dialect.surface.rules.anonymous);
     Ok(Options {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),
         store: if config.database.is_some() { "postgres" } else { "embedded" },
-        without_token: config.without_token(socket.local_addr()?.ip()),
+        without_token: if open { config.without_token(socket.local_addr()?.ip()) } else { WithoutToken::Never },
         body_max: config.body_max,
         bodies: config.bodies,
-        silo: config.silo.clone(),
+        dialects,
+        values: config.values.clone(),
         traces,
         artifacts: Some(artifacts),
         artifact_bytes_max: config.artifact_max,
@@ -208,21 +211,20 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
 }
 
 /// One line on standard output when requests are taken; programs may wait for it.
-fn announce(config: &Config, socket: &TcpListener, admin: &Admin, open: WithoutToken) -> anyhow::Result<()> {
+fn announce(config: &Config, socket: &TcpListener, admin: &Admin, app: &App) -> anyhow::Result<()> {
     let address = socket.local_addr()?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     if !address.ip().is_loopback() && config.tls.is_none() {
         tracing::warn!(%address, "listening on a public address without TLS: tokens are sent unencrypted");
     }
+    let (open, whose) = (app.options.without_token, app.dialects.without_token().join("'s and "));
     match open {
         WithoutToken::Never => tracing::info!("every call needs a token"),
         WithoutToken::Loopback => tracing::info!(
-            "programs on this machine may use workflow-graph's paths without a token; set without_token = never behind a proxy"
+            "programs on this machine may use {whose}'s paths without a token; set without_token = never behind a proxy"
         ),
         WithoutToken::Anyone => {
-            tracing::warn!(
-                "without_token = anyone: everybody who can reach the port can run jobs on workflow-graph's paths"
-            )
+            tracing::warn!("without_token = anyone: everybody who can reach the port can run jobs on {whose}'s paths")
         }
     }
     let store = match &config.database {

@@ -4,8 +4,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::{env, fs, path::PathBuf};
 use windlass_server::config::{
     ConfigError, Effective, Sources, effective,
-    table::{self, Kind, SETTINGS, Setting},
+    table::{Kind, Setting},
 };
+use windlass_server::dialects;
 
 /// Those that were given.
 #[derive(Clone, Debug, Default)]
@@ -26,13 +27,13 @@ impl Settings {
             None => None,
         };
         let variable = |name: &str| env::var(name).ok();
-        let sources = Sources { flags: self.given.clone(), file, variable: Some(&variable), foreign: table::foreign() };
+        let sources = Sources { flags: self.given.clone(), file, variable: Some(&variable), table: dialects::table() };
         effective(&sources)
     }
 }
 
 fn flags() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS.iter().filter(|setting| setting.has_flag())
+    dialects::table().settings.into_iter().filter(|setting| setting.has_flag())
 }
 
 fn arg(setting: &'static Setting) -> Arg {

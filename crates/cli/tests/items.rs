@@ -56,27 +56,34 @@ fn an_import_is_checked_as_a_whole_and_can_be_run_again() {
         checked.contains("4 items, 2 revisions, 3 BOM rows, 1 projects: all valid; nothing was written"),
         "{checked}"
     );
-    assert_eq!(server.json(&["item", "list"]), json!([]));
+    assert_eq!(server.json(&["item", "list", "-n", "silo"]), json!([]));
     let first = server.json(&files);
     let made = |created: usize, unchanged: usize| json!({"created": created, "updated": 0, "unchanged": unchanged});
     assert_eq!((&first["items"], &first["revisions"], &first["bom"]), (&made(4, 0), &made(2, 0), &made(3, 0)));
-    let car = server.json(&["item", "show", "CAR"]);
+    let car = server.json(&["item", "show", "CAR", "-n", "silo"]);
     assert_eq!(
         (&car["revision"], &car["projects"], &car["description"]),
         (&json!(3), &json!(["P1"]), &json!("A car, red"))
     );
-    assert_eq!(server.json(&["item", "bom", "CAR", "--leaves"]), json!([{"part_number": "BOLT", "quantity": 20.0}]));
-    let tree = server.windlass(&["item", "bom", "CAR", "--tree"]).ok();
+    assert_eq!(
+        server.json(&["item", "bom", "CAR", "--leaves", "-n", "silo"]),
+        json!([{"part_number": "BOLT", "quantity": 20.0}])
+    );
+    let tree = server.windlass(&["item", "bom", "CAR", "--tree", "-n", "silo"]).ok();
     assert_eq!(tree, "CAR\n  AXLE  x 2\n    WHEEL  x 2\n      BOLT  x 5 pc\n");
-    server.windlass(&["item", "where-used", "WHEEL"]).says(&["AXLE", "component"]);
-    server.windlass(&["item", "show", "CAR"]).says(&["third", "second"]);
+    server.windlass(&["item", "where-used", "WHEEL", "-n", "silo"]).says(&["AXLE", "component"]);
+    server.windlass(&["item", "show", "CAR", "-n", "silo"]).says(&["third", "second"]);
 
     let again = server.json(&files);
     assert_eq!((&again["items"], &again["revisions"], &again["bom"]), (&made(0, 4), &made(0, 2), &made(0, 3)));
     write(&server, "items.csv", "part_number,description\nCAR,blue\nNEW,\n");
     let changed = server.windlass(&["import", "silo", "items.csv"]).ok();
     assert!(changed.contains("items      1 created, 1 updated, 0 unchanged"), "{changed}");
-    assert_eq!(server.json(&["item", "show", "CAR"])["projects"], json!(["P1"]), "what the file does not say stays");
+    assert_eq!(
+        server.json(&["item", "show", "CAR", "-n", "silo"])["projects"],
+        json!(["P1"]),
+        "what the file does not say stays"
+    );
 }
 
 #[test]
@@ -102,7 +109,7 @@ fn mistakes_are_told_with_file_line_and_field_and_nothing_is_written() {
         "r.json:3:33: colour: unknown",
         "nothing was written",
     ]);
-    assert_eq!(server.json(&["item", "list"]), json!([]));
+    assert_eq!(server.json(&["item", "list", "-n", "silo"]), json!([]));
     let none = server.windlass(&["import", "silo", "none.csv"]);
     assert_eq!(none.code, 1);
     none.says(&["none.csv cannot be read"]);
@@ -115,7 +122,7 @@ fn mistakes_are_told_with_file_line_and_field_and_nothing_is_written() {
 fn graphs_are_drawn() {
     let server = Server::start();
     for part in ["P", "TOP"] {
-        server.windlass(&["item", "create", part]).ok();
+        server.windlass(&["item", "create", part, "-n", "silo"]).ok();
     }
     let node = |key: &str, hash: &str| json!({"node_key": key, "node_type": "pad", "properties_hash": hash});
     let put = |part: &str, body: Value| {
@@ -131,29 +138,29 @@ fn graphs_are_drawn() {
             "edges": [{"source_key": "sketch", "target_key": "pad"}, {"source_key": "sketch", "target_key": "hole"},
                 {"source_key": "hole", "target_key": "pad"}]})
     };
-    server.windlass(&["graph", "show", "P"]).says(&["P has no graph at revision 1."]);
+    server.windlass(&["graph", "show", "P", "-n", "silo"]).says(&["P has no graph at revision 1."]);
     put("P", graph("1"));
     let cross = json!([{"source_part_number": "P", "source_key": "pad", "target_key": "mate"}]);
     put("TOP", json!({"nodes": [node("mate", "1")], "cross_edges": cross}));
     put("P", graph("2"));
-    let shown = server.windlass(&["graph", "show", "P"]).ok();
+    let shown = server.windlass(&["graph", "show", "P", "-n", "silo"]).ok();
     let expected = "P revision 1, 3 nodes\n  ○ sketch  pad dirty\n    ○ hole  pad dirty\n      ○ pad  pad dirty\n    ○ pad  pad dirty\n";
     assert_eq!(shown, expected);
-    server.windlass(&["graph", "cone", "P", "hole"]).says(&[
+    server.windlass(&["graph", "cone", "P", "hole", "-n", "silo"]).says(&[
         "○ pad",
         "In other items:",
         "TOP/mate  dirty, 2 edges away",
     ]);
-    let back = server.json(&["graph", "cone", "TOP", "mate", "--backward"]);
+    let back = server.json(&["graph", "cone", "TOP", "mate", "--backward", "-n", "silo"]);
     assert_eq!(back["elsewhere"].as_array().unwrap().len(), 3);
-    server.windlass(&["graph", "dirty", "P"]).says(&["NODE", "sketch"]);
-    server.windlass(&["graph", "dirty", "P", "--state", "failed"]).says(&["Everything is clean."]);
-    server.windlass(&["graph", "show", "TOP"]).says(&["mate <- P/pad"]);
-    let dot = server.windlass(&["graph", "show", "P", "--as", "dot"]).ok();
+    server.windlass(&["graph", "dirty", "P", "-n", "silo"]).says(&["NODE", "sketch"]);
+    server.windlass(&["graph", "dirty", "P", "--state", "failed", "-n", "silo"]).says(&["Everything is clean."]);
+    server.windlass(&["graph", "show", "TOP", "-n", "silo"]).says(&["mate <- P/pad"]);
+    let dot = server.windlass(&["graph", "show", "P", "--as", "dot", "-n", "silo"]).ok();
     assert!(dot.starts_with("digraph features {") && dot.contains("\"sketch\" -> \"pad\";"), "{dot}");
-    let near = server.json(&["graph", "show", "P", "hole"]);
+    let near = server.json(&["graph", "show", "P", "hole", "-n", "silo"]);
     assert_eq!(near["edges"].as_array().unwrap().len(), 2);
-    let missing = server.windlass(&["graph", "show", "P", "none"]);
+    let missing = server.windlass(&["graph", "show", "P", "none", "-n", "silo"]);
     assert_eq!(missing.code, 1);
     missing.says(&["has no node"]);
 }

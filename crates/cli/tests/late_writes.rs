@@ -28,7 +28,7 @@ use windlass_core::{
     principal::Role,
 };
 use windlass_engine::{Engine, Settings, Store, clock};
-use windlass_server::{App, Options, app, auth, dialects::silo, native::artifacts};
+use windlass_server::{App, Options, app, auth, config::values::Values, native::artifacts};
 use windlass_stores::{
     embedded::{self, Embedded},
     postgres::{self, Postgres},
@@ -54,9 +54,9 @@ impl Server {
     async fn start(store: Arc<dyn Store>, folder: &Path) -> Self {
         let engine = Engine::start(store, Settings::default()).await.unwrap();
         let place = folder.join("artifacts");
-        let silo = silo::Settings { directory: folder.join("jobdefs"), directory_is_set: true, ..Default::default() };
+        let values = Values::default().with("silo_jobs", folder.join("jobdefs").to_str().unwrap());
         let artifacts = Some(artifacts::open(place.to_str().unwrap()).unwrap());
-        let app = App::new(engine.clone(), Options { artifacts, silo, ..Options::default() });
+        let app = App::new(engine.clone(), Options { artifacts, values, ..Options::default() });
         Self { engine, service: app::Service::new(app) }
     }
 

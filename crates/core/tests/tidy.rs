@@ -8,20 +8,21 @@ use std::{
 };
 
 /// Crates of ours that a crate may be built on. A crate that is not listed may use any, but for the outermost.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("api", &[]),
     ("plan", &["core"]),
     ("engine", &["core"]),
+    ("product", &["core", "engine"]),
     ("stores", &["core", "engine"]),
-    ("server", &["core", "engine", "api", "plan"]),
+    ("server", &["core", "engine", "api", "plan", "product"]),
     ("sdk", &["api"]),
     ("worker", &["api", "sdk"]),
     ("e2e", &["api", "sdk", "stores"]),
 ];
 
 /// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.
-const FOREIGN: [(&str, &[&str]); 3] = [
+const FOREIGN: [(&str, &[&str]); 4] = [
     ("core", &["serde", "serde_json", "foldhash", "sha2", "thiserror", "uuid"]),
     (
         "engine",
@@ -39,6 +40,7 @@ const FOREIGN: [(&str, &[&str]); 3] = [
             "uuid",
         ],
     ),
+    ("product", &["async-trait", "serde", "serde_json", "sha2", "thiserror", "tokio", "uuid"]),
     (
         "stores",
         &[
@@ -163,9 +165,25 @@ fn only_the_clock_reads_the_clock() {
 fn the_rules_do_nothing_but_decide() {
     let forbidden =
         ["async ", ".await", "std::fs", "std::net", "std::thread", "std::process", "std::env", "println!", "rand::"];
-    for (file, text) in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), ".rs") {
-        for word in forbidden {
-            assert!(!shipped(&text).contains(word), "{} holds {word:?}", file.display());
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this crate lies among the others");
+    for folder in ["core/src", "product/src/rules"] {
+        for (file, text) in files(&crates.join(folder), ".rs") {
+            for word in forbidden {
+                assert!(!shipped(&text).contains(word), "{} holds {word:?}", file.display());
+            }
+        }
+    }
+}
+
+/// What a product is made of is records and commands like any other to the engine and the stores.
+#[test]
+fn the_engine_knows_nothing_of_items() {
+    for (name, path) in crates().into_iter().filter(|(name, _)| ["core", "engine", "stores"].contains(&name.as_str())) {
+        for (file, text) in files(&path.join("src"), ".rs").into_iter().chain(files(&path.join("src"), ".sql")) {
+            for word in ["part_number", "silo_", "bom"] {
+                let found = text.to_lowercase().contains(word);
+                assert!(!found, "{} of {name} holds {word:?}", file.display());
+            }
         }
     }
 }
@@ -212,8 +230,73 @@ fn the_checks_see_what_they_look_for() {
         "[dependencies]\na.workspace = true\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[dependencies.d]\nx = 1\n";
     assert_eq!(dependencies(manifest, |heading| heading == "dependencies"), ["a", "b", "d"]);
     assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
+    assert_eq!(spellings("a_b"), ["a_b", "a-b", "ab"]);
+    assert!(is_own(Path::new("cli/src/dialects/a_b.rs"), "a_b") && is_own(Path::new("x/a_b/mod.rs"), "a_b"));
+    assert!(!is_own(Path::new("x/a_bc/mod.rs"), "a_b"));
     let code = "let a; // Instant::now\nlet b;\n\n#[cfg(test)]\nmod tests { println!() }\n";
     assert!(!shipped(code).contains("Instant") && !shipped(code).contains("println!") && shipped(code).contains("b;"));
+}
+
+/// Files outside the dialects' own that may name one. Each with the reason.
+const NAMES_A_DIALECT: [(&str, &str); 5] = [
+    // Programs that speak a dialect to servers that need not be ours, so that users choose it by name.
+    ("worker/src/", "the worker's flag `--dialect`, and the program `silorunner`"),
+    ("sdk/src/worker/", "the worker loop over another server's protocol"),
+    // Records keep the kinds they were first written under.
+    ("product/src/", "kinds of stored items"),
+    ("cli/src/commands/item.rs", "help: which protocol has the same items"),
+    ("cli/src/bench/", "what is measured is named"),
+];
+
+/// The ways to write a name.
+fn spellings(name: &str) -> [String; 3] {
+    [name.to_owned(), name.replace('_', "-"), name.replace('_', "")]
+}
+
+/// Whether a file belongs to a dialect: it lies in a folder of its name, or has it.
+fn is_own(inside: &Path, name: &str) -> bool {
+    inside.with_extension("").components().any(|part| part.as_os_str() == name)
+}
+
+/// A new dialect is a folder and a line: nothing else may know it, or the next one has to be written in there as well.
+#[test]
+fn only_its_folder_and_the_list_name_a_dialect() {
+    let crates = crates();
+    let folder = crates[0].1.parent().unwrap();
+    let dialects = fs::read_dir(folder.join("server/src/dialects")).unwrap().map(|entry| entry.unwrap().path());
+    let names: Vec<String> = dialects
+        .filter(|path| path.is_dir())
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert!(names.len() >= 2, "{names:?}");
+    for (file, text) in crates.iter().flat_map(|(_, path)| files(&path.join("src"), ".rs")) {
+        let inside = file.strip_prefix(folder).unwrap();
+        let list = inside.ends_with("dialects/mod.rs");
+        if list || NAMES_A_DIALECT.iter().any(|(start, _)| inside.to_str().unwrap().starts_with(start)) {
+            continue;
+        }
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_lowercase();
+        for name in names.iter().filter(|name| !is_own(inside, name)) {
+            let named = spellings(name).into_iter().find(|spelling| text.contains(spelling.as_str()));
+            assert_eq!(
+                named,
+                None,
+                "{} names a dialect: move what it says about it into the dialect",
+                inside.display()
+            );
+        }
+    }
+}
+
+/// Two ways to the same engine, and neither knows the other: what both need lies below them.
+#[test]
+fn the_native_api_and_the_dialects_do_not_know_each_other() {
+    let server = crates().into_iter().find(|(name, _)| name == "server").unwrap().1.join("src");
+    for (folder, other) in [("native", "dialects::"), ("dialects", "native::")] {
+        for (file, text) in files(&server.join(folder), ".rs") {
+            assert!(!shipped(&text).contains(other), "{} uses {other}", file.display());
+        }
+    }
 }
 
 /// Where tests are gathered in one program, cargo does not find them by itself.

@@ -1,4 +1,4 @@
-//! Items, bills of material, projects and graphs: one method per call. They lie in one place, whatever the client's namespace.
+//! Items, bills of material, projects and graphs of the client's namespace: one method per call.
 
 use crate::{
     Client, Error,
@@ -25,11 +25,11 @@ fn row(parent: &str, child: &str) -> String {
 
 impl Client {
     async fn read<T: DeserializeOwned>(&self, path: &str, query: &impl Serialize) -> Result<T, Error> {
-        self.read_json(self.plain_request(Method::GET, path).query(query).timeout(TIMEOUT)).await
+        self.read_json(self.request(Method::GET, path).query(query).timeout(TIMEOUT)).await
     }
 
     fn write(&self, method: Method, path: &str, body: &impl Serialize) -> RequestBuilder {
-        self.plain_request(method, path).json(body).timeout(TIMEOUT)
+        self.request(method, path).json(body).timeout(TIMEOUT)
     }
 
     pub async fn items(&self, query: &ListItems) -> Result<Page<Item>, Error> {
@@ -45,7 +45,7 @@ impl Client {
         self.read_json(self.write(Method::PATCH, &at(part, ""), change)).await
     }
     pub async fn delete_item(&self, part: &str) -> Result<(), Error> {
-        self.done(self.plain_request(Method::DELETE, &at(part, ""))).await
+        self.done(self.request(Method::DELETE, &at(part, ""))).await
     }
     /// Newest first.
     pub async fn revisions(&self, part: &str, paging: &Paging) -> Result<Page<Revision>, Error> {
@@ -75,7 +75,7 @@ impl Client {
         self.read_json(self.write(Method::PUT, &row(parent, child), body)).await
     }
     pub async fn delete_bom_row(&self, parent: &str, child: &str) -> Result<(), Error> {
-        self.done(self.plain_request(Method::DELETE, &row(parent, child))).await
+        self.done(self.request(Method::DELETE, &row(parent, child))).await
     }
     pub async fn merge_bom(&self, part: &str, merge: &MergeBom) -> Result<MergedBom, Error> {
         self.read_json(self.write(Method::POST, &at(part, "/bom/merge"), merge)).await

@@ -1,35 +1,21 @@
-//! What handlers share, and the service made from the table of routes.
+//! What handlers share, and every route there is.
 
 use crate::{
     auth::Auth,
-    guard::{self, Guarded},
-    health, metrics,
-    metrics::{Meter, Metrics},
-    origin, prefix,
-    problem::Problem,
-    route::{Form, Route, Surface},
+    config::values::Values,
+    dialect::{Dialect, Dialects},
+    dialects, health, metrics,
+    metrics::Metrics,
+    native,
+    route::{NATIVE, Refuse, Route},
     trace::Traces,
     without_token::WithoutToken,
 };
-use axum::{
-    Router,
-    extract::Request,
-    response::{IntoResponse, Response},
-    routing::{MethodFilter, MethodRouter},
-};
-use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, header};
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    ops::Deref,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Instant,
-};
+use std::{ops::Deref, sync::Arc, time::Instant};
 use tokio_util::sync::CancellationToken;
-use tower::Service as _;
 use windlass_engine::Engine;
+
+pub use crate::service::Service;
 
 /// What an operator chose about the server, as far as handlers care.
 #[derive(Clone, Debug)]
@@ -53,7 +39,10 @@ pub struct Options {
     pub bodies: crate::room::Limits,
     /// Where spans go.
     pub traces: Traces,
-    pub silo: crate::dialects::silo::Settings,
+    /// The protocols that are served beside our own.
+    pub dialects: Vec<&'static Dialect>,
+    /// What was set. Dialects read their own settings from it.
+    pub values: Values,
 }
 
 impl Default for Options {
@@ -63,13 +52,14 @@ impl Default for Options {
             origins: Vec::new(),
             store: "embedded",
             artifacts: None,
-            artifact_bytes_max: crate::native::artifacts::BYTES_MAX,
+            artifact_bytes_max: native::artifacts::BYTES_MAX,
             files: Default::default(),
             without_token: WithoutToken::default(),
             body_max: crate::route::BODY_MAX,
             bodies: Default::default(),
             traces: Traces::default(),
-            silo: Default::default(),
+            dialects: dialects::ALL.to_vec(),
+            values: Values::default(),
         }
     }
 }
@@ -84,9 +74,10 @@ pub struct Inner {
     pub engine: Engine,
     pub auth: Auth,
     pub options: Options,
-    pub native: crate::native::Shared,
-    pub silo: crate::dialects::silo::Shared,
+    pub native: native::Shared,
+    pub dialects: Dialects,
     pub product: crate::product::Shared,
+    pub versions: crate::versions::Versions,
     pub metrics: Arc<Metrics>,
     /// What files take on their disk.
     pub usage: Arc<crate::quota::Usage>,
@@ -116,12 +107,13 @@ impl App {
         Self(Arc::new(Inner {
             auth: Auth::new(engine.clone()),
             engine,
+            dialects: Dialects::new(&options.dialects, &options.values),
+            versions: Default::default(),
             rooms: crate::room::Rooms::new(options.bodies),
             lists: tokio::sync::Semaphore::new(LISTS),
             usage: crate::quota::Usage::new(options.files),
             options,
             native: Default::default(),
-            silo: Default::default(),
             product: Default::default(),
             metrics: Arc::default(),
             aside: Default::default(),
@@ -131,157 +123,27 @@ impl App {
             store_seen: tokio::sync::Mutex::default(),
         }))
     }
+
+    /// Every route that is served.
+    pub fn routes(&self) -> Vec<Route> {
+        [own_routes(), self.dialects.routes()].concat()
+    }
+
+    /// In whose words it is said that there is nothing at a path.
+    pub fn refuse_at(&self, path: &str) -> Refuse {
+        let below = path.strip_prefix(native::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let ours = NATIVE.rules.refuse;
+        if below { ours } else { self.dialects.refuse_at(path).unwrap_or(ours) }
+    }
 }
 
-/// Every route of every surface.
+/// Those that every server has, whatever dialects it serves.
+pub fn own_routes() -> Vec<Route> {
+    [native::routes(), health::routes(), metrics::routes()].concat()
+}
+
+/// Every route of every surface, as defaults have it.
 pub fn routes() -> Vec<Route> {
-    let dialects = [crate::dialects::workflow_graph::routes(), crate::dialects::silo::routes()].concat();
-    [crate::native::routes(), health::routes(), metrics::routes(), dialects].concat()
-}
-
-/// Answers requests: each route behind its guard, everything else a clear error.
-#[derive(Clone)]
-pub struct Service {
-    /// Paths without a name in them, which the router would find as well: these are what workers call all the time.
-    fixed: Arc<HashMap<&'static str, Vec<Row>>>,
-    router: Router,
-}
-
-type Row = (Method, Arc<Guarded>);
-
-impl Service {
-    pub fn new(app: App) -> Self {
-        let mut paths: HashMap<&'static str, Vec<Row>> = HashMap::new();
-        for route in routes() {
-            let guarded = Arc::new(Guarded::new(&app, &route));
-            paths.entry(route.path).or_default().push((route.method, guarded));
-        }
-        let router = router(app, &paths);
-        paths.retain(|path, _| !path.contains('{'));
-        Self { fixed: Arc::new(paths), router }
-    }
-
-    pub async fn answer(&self, request: Request) -> Response {
-        if let Some(guarded) = self.fixed(&request) {
-            return guarded.answer(request).await;
-        }
-        let Ok(response) = self.router.clone().call(request).await;
-        response
-    }
-
-    fn fixed(&self, request: &Request) -> Option<&Guarded> {
-        let rows = self.fixed.get(request.uri().path())?;
-        rows.iter().find(|(method, _)| method == request.method()).map(|(_, guarded)| &**guarded)
-    }
-}
-
-impl From<Router> for Service {
-    fn from(router: Router) -> Self {
-        Self { fixed: Arc::default(), router }
-    }
-}
-
-impl tower::Service<Request> for Service {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let service = self.clone();
-        Box::pin(async move { Ok(service.answer(request).await) })
-    }
-}
-
-fn router(app: App, paths: &HashMap<&'static str, Vec<Row>>) -> Router {
-    let mut router = Router::new();
-    for (path, rows) in paths {
-        let methods: Vec<Method> = rows.iter().map(|(method, _)| method.clone()).collect();
-        let other = Arc::new(OtherMethod::new(&app, path, &methods));
-        let other = move |request: Request| {
-            let other = other.clone();
-            async move { other.answer(request).await }
-        };
-        router = router.route(path, rows.iter().fold(MethodRouter::new(), with).fallback(other));
-    }
-    let meter = Arc::new(app.metrics.meter(Surface::Native, "other", "none"));
-    let router = router.fallback(move |request: Request| {
-        let (app, meter) = (app.clone(), meter.clone());
-        async move {
-            guard::outside(&app, &meter, form_of(request.uri().path()), request, |request| {
-                no_such_path(request).into_response()
-            })
-            .await
-        }
-    });
-    let ordinary = router.clone();
-    router.fallback(move |mut request: Request| {
-        prefix::take(&mut request);
-        let mut ordinary = ordinary.clone();
-        async move {
-            let Ok(response) = ordinary.call(request).await;
-            response
-        }
-    })
-}
-
-fn with(path: MethodRouter, (method, guarded): &Row) -> MethodRouter {
-    let filter = MethodFilter::try_from(method.clone()).expect("the table uses ordinary methods");
-    let guarded = guarded.clone();
-    path.on(filter, move |request: Request| {
-        let guarded = guarded.clone();
-        async move { guarded.answer(request).await }
-    })
-}
-
-/// One answer for all that is not there, in the words of whoever owns the place.
-fn form_of(path: &str) -> Form {
-    let native = path == "/api/v1" || path.starts_with("/api/v1/");
-    let silo = path.starts_with("/api/") && !native;
-    if silo { Form::Silo } else { Form::Problem }
-}
-
-fn no_such_path(request: &Request) -> Problem {
-    Problem::new("not-found", format!("there is nothing at {}; /docs lists what there is", request.uri().path()))
-}
-
-/// What a path says to methods it does not have: which ones it has; and to browsers, whether a page may use them.
-struct OtherMethod {
-    app: App,
-    path: &'static str,
-    allow: HeaderValue,
-    meter: Meter,
-}
-
-impl OtherMethod {
-    fn new(app: &App, path: &'static str, methods: &[Method]) -> Self {
-        Self { app: app.clone(), path, allow: allow(methods), meter: app.metrics.meter(Surface::Native, "other", path) }
-    }
-
-    async fn answer(&self, request: Request) -> Response {
-        let form = form_of(self.path);
-        guard::outside(&self.app, &self.meter, form, request, |request| match *request.method() {
-            Method::OPTIONS => origin::preflight(&self.app.options, &self.allow, request),
-            ref other => {
-                let problem = Problem::new("method-not-allowed", format!("{} has no {other}", self.path));
-                let mut response = problem.into_response();
-                response.headers_mut().insert(header::ALLOW, self.allow.clone());
-                response
-            }
-        })
-        .await
-    }
-}
-
-fn allow(methods: &[Method]) -> HeaderValue {
-    let mut names: Vec<&str> = methods.iter().map(Method::as_str).collect();
-    if names.contains(&"GET") {
-        names.push("HEAD");
-    }
-    names.push("OPTIONS");
-    names.sort_unstable();
-    names.join(", ").parse().expect("method names are legal in a header")
+    let dialects = Dialects::new(dialects::ALL, &Values::default());
+    [own_routes(), dialects.routes()].concat()
 }

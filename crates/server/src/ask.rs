@@ -5,6 +5,7 @@ use crate::{
     auth::Caller,
     guard,
     listener::BodyTimeout,
+    path::{self, FromPath},
     problem::Problem,
     room::Refused,
     trace::{self, TraceParent},
@@ -175,12 +176,11 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
 /// The parts of the path that are names, with a clear error for one that cannot be one.
 pub struct Path<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
-        let path = path.map_err(|error| Problem::new("bad-request", error.body_text()).at("path"))?;
-        Ok(Self(path.0))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let named = path::take(parts).map_err(|why| Problem::new("bad-request", why).at("path"))?;
+        Ok(Self(named))
     }
 }
 

@@ -6,8 +6,8 @@
 
 use crate::{
     app::App,
+    artifacts,
     ask::unread,
-    native::artifacts,
     problem::Problem,
     product::files,
     quota::{self, Grant, Owner},

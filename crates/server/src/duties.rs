@@ -3,11 +3,9 @@
 
 use crate::{
     app::App,
-    content,
+    artifacts, content,
     definitions::{self, Report, Watch},
-    dialects::{silo, workflow_graph},
     flows,
-    native::artifacts,
     product::files,
     scheduler, void_tokens,
 };
@@ -22,11 +20,36 @@ use windlass_core::Namespace;
 const ENDS: Duration = Duration::from_secs(5);
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
 
-/// Ends them when it goes.
+/// What goes on in the background. Ends with this.
+#[derive(Default)]
+pub struct Running {
+    pub tasks: Vec<JoinHandle<()>>,
+    pub watches: Vec<Watch>,
+}
+
+impl Running {
+    pub fn join(&mut self, mut other: Running) {
+        self.tasks.append(&mut other.tasks);
+        self.watches.append(&mut other.watches);
+    }
+
+    fn watch(&mut self, watch: notify::Result<Watch>) {
+        match watch {
+            Ok(watch) => self.watches.push(watch),
+            Err(error) => tracing::warn!(%error, "a folder is not watched"),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
 pub struct Duties {
-    tasks: Vec<JoinHandle<()>>,
     planner: JoinHandle<()>,
-    _watches: Vec<Watch>,
+    _running: Running,
 }
 
 impl Duties {
@@ -40,39 +63,24 @@ impl Duties {
 
 impl Drop for Duties {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
         self.planner.abort();
     }
 }
 
 /// Loads the definitions, then goes on in the background. A folder that cannot be watched is loaded this once.
 pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -> Duties {
-    if let Some(workflows) = workflows {
-        match workflow_graph::folder::load(app, workflows).await {
-            Ok(files) => tracing::info!(files = files.len(), "workflow files were read"),
-            Err(error) => {
-                tracing::error!(folder = %workflows.display(), %error, "the folder of workflows cannot be read")
-            }
-        }
-    }
-    let mut watches = Vec::new();
-    let mut watched = |watch: notify::Result<Watch>| match watch {
-        Ok(watch) => watches.push(watch),
-        Err(error) => tracing::warn!(%error, "a folder is not watched"),
-    };
+    let mut running = app.dialects.start(app).await;
     if let Some(workflows) = workflows {
         tell(&flows::folder::load(app, &Namespace::default(), workflows).await);
-        watched(watch_workflows(app, workflows));
+        running.watch(watch_workflows(app, workflows));
     }
     if let Some(folder) = folder {
         tell(&definitions::load(app, &Namespace::default(), folder).await);
-        watched(definitions::watch(app.clone(), Namespace::default(), folder.to_owned(), tell));
+        running.watch(definitions::watch(app.clone(), Namespace::default(), folder.to_owned(), tell));
     }
-    let (mut tasks, of_silo) = silo::duties::start(app).await;
-    watches.extend(of_silo);
-    tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
-    tasks.push(tokio::spawn(void_tokens::run(app.clone())));
-    Duties { tasks, planner: tokio::spawn(flows::planner::run(app.clone())), _watches: watches }
+    running.tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
+    running.tasks.push(tokio::spawn(void_tokens::run(app.clone())));
+    Duties { planner: tokio::spawn(flows::planner::run(app.clone())), _running: running }
 }
 
 fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {

@@ -5,14 +5,13 @@ use crate::{
     app::App,
     auth::{Caller, not_valid},
     content,
-    dialects::silo,
     metrics::Meter,
     origin,
     prefix::Prefixed,
     problem::Problem,
     request_id::RequestId,
     room::{self, Growing, Room},
-    route::{Access, BODY_MAX, Form, Route, Rules, Run},
+    route::{Access, BODY_MAX, Identify, Refuse, Route, Rules, Run},
     turns::Turn,
 };
 use axum::{
@@ -31,6 +30,7 @@ struct Post {
     app: App,
     access: Access,
     rules: Rules,
+    identify: Option<Identify>,
     /// The one the whole surface is about.
     namespace: Option<Namespace>,
     body_max: usize,
@@ -46,11 +46,12 @@ pub struct Guarded {
 
 impl Guarded {
     pub fn new(app: &App, route: &Route) -> Self {
-        let rules = route.surface.rules();
+        let rules = route.surface.rules;
         let post = Post {
             app: app.clone(),
             access: route.access,
             rules,
+            identify: route.identify.clone(),
             namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
             body_max: body_max(app, route),
             changes: changes_state(&route.method),
@@ -76,7 +77,7 @@ impl Guarded {
             }
             Err(problem) => problem.into_response(),
         };
-        finish(&post.app, &post.meter, post.rules.form, began, id, origin.as_ref(), response)
+        finish(&post.app, &post.meter, post.rules.refuse, began, id, origin.as_ref(), response)
     }
 }
 
@@ -87,21 +88,21 @@ fn body_max(app: &App, route: &Route) -> usize {
 }
 
 /// For what no route answers. Nobody has to say who they are to hear that there is nothing.
-pub async fn outside(
+pub fn outside(
     app: &App,
     meter: &Meter,
-    form: Form,
-    request: Request,
+    refuse: Refuse,
+    request: &Request,
     answer: impl FnOnce(&Request) -> Response,
 ) -> Response {
     let began = Instant::now();
     let id = RequestId::of(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let response = match origin::check_host(&app.options, &request) {
-        Ok(()) => answer(&request),
+    let response = match origin::check_host(&app.options, request) {
+        Ok(()) => answer(request),
         Err(problem) => problem.into_response(),
     };
-    finish(app, meter, form, began, id, origin.as_ref(), response)
+    finish(app, meter, refuse, began, id, origin.as_ref(), response)
 }
 
 fn changes_state(method: &Method) -> bool {
@@ -130,13 +131,7 @@ async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
     if post.changes {
         origin::check_origin(&post.app.options, request)?;
     }
-    let in_path = path_token(post, request)?;
-    let caller = match token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed)) {
-        // Where anybody may call, nobody is turned away for a token that has run out.
-        Some(token) if post.access != Access::Open => Some(post.app.auth.caller(&token).await?),
-        _ => None,
-    };
-    let caller = match (caller, post.access) {
+    let caller = match (who(post, request).await?, post.access) {
         (caller, Access::Open) => caller,
         (Some(caller), access) => {
             if post.rules.is_unknown(caller.role, access) {
@@ -157,6 +152,21 @@ async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
     turn.clone().map(|turn| request.extensions_mut().insert(turn));
     request.extensions_mut().insert::<Caller>(caller);
     Ok((room, turn))
+}
+
+/// Whom the request says it comes from, if it does. Where anybody may call, nobody is turned away for a token that has run out.
+async fn who(post: &Post, request: &mut Request) -> Result<Option<Caller>, Problem> {
+    let in_path = path_token(post, request)?;
+    if post.access == Access::Open {
+        return Ok(None);
+    }
+    if let Some(identify) = &post.identify {
+        return identify(&post.app, request).await;
+    }
+    match token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed)) {
+        Some(token) => post.app.auth.caller(&token).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
@@ -245,7 +255,7 @@ pub fn caller(request: &http::request::Parts) -> Result<Caller, Problem> {
 fn finish(
     app: &App,
     meter: &Meter,
-    form: Form,
+    refuse: Refuse,
     began: Instant,
     id: RequestId,
     origin: Option<&HeaderValue>,
@@ -263,13 +273,7 @@ fn finish(
             );
         }
         response.headers_mut().remove(header::CONTENT_LENGTH);
-        match form {
-            Form::Problem => *response.body_mut() = problem.body(),
-            Form::Silo => {
-                *response.body_mut() = Body::from(silo::error::render(&problem).to_string());
-                response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            }
-        }
+        refuse(&problem, &mut response);
     }
     let (status, took) = (response.status().as_u16(), began.elapsed());
     meter.count(status, took);

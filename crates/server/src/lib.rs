@@ -2,12 +2,13 @@
 //!
 //! [`app::App`] is what handlers share, [`route::Route`] is one row of the one table that says for every method and path who
 //! may call it, how large its body may be, what it answers and which handler does it; [`app::Service`] turns the table into
-//! a service. The store is chosen outside: nothing in here knows which one it is.
+//! a service; [`dialect::Dialect`] is what a dialect has to say for itself. The store is chosen outside: nothing in here knows which one it is.
 #![forbid(unsafe_code)]
 
 pub mod admins;
 pub mod app;
 pub mod artifact_place;
+pub mod artifacts;
 pub mod aside;
 pub mod ask;
 pub mod auth;
@@ -17,6 +18,7 @@ pub mod config;
 pub mod content;
 mod definition_faults;
 pub mod definitions;
+pub mod dialect;
 pub mod dialects;
 pub mod duties;
 pub mod flows;
@@ -28,6 +30,7 @@ pub mod logs;
 pub mod metrics;
 pub mod native;
 mod origin;
+pub mod path;
 mod prefix;
 pub mod problem;
 pub mod product;
@@ -38,13 +41,16 @@ pub mod route;
 pub mod scheduler;
 pub mod schema;
 pub mod secret;
+mod service;
 pub mod sse;
 pub mod streams;
 pub mod trace;
 mod trace_export;
 pub mod turns;
 pub mod upload;
+mod versions;
 pub mod void_tokens;
+mod wire_state;
 pub mod wire_time;
 pub mod without_token;
 pub mod yaml;

@@ -91,7 +91,7 @@ impl Problem {
     }
 
     fn state(mut self, state: State) -> Self {
-        self.0.state = Some(crate::native::convert::state(state));
+        self.0.state = Some(crate::wire_state::wire_state(state));
         self
     }
 

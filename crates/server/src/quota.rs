@@ -4,7 +4,7 @@
 //! it takes in, and not everything that is deleted is told either; so a sum that leaves no room is counted again before
 //! somebody is refused, but not more often than counting is worth.
 
-use crate::{app::App, native::artifacts, problem::Problem, product::files};
+use crate::{app::App, artifacts, problem::Problem, product::files};
 use std::{
     collections::HashMap,
     path::Path,

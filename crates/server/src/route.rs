@@ -3,7 +3,7 @@
 //! Everything that must hold for every route (roles, limits, the API's description, the tests that walk over all of them)
 //! is read from this one table, so that a route cannot be forgotten anywhere.
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, auth::Caller, problem::Problem};
 use axum::{extract::Request, handler::Handler, response::Response};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method};
@@ -30,25 +30,30 @@ pub enum Access {
     EditorOrWorker,
 }
 
-/// Which errors a surface speaks, and whether it may be called without a token on this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surface {
-    Native,
-    WorkflowGraph,
-    Silo,
+/// An API that is served: our own or a dialect's.
+#[derive(Clone, Copy, Debug)]
+pub struct Surface {
+    /// One word, as metrics have it.
+    pub name: &'static str,
+    pub rules: Rules,
 }
 
-/// How a surface writes what goes wrong before a handler is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// A problem document.
-    Problem,
-    /// `error` and `message`.
-    Silo,
+pub static NATIVE: Surface = Surface { name: "native", rules: Rules::OURS };
+
+impl Surface {
+    pub fn is_native(&self) -> bool {
+        self.name == NATIVE.name
+    }
 }
 
-/// How callers of a surface may say who they are, beside `Authorization: Bearer`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Writes a problem that was met outside a handler the way a surface does: the body, and whatever else of the answer differs.
+pub type Refuse = fn(&Problem, &mut Response);
+
+/// Finds out who calls, for surfaces with a way of their own to say it. None: the caller did not say.
+pub type Identify = Arc<dyn Fn(&App, &Request) -> BoxFuture<'static, Result<Option<Caller>, Problem>> + Send + Sync>;
+
+/// How callers of a surface may say who they are, beside `Authorization: Bearer`, and how it says no.
+#[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// HTTP Basic with the token as password, for clients that can send nothing else. Never asked for.
     pub basic: bool,
@@ -59,11 +64,21 @@ pub struct Rules {
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
     pub namespace: Option<&'static str>,
     /// People's tokens are no tokens where workers call, and workers' none where people do: both are unknown there.
-    kinds_apart: bool,
-    pub form: Form,
+    pub kinds_apart: bool,
+    pub refuse: Refuse,
 }
 
 impl Rules {
+    /// Those of the native API.
+    pub const OURS: Rules = Rules {
+        basic: false,
+        in_path: false,
+        anonymous: false,
+        namespace: None,
+        kinds_apart: false,
+        refuse: problem_document,
+    };
+
     /// Whether a caller of this role has no business on a route at all, as opposed to too few rights.
     pub fn is_unknown(&self, role: Role, access: Access) -> bool {
         let fits = match access {
@@ -75,47 +90,8 @@ impl Rules {
     }
 }
 
-impl Surface {
-    pub const ALL: [Surface; 3] = [Surface::Native, Surface::WorkflowGraph, Surface::Silo];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Surface::Native => "native",
-            Surface::WorkflowGraph => "workflow_graph",
-            Surface::Silo => "silo",
-        }
-    }
-
-    pub fn rules(self) -> Rules {
-        match self {
-            Surface::Native => Rules {
-                basic: false,
-                in_path: false,
-                anonymous: false,
-                namespace: None,
-                kinds_apart: false,
-                form: Form::Problem,
-            },
-            // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
-            // TypeScript client http://host:3000/~TOKEN.
-            Surface::WorkflowGraph => Rules {
-                basic: true,
-                in_path: true,
-                anonymous: true,
-                namespace: Some("wfg"),
-                kinds_apart: false,
-                form: Form::Problem,
-            },
-            Surface::Silo => Rules {
-                basic: false,
-                in_path: false,
-                anonymous: false,
-                namespace: Some("silo"),
-                kinds_apart: true,
-                form: Form::Silo,
-            },
-        }
-    }
+fn problem_document(problem: &Problem, response: &mut Response) {
+    *response.body_mut() = problem.body();
 }
 
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
@@ -169,7 +145,9 @@ pub type Run = Arc<dyn Fn(Request, App) -> BoxFuture<'static, Response> + Send +
 
 #[derive(Clone)]
 pub struct Route {
-    pub surface: Surface,
+    pub surface: &'static Surface,
+    /// None: by token.
+    pub identify: Option<Identify>,
     pub method: Method,
     pub path: &'static str,
     pub access: Access,
@@ -184,15 +162,13 @@ impl Route {
         H: Handler<T, App>,
         T: 'static,
     {
-        Self {
-            surface: Surface::Native,
-            method,
-            path,
-            access,
-            body_max: BODY_MAX,
-            doc: Doc::default(),
-            run: Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))),
-        }
+        Self::of(method, path, access, Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
+    }
+
+    /// With a handler whose state was given to it already.
+    pub fn of(method: Method, path: &'static str, access: Access, run: Run) -> Self {
+        let (surface, identify) = (&NATIVE, None);
+        Self { surface, identify, method, path, access, body_max: BODY_MAX, doc: Doc::default(), run }
     }
 
     pub fn get<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
@@ -209,8 +185,8 @@ impl Route {
     }
 
     /// Puts the route on a dialect's surface.
-    pub fn on(mut self, surface: Surface) -> Self {
-        self.surface = surface;
+    pub fn on(mut self, surface: &'static Surface, identify: Option<&Identify>) -> Self {
+        (self.surface, self.identify) = (surface, identify.cloned());
         self
     }
     pub fn says(mut self, summary: &'static str) -> Self {

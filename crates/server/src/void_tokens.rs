@@ -1,7 +1,7 @@
 //! Removes tokens that nobody can call with any more: the line they were made in is broken, and nothing mends that. They are not listed
-//! and not valid, so this is about room, and about the names of Silo's tokens, only.
+//! and not valid, so this is about room, and about names that dialects keep for them, only.
 
-use crate::{admins::Lookup, app::App, auth::home, dialects::silo, problem::Problem};
+use crate::{admins::Lookup, app::App, auth::home, problem::Problem};
 use std::time::Duration;
 use tokio::time::sleep;
 use windlass_core::{Command, Refusal, commands::tokens::RevokeToken, principal::Token, record::Kind};
@@ -56,6 +56,6 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
             _ => break,
         }
     }
-    silo::tokens::sweep(app).await?;
+    app.dialects.sweep(app).await?;
     Ok(gone)
 }

@@ -8,6 +8,7 @@ mod artifacts;
 mod budgets;
 mod config;
 mod definitions;
+mod dialects;
 mod edge;
 mod examples;
 mod items;

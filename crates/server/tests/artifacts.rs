@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_core::principal::Role;
 use windlass_server::{
-    App, Options,
-    native::artifacts,
+    App, Options, artifacts, content,
     quota::{Limits, Owner},
 };
 
@@ -215,13 +214,13 @@ fn the_folder_for_artifacts_is_the_server_s_alone() {
     let folder = tempfile::tempdir().unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let new = folder.path().join("new");
-    artifacts::open(new.to_str().unwrap()).unwrap();
+    content::open(new.to_str().unwrap()).unwrap();
     assert_eq!(mode(&new), 0o700);
     for (found, left) in [(0o755, 0o750), (0o777, 0o770), (0o770, 0o770)] {
         let open = folder.path().join(format!("{found:o}"));
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, std::fs::Permissions::from_mode(found)).unwrap();
-        artifacts::open(open.to_str().unwrap()).unwrap();
+        content::open(open.to_str().unwrap()).unwrap();
         assert_eq!(mode(&open), left, "{found:o}");
     }
 }

@@ -3,19 +3,24 @@
 use std::{fs, path::Path};
 use windlass_server::config::{
     Config, Effective, Origin, Sources, docs, effective,
-    table::{Foreign, From, SETTINGS, as_it_is, foreign},
+    table::{Foreign, From, Table, as_it_is},
 };
+use windlass_server::dialects::{self, silo};
 
 fn variables<'a>(set: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
     |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
 }
 
 fn with_file(name: &str, text: &str) -> Sources<'static> {
-    Sources { file: Some((name.into(), text.to_owned())), foreign: foreign(), ..Sources::default() }
+    Sources { file: Some((name.into(), text.to_owned())), table: dialects::table(), ..Sources::default() }
 }
 
 fn find<'a>(found: &'a [Effective], name: &str) -> &'a Effective {
     found.iter().find(|one| one.setting.name == name).unwrap()
+}
+
+fn silo_settings(config: &Config) -> silo::Settings {
+    silo::Settings::read(&config.values.reader(silo::DIALECT.settings))
 }
 
 #[track_caller]
@@ -54,7 +59,7 @@ fn a_toml_file_says_the_same() {
         effective(&with_file("w.toml", "log = \"warn\"\nsilo_watch = true\nconnections_max = 7\nhosts = [\"a\"]\n"))
             .unwrap();
     let config = Config::new(&found).unwrap();
-    assert_eq!((config.log.as_str(), config.silo.watch, config.connections.connections), ("warn", true, 7));
+    assert_eq!((config.log.as_str(), silo_settings(&config).watch, config.connections.connections), ("warn", true, 7));
     assert_eq!(find(&found, "connections_max").origin, Origin::File { path: "w.toml".into(), line: 3 });
 }
 
@@ -121,7 +126,7 @@ fn an_empty_file_and_no_file_are_the_defaults() {
         [Sources::default(), with_file("w.yaml", ""), with_file("w.yaml", "# nothing\n"), with_file("w.toml", "")]
     {
         let found = effective(&sources).unwrap();
-        assert!(found.iter().all(|one| one.origin == Origin::Default) && found.len() == SETTINGS.len());
+        assert!(found.iter().all(|one| one.origin == Origin::Default) && found.len() == sources.table.settings.len());
         let config = Config::new(&found).unwrap();
         assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:3000", Path::new(".windlass")));
         let limits = windlass_core::Limits::default();
@@ -135,14 +140,16 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
         let port: u16 = text.parse().map_err(|_| format!("{text:?} is not a port"))?;
         Ok(format!("127.0.0.1:{port}"))
     }
-    let known = || {
+    let known = || -> Table {
         let key = |key, to| Foreign { from: From::Key { block: "jobs", key }, to, convert: as_it_is };
         let port = Foreign { from: From::Variable("PORT"), to: "listen", convert: port };
-        [foreign(), vec![port, key("log_limit", "job_log_max")]].concat()
+        let mut table = dialects::table();
+        table.foreign.extend([port, key("log_limit", "job_log_max")]);
+        table
     };
     let set = variables(&[("PORT", "8080"), ("CORS_ORIGINS", "https://a.example, https://b.example")]);
     let sources =
-        || Sources { variable: Some(&set), foreign: known(), ..with_file("w.yaml", "jobs:\n  log_limit: 1MiB\n") };
+        || Sources { variable: Some(&set), table: known(), ..with_file("w.yaml", "jobs:\n  log_limit: 1MiB\n") };
     let found = effective(&sources()).unwrap();
     assert_eq!(
         (find(&found, "listen").shown(), find(&found, "listen").origin.to_string()),
@@ -160,9 +167,9 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
     let found = effective(&both).unwrap();
     assert_eq!((find(&found, "listen").shown(), find(&found, "job_log_max").shown()), ("127.0.0.1:1", "2MiB"));
 
-    let wrong = Sources { foreign: known(), ..with_file("w.yaml", "log: info\njobs:\n  log_limits: 1MiB\n") };
+    let wrong = Sources { table: known(), ..with_file("w.yaml", "log: info\njobs:\n  log_limits: 1MiB\n") };
     assert!(refused(&wrong).contains("line 3: there is no setting \"log_limits\"; did you mean \"log_limit\"?"));
-    let wrong = Sources { foreign: known(), ..with_file("w.yaml", "jobs: {log_limits: 1MiB}\nlog: info\n") };
+    let wrong = Sources { table: known(), ..with_file("w.yaml", "jobs: {log_limits: 1MiB}\nlog: info\n") };
     assert!(refused(&wrong).contains("w.yaml, line 1: there is no setting"), "{}", refused(&wrong));
     let set = variables(&[("PORT", "http")]);
     assert_eq!(refused(&Sources { variable: Some(&set), ..sources() }), "listen (from PORT): \"http\" is not a port");
@@ -186,11 +193,11 @@ fn secrets_are_not_shown() {
 fn the_documentation_is_made_from_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     if std::env::var_os("WINDLASS_WRITE_DOCS").is_some() {
-        fs::write(&path, docs::markdown()).unwrap();
+        fs::write(&path, docs::markdown(&dialects::table())).unwrap();
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        kept == docs::markdown(),
+        kept == docs::markdown(&dialects::table()),
         "docs/configuration.md is not what the table says; run `WINDLASS_WRITE_DOCS=1 cargo test -p windlass-server --test all config`"
     );
 }
@@ -203,7 +210,7 @@ const SILO_FILE: &str = "jobs:\n  directory: /srv/jobdefs\n  watch: true\n  runn
 fn silo_s_own_file_is_understood_key_by_key() {
     let found = effective(&with_file("config.yaml", SILO_FILE)).unwrap();
     let config = Config::new(&found).unwrap();
-    let silo = &config.silo;
+    let silo = silo_settings(&config);
     assert_eq!((silo.directory.as_path(), silo.directory_is_set, silo.watch), (Path::new("/srv/jobdefs"), true, true));
     assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (45_000, 7, 20));
     assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
@@ -211,7 +218,7 @@ fn silo_s_own_file_is_understood_key_by_key() {
     assert_eq!(find(&found, "silo_history").shown(), "512");
     assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 10");
     let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
-    let silo = Config::new(&usual).unwrap().silo;
+    let silo = silo_settings(&Config::new(&usual).unwrap());
     assert_eq!((silo.directory.as_path(), silo.directory_is_set), (Path::new("/etc/silo/jobdefs"), false));
     assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (90_000, 30, -5));
 }

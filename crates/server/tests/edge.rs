@@ -1,14 +1,17 @@
 //! Clients that misbehave on real sockets, and what that does to the others: nothing.
 
-use crate::socket::{listen, listen_with, quick, read_answer, read_to_end};
+use crate::socket::{Listening, listen, listen_with, quick, read_answer, read_to_end};
 use crate::support::{Server, token};
-use axum::{Router, body::Body, routing::get};
+use axum::body::Body;
 use futures_util::stream;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::sleep};
 use windlass_core::principal::Role;
-use windlass_server::listener::Limits;
+use windlass_server::{
+    listener::Limits,
+    route::{Access, Route},
+};
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
@@ -235,6 +238,13 @@ async fn health_is_told_to_everybody_and_figures_to_viewers() {
     }
 }
 
+/// With nothing but this.
+async fn listen_on(route: Route) -> Listening {
+    let server = Server::start().await;
+    let service = windlass_server::app::Service::of(server.app.clone(), &[route]);
+    listen_with(server, service, quick()).await
+}
+
 #[tokio::test]
 async fn event_streams_end_when_the_server_stops() {
     let waiting = || async {
@@ -242,7 +252,7 @@ async fn event_streams_end_when_the_server_stops() {
         let body = Body::from_stream(stream::select(begun, stream::pending()));
         ([("content-type", "text/event-stream")], body)
     };
-    let server = listen_with(Server::start().await, Router::new().route("/", get(waiting)), quick()).await;
+    let server = listen_on(Route::get("/", Access::Open, waiting)).await;
     let mut reader = server.connect().await;
     reader.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     sleep(Duration::from_millis(200)).await;
@@ -273,7 +283,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
             Body::from_stream(Box::pin(stream::unfold(told, piece)))
         }
     };
-    let server = listen_with(Server::start().await, Router::new().route("/", get(endless)), quick()).await;
+    let server = listen_on(Route::get("/", Access::Open, endless)).await;
     let mut deaf = server.connect().await;
     deaf.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
     tokio::time::timeout(Duration::from_secs(5), over).await.expect("cut off in time").unwrap();

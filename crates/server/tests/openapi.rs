@@ -9,11 +9,11 @@ use windlass_server::{
     app,
     native::openapi::DOCUMENT,
     problem::KINDS,
-    route::{Access, Route, Surface},
+    route::{Access, Route},
 };
 
 fn native() -> Vec<Route> {
-    app::routes().into_iter().filter(|route| route.surface == Surface::Native).collect()
+    app::own_routes()
 }
 
 #[test]

@@ -140,13 +140,9 @@ fn sign(state: NodeState) -> char {
     }
 }
 
-fn kind(node: &Node) -> String {
-    serde_json::to_value(node.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 fn line(node: &Node) -> String {
     let message = node.message.as_ref().map(|text| format!("  {}", clean(&cut(text, 80)))).unwrap_or_default();
-    format!("{} {}  {} {}{message}", sign(node.state), clean(&node.key), kind(node), node.state.name())
+    format!("{} {}  {} {}{message}", sign(node.state), clean(&node.key), clean(&node.kind), node.state.name())
 }
 
 /// From the roots down; a node that is reached again is named, not drawn again.
@@ -201,7 +197,7 @@ fn table(nodes: &[Node]) -> Rows {
     let mut rows = Rows::new(&["NODE", "KIND", "STATE", "MESSAGE…"], "Everything is clean.");
     for node in nodes {
         let message = cut(node.message.as_deref().unwrap_or_default(), 80);
-        rows.add(vec![cell(&node.key), cell(kind(node)), cell(node.state.name()), cell(message)]);
+        rows.add(vec![cell(&node.key), cell(&node.kind), cell(node.state.name()), cell(message)]);
     }
     rows
 }

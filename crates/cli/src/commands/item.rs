@@ -24,7 +24,8 @@ use windlass_sdk::Client;
   windlass item bom ASM-001 --tree                       all levels; --leaves: the parts to buy, with quantities
   windlass item where-used F01-0001
 
-These are the items of Silo's protocol: what one way writes, the other sees. `windlass import silo` brings in many.")]
+Each namespace has its own items. With --namespace silo they are those of Silo's protocol: changes made there are visible here, and the
+other way round. `windlass import silo` brings in many.")]
 pub enum ItemCommand {
     List(List),
     /// Show an item with its newest revisions.

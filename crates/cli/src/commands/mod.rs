@@ -4,7 +4,6 @@ pub mod artifacts;
 pub mod definitions;
 pub mod events;
 pub mod graph;
-pub mod import_silo;
 pub mod item;
 pub mod jobs;
 pub mod logs;

@@ -367,11 +367,11 @@ fn without_token(who: &str, findings: &mut Findings) {
         "never" => findings.fine("without a token", "nobody may call"),
         "loopback" => findings.fine(
             "without a token",
-            "programs on the server's machine may use workflow-graph's paths; behind a proxy there, set without_token = never",
+            "programs on the server's machine may call dialects whose clients send no token; behind a proxy there, set without_token = never",
         ),
         "anyone" => findings.warn(
             "without a token",
-            "whoever reaches the server may run jobs on workflow-graph's paths (without_token = anyone)",
+            "whoever reaches the server may run jobs over dialects whose clients send no token (without_token = anyone)",
             "Set without_token = never and give each client a token, or make sure that only its clients reach the port.",
         ),
         // An older server does not say.

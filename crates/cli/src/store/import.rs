@@ -7,12 +7,13 @@ use super::{
     unfinished,
 };
 use crate::{
-    commands::{Context, Done, artifacts::hex, import_silo::Silo},
+    commands::{Context, Done, artifacts::hex},
+    dialects::Imports,
     fail::code,
     output,
 };
 use anyhow::{Context as _, bail, ensure};
-use clap::{Args, Subcommand};
+use clap::Args;
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -34,28 +35,22 @@ const LINE_MAX: u64 = 256 << 20;
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass import all.jsonl --database postgres://windlass@db/windlass     from the embedded store to PostgreSQL
-  windlass import all.jsonl --data /var/lib/windlass                       and back
-  windlass import silo items.csv bom.csv                                   items into a running server")]
+  windlass import all.jsonl --data /var/lib/windlass                       and back")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Import {
-    /// A file written by `windlass export`. (For a file literally named `silo`, write `./silo`.)
+    /// A file written by `windlass export`. (For a file with the name of a command below, write `./NAME`.)
     #[arg(required = true)]
     file: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
     #[command(subcommand)]
-    from: Option<From>,
-}
-
-#[derive(Subcommand)]
-pub enum From {
-    Silo(Silo),
+    from: Option<Imports>,
 }
 
 impl Import {
     pub async fn run(self, context: &Context) -> Done {
-        if let Some(From::Silo(silo)) = self.from {
-            return silo.run(context).await;
+        if let Some(from) = self.from {
+            return from.run(context).await;
         }
         let file = self.file.clone().context("name the file to import")?;
         let wanted = verify(&file)?;

@@ -1,11 +1,11 @@
 //! `docs/configuration.md`, made from the table.
 
-use super::table::{From, Kind, SETTINGS, foreign};
+use super::table::{From, Kind, Table};
 use std::fmt::Write;
 
 const INTRODUCTION: &str = "# Configuration
 
-<!-- Made from crates/server/src/config/table.rs; a test keeps it current. -->
+<!-- Made from crates/server/src/config/table.rs and the dialects' tables; a test keeps it current. -->
 
 Every setting can be given as a flag of `windlass serve`, as an environment variable, or in a file named with `--config FILE` (or
 `WINDLASS_CONFIG`). The file is YAML, or TOML if its name ends in `.toml`, with the names below as keys. Flags override variables,
@@ -20,9 +20,9 @@ lists).
 |---|---|---|---|---|
 ";
 
-pub fn markdown() -> String {
+pub fn markdown(table: &Table) -> String {
     let mut text = INTRODUCTION.to_owned();
-    for setting in SETTINGS {
+    for setting in &table.settings {
         let default = match (setting.default, setting.kind) {
             ("", _) => String::new(),
             (default, _) => format!("`{default}`"),
@@ -33,9 +33,11 @@ pub fn markdown() -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "| `{name}` | {flag} | `{variable}` | {default} | {} |", setting.help);
     }
+    text.push_str("\n## Dialects\n\nNames for the setting `dialects`:");
+    let _ = writeln!(text, " `{}`.", table.dialects.join("`, `"));
     text.push_str("\n## Names from other programs\n\nThese names are accepted too. The names above override them.\n\n");
     text.push_str("| name | setting |\n|---|---|\n");
-    for foreign in foreign() {
+    for foreign in &table.foreign {
         let name = match foreign.from {
             From::Variable(name) => name.to_owned(),
             From::Plain(key) => format!("{key} (in the file)"),

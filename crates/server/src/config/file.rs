@@ -2,7 +2,7 @@
 
 use super::{
     ConfigError,
-    table::{self, Foreign, From, SETTINGS},
+    table::{Foreign, From, Table},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
@@ -19,12 +19,13 @@ pub struct Entry {
     pub foreign: bool,
 }
 
-pub fn read(path: &Path, text: &str, foreign: &[Foreign]) -> Result<Vec<Entry>, ConfigError> {
+pub fn read(path: &Path, text: &str, table: &Table) -> Result<Vec<Entry>, ConfigError> {
+    let foreign = &table.foreign;
     let file = File { path, text };
     let mut entries = Vec::new();
     for (key, value) in file.parse()? {
         let line = file.line_of(&key, 1);
-        if let Some(setting) = table::find(&key) {
+        if let Some(setting) = table.find(&key) {
             let text = flat(&value).ok_or_else(|| file.wrong(line, format!("{key} takes a single value")))?;
             entries.push(Entry { setting: setting.name, text, line, foreign: false });
         } else if let Some(meant) =
@@ -37,7 +38,7 @@ pub fn read(path: &Path, text: &str, foreign: &[Foreign]) -> Result<Vec<Entry>, 
             file.read_block(&key, value, line, foreign, &mut entries)?;
         } else {
             let blocks = foreign.iter().filter_map(|foreign| block_of(foreign.from));
-            let known = SETTINGS.iter().map(|setting| setting.name).chain(blocks);
+            let known = table.settings.iter().map(|setting| setting.name).chain(blocks);
             return Err(file.wrong(line, unknown(&key, known)));
         }
     }

@@ -1,15 +1,17 @@
 //! What an operator can set: flags win over variables, variables over the file, the file over defaults. Names that other
-//! programs' users know ([`table::foreign`]) come after our own in each of these.
+//! programs' users know ([`table::Foreign`]) come after our own in each of these.
 
 pub mod docs;
 mod file;
 pub mod table;
 pub mod value;
+pub mod values;
 
 use crate::{listener, logs::Format, secret::Secret, without_token::WithoutToken};
 use std::{fmt, net::IpAddr, path::PathBuf};
-use table::{Foreign, From, Kind, SETTINGS, Setting};
+use table::{From, Kind, Setting, Table};
 use thiserror::Error;
+use values::Values;
 use windlass_core::Millis;
 
 #[derive(Debug, Error)]
@@ -54,7 +56,7 @@ pub struct Sources<'a> {
     pub flags: Vec<(&'static str, String)>,
     pub file: Option<(PathBuf, String)>,
     pub variable: Option<&'a Variables<'a>>,
-    pub foreign: Vec<Foreign>,
+    pub table: Table,
 }
 
 /// The value of one setting, and why it is that.
@@ -78,15 +80,18 @@ impl Effective {
 /// The settings that hold, in the order of the table.
 pub fn effective(sources: &Sources) -> Result<Vec<Effective>, ConfigError> {
     let entries = match &sources.file {
-        Some((path, text)) => file::read(path, text, &sources.foreign)?,
+        Some((path, text)) => file::read(path, text, &sources.table)?,
         None => Vec::new(),
     };
     let variable = |name: &str| sources.variable.and_then(|variable| variable(name)).filter(|text| !text.is_empty());
-    let mut found = Vec::with_capacity(SETTINGS.len());
-    for setting in SETTINGS {
+    let mut found = Vec::with_capacity(sources.table.settings.len());
+    for setting in sources.table.settings.iter().copied() {
         let one = pick(setting, sources, &entries, &variable)?;
         // What is secret must not be repeated in a message.
-        let checked = value::check(setting.kind, &one.text);
+        let checked = match setting.name {
+            table::DIALECTS => sources.table.check_dialects(&one.text),
+            _ => value::check(setting.kind, &one.text),
+        };
         checked.map_err(|why| ConfigError::Value { name: setting.name, origin: one.origin.clone(), why })?;
         found.push(one);
     }
@@ -106,7 +111,7 @@ fn pick(
     if let Some(text) = variable(&setting.variable()) {
         return found(text, Origin::Variable(setting.variable()));
     }
-    for foreign in sources.foreign.iter().filter(|foreign| foreign.to == setting.name) {
+    for foreign in sources.table.foreign.iter().filter(|foreign| foreign.to == setting.name) {
         if let From::Variable(name) = foreign.from
             && let Some(text) = variable(name)
         {
@@ -144,18 +149,22 @@ pub struct Config {
     pub connections: listener::Limits,
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
-    pub silo: crate::dialects::silo::Settings,
+    /// Names, or `all`, or `none`.
+    pub dialects: Vec<String>,
     pub artifacts: Option<String>,
     pub artifacts_adopt: bool,
     pub artifact_max: u64,
     pub files: crate::quota::Limits,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
+    /// All of it once more, for dialects to read their own settings from.
+    pub values: Values,
 }
 
 impl Config {
     pub fn new(effective: &[Effective]) -> Result<Self, ConfigError> {
-        let read = Reader(effective);
+        let values = Values::new(effective);
+        let read = values.reader(&[]);
         let tls = match (read.path("tls_cert"), read.path("tls_key")) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
@@ -205,16 +214,7 @@ impl Config {
             },
             definitions: read.path("definitions"),
             workflows: read.path("workflows"),
-            silo: crate::dialects::silo::Settings {
-                directory: PathBuf::from(read.text("silo_jobs")),
-                directory_is_set: read.is_chosen("silo_jobs"),
-                watch: read.flag("silo_watch"),
-                runner_timeout: read.millis("silo_runner_timeout"),
-                timeout_check: read.time("silo_timeout_check").max(std::time::Duration::from_secs(1)),
-                default_priority: value::whole(read.text("silo_priority")).expect("values were checked"),
-                heartbeat: read.time("silo_heartbeat").max(std::time::Duration::from_secs(1)),
-                lock_timeout: read.millis("silo_lock_timeout"),
-            },
+            dialects: value::list(read.text(table::DIALECTS)),
             artifacts: read.some("artifacts").map(str::to_owned),
             artifacts_adopt: read.flag("artifacts_adopt"),
             artifact_max: read.bytes("artifact_max") as u64,
@@ -225,46 +225,12 @@ impl Config {
             },
             otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
             unsafe_no_fsync: read.flag("unsafe_no_fsync"),
+            values: values.clone(),
         })
     }
 
     /// Who may call without a token, given where the server listens.
     pub fn without_token(&self, listens_on: IpAddr) -> WithoutToken {
         WithoutToken::resolve(&self.without_token, listens_on, &self.hosts)
-    }
-}
-
-/// Typed reading of what was checked before.
-struct Reader<'a>(&'a [Effective]);
-
-impl<'a> Reader<'a> {
-    fn text(&self, name: &str) -> &'a str {
-        let found = self.0.iter().find(|effective| effective.setting.name == name);
-        &found.expect("the table has every setting that is read").text
-    }
-    /// Whether somebody said so.
-    fn is_chosen(&self, name: &str) -> bool {
-        self.0.iter().any(|effective| effective.setting.name == name && effective.origin != Origin::Default)
-    }
-    fn some(&self, name: &str) -> Option<&'a str> {
-        Some(self.text(name)).filter(|text| !text.is_empty())
-    }
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.some(name).map(PathBuf::from)
-    }
-    fn flag(&self, name: &str) -> bool {
-        value::flag(self.text(name)).expect("values were checked")
-    }
-    fn count(&self, name: &str) -> usize {
-        value::count(self.text(name)).expect("values were checked") as usize
-    }
-    fn bytes(&self, name: &str) -> usize {
-        value::bytes(self.text(name)).expect("values were checked") as usize
-    }
-    fn time(&self, name: &str) -> std::time::Duration {
-        value::time(self.text(name)).expect("values were checked")
-    }
-    fn millis(&self, name: &str) -> Millis {
-        Millis(i64::try_from(self.time(name).as_millis()).unwrap_or(i64::MAX))
     }
 }

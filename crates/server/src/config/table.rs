@@ -47,13 +47,16 @@ impl Setting {
 
     /// Everybody on a machine can read its command lines, so what is nothing but a secret has no flag.
     pub fn has_flag(&self) -> bool {
-        self.name != "admin_token"
+        self.kind != Kind::Secret || self.name == "database"
     }
 }
 
-const fn setting(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Setting {
+pub const fn setting(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Setting {
     Setting { name, kind, default, help }
 }
+
+/// The setting that says which dialects are served.
+pub const DIALECTS: &str = "dialects";
 
 pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 pub const FORMATS: &[&str] = &["text", "json"];
@@ -86,9 +89,9 @@ pub const SETTINGS: &[Setting] = &[
         "without_token",
         Kind::Choice(without_token::CHOICES),
         "auto",
-        "Who may call workflow-graph's paths without a token: never (nobody), loopback (programs on this machine), anyone (everybody \
-         who can reach the port, who can then run jobs) or auto (loopback if the server listens on a loopback address and hosts \
-         names no other host, else never). If a proxy runs on the same machine, set never",
+        "Who may call without a token, on the paths of dialects whose clients cannot send one: never (nobody), loopback (programs on this \
+         machine), anyone (everybody who can reach the port, who can then run jobs) or auto (loopback if the server listens on a \
+         loopback address and hosts names no other host, else never). If a proxy runs on the same machine, set never",
     ),
     setting("log", Kind::Choice(LEVELS), "info", "Log level: off, error, warn, info, debug or trace"),
     setting("log_format", Kind::Choice(FORMATS), "text", "Log format: text for people, json for programs"),
@@ -190,24 +193,17 @@ pub const SETTINGS: &[Setting] = &[
     setting("idle_timeout", Kind::Time, "2m", "Close a connection without a request after this time"),
     setting("drain_timeout", Kind::Time, "7s", "How long running requests may take to finish when the server stops"),
     setting("definitions", Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change"),
-    setting("workflows", Kind::Path, "", "Folder with workflow-graph's definition files, loaded at the start"),
-    setting("silo_jobs", Kind::Path, "/etc/silo/jobdefs", "Folder with Silo's job definitions, loaded at the start"),
-    setting("silo_watch", Kind::Flag, "false", "Load Silo's job definitions again whenever their folder changes"),
-    setting("silo_runner_timeout", Kind::Time, "90s", "How long after its last heartbeat a Silo runner is offline"),
-    setting("silo_timeout_check", Kind::Time, "30s", "How often edit locks that nobody keeps are looked for"),
     setting(
-        "silo_priority",
-        Kind::Whole,
-        "100",
-        "Priority of Silo's jobs whose definition names none; lower goes first",
+        "workflows",
+        Kind::Path,
+        "",
+        "Folder with workflow files, native ones and those of dialects, loaded at the start",
     ),
-    setting("silo_heartbeat", Kind::Time, "30s", "How often Silo's event stream gives a sign of life"),
-    setting("silo_lock_timeout", Kind::Time, "15m", "How long an edit lock holds after its last heartbeat"),
     setting(
-        "silo_history",
-        Kind::Count,
-        "4096",
-        "Events that Silo's readers can count on for replay. More are kept: all of the last `events_kept`",
+        DIALECTS,
+        Kind::List,
+        "all",
+        "Protocols to serve beside Windlass's own: all, none, or some of those listed below. Those that are not served have no paths",
     ),
     setting(
         "artifacts",
@@ -235,10 +231,6 @@ pub const SETTINGS: &[Setting] = &[
     ),
 ];
 
-pub fn find(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name == name)
-}
-
 /// A setting under a name that another program's users know it by. Our own names win over these.
 #[derive(Clone, Copy)]
 pub struct Foreign {
@@ -265,76 +257,57 @@ pub fn as_it_is(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A port alone says nothing about who may come in, so it is opened to this machine only.
-fn port_here(text: &str) -> Result<String, String> {
-    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is not a port"))?;
-    Ok(format!("127.0.0.1:{port}"))
-}
-
 fn open_to(text: &str) -> Result<String, String> {
     value::flag(text).map(|open| if open { "anyone" } else { "auto" }.to_owned())
 }
 
-/// All of them. A dialect adds its own here.
-pub fn foreign() -> Vec<Foreign> {
-    let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
+/// Older names of our own.
+pub fn older() -> Vec<Foreign> {
     vec![
-        variable("CORS_ORIGINS", "origins", as_it_is),
-        variable("WORKFLOWS_DIR", "workflows", as_it_is),
-        variable("PORT", "listen", port_here),
         // What `without_token` was called before it could say who.
-        variable("WINDLASS_ALLOW_OPEN", "without_token", open_to),
+        Foreign { from: From::Variable("WINDLASS_ALLOW_OPEN"), to: "without_token", convert: open_to },
         Foreign { from: From::Plain("allow_open"), to: "without_token", convert: open_to },
     ]
-    .into_iter()
-    .chain(silo())
-    .collect()
 }
 
-fn seconds(text: &str) -> Result<String, String> {
-    let seconds: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
-    if seconds == 0 {
-        return Err("must be at least 1".into());
+/// All that can be set: our own settings, and those that dialects bring along.
+#[derive(Clone)]
+pub struct Table {
+    pub settings: Vec<&'static Setting>,
+    pub foreign: Vec<Foreign>,
+    /// The dialects' names, as people write them.
+    pub dialects: Vec<String>,
+}
+
+/// Without any dialect.
+impl Default for Table {
+    fn default() -> Self {
+        Self { settings: SETTINGS.iter().collect(), foreign: older(), dialects: Vec::new() }
     }
-    Ok(format!("{seconds}s"))
 }
 
-fn minutes(text: &str) -> Result<String, String> {
-    let minutes: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of minutes"))?;
-    if minutes == 0 {
-        return Err("must be at least 1".into());
+impl Table {
+    pub fn find(&self, name: &str) -> Option<&'static Setting> {
+        self.settings.iter().copied().find(|setting| setting.name == name)
     }
-    Ok(format!("{minutes}m"))
+
+    /// What the setting `dialects` may say.
+    pub fn check_dialects(&self, text: &str) -> Result<(), String> {
+        let known = |name: &String| matches!(name.as_str(), "all" | "none") || self.dialects.contains(&shown(name));
+        let names = value::list(text);
+        match names.iter().find(|name| !known(name)) {
+            None if names.len() > 1 && names.iter().any(|name| matches!(name.as_str(), "all" | "none")) => {
+                Err(format!("{text:?} is not clear: all and none stand alone"))
+            }
+            None => Ok(()),
+            Some(name) => {
+                Err(format!("there is no dialect {name:?}; write all, none, or some of {}", self.dialects.join(", ")))
+            }
+        }
+    }
 }
 
-fn history(text: &str) -> Result<String, String> {
-    let fits = text.trim().parse().is_ok_and(|count: u64| (256..=1_000_000).contains(&count));
-    fits.then(|| text.trim().to_owned()).ok_or_else(|| format!("{text:?} is not between 256 and 1000000"))
-}
-
-/// The names Silo's users know: its configuration file and its variables.
-fn silo() -> Vec<Foreign> {
-    let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
-    let key = |block, key, to, convert| Foreign { from: From::Key { block, key }, to, convert };
-    vec![
-        key("jobs", "directory", "silo_jobs", as_it_is),
-        key("jobs", "watch", "silo_watch", as_it_is),
-        key("jobs", "runner_timeout", "silo_runner_timeout", seconds),
-        key("jobs", "job_timeout_check", "silo_timeout_check", seconds),
-        key("jobs", "default_priority", "silo_priority", as_it_is),
-        key("server", "listen", "listen", as_it_is),
-        key("storage", "path", "data", as_it_is),
-        key("auth", "admin_token", "admin_token", as_it_is),
-        key("events", "history_size", "silo_history", history),
-        key("events", "heartbeat", "silo_heartbeat", seconds),
-        key("locks", "timeout_minutes", "silo_lock_timeout", minutes),
-        variable("SILO_JOBS_DIRECTORY", "silo_jobs", as_it_is),
-        variable("SILO_JOBS_RUNNER_TIMEOUT", "silo_runner_timeout", seconds),
-        variable("SILO_JOBS_JOB_TIMEOUT_CHECK", "silo_timeout_check", seconds),
-        variable("SILO_JOBS_DEFAULT_PRIORITY", "silo_priority", as_it_is),
-        variable("SILO_LISTEN", "listen", as_it_is),
-        variable("SILO_STORAGE_PATH", "data", as_it_is),
-        variable("SILO_ADMIN_TOKEN", "admin_token", as_it_is),
-        variable("SILO_EVENTS_HISTORY", "silo_history", history),
-    ]
+/// A dialect's name may be written with either stroke.
+pub fn shown(name: &str) -> String {
+    name.replace('_', "-")
 }

@@ -1,6 +1,39 @@
 //! The dialects: other job servers' protocols at their original paths, each a thin translation to the one engine.
 //!
-//! A dialect holds no state and no rules. What it alone understands rides on jobs, workers and records as opaque text.
+//! A dialect holds no rules. What it alone understands rides on jobs, workers and records as opaque text. This list is the one
+//! place outside their folders that names them.
 
 pub mod silo;
 pub mod workflow_graph;
+
+use crate::{config::table::Table, dialect::Dialect};
+use windlass_core::Namespace;
+
+pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT];
+
+/// Everything that can be set.
+pub fn table() -> Table {
+    table_of(ALL)
+}
+
+pub fn table_of(dialects: &[&'static Dialect]) -> Table {
+    let mut table = Table::default();
+    for dialect in dialects {
+        table.settings.extend(dialect.settings);
+        table.foreign.extend((dialect.foreign)());
+        table.dialects.push(dialect.name());
+    }
+    table
+}
+
+/// Those that the setting names.
+pub fn chosen(names: &[String]) -> Vec<&'static Dialect> {
+    let named =
+        |dialect: &&&Dialect| names.iter().any(|name| name == "all" || name.replace('_', "-") == dialect.name());
+    ALL.iter().filter(named).copied().collect()
+}
+
+/// Namespaces in which revisions may have files. Those of dialects that are not served are among them: their files stay.
+pub fn with_files() -> impl Iterator<Item = Namespace> {
+    ALL.iter().filter_map(|dialect| Namespace::new(dialect.surface.rules.namespace?).ok())
+}

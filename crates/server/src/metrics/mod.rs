@@ -98,24 +98,14 @@ impl Answered {
     }
 }
 
+#[derive(Default)]
 pub struct Metrics {
     routes: Mutex<BTreeMap<(&'static str, &'static str), Arc<Answered>>>,
-    seconds: [Arc<Histogram>; Surface::ALL.len()],
+    /// By surface, in the order in which they were first met.
+    seconds: Mutex<Vec<(&'static str, Arc<Histogram>)>>,
     connections: Arc<AtomicI64>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     figures: figures::Kept,
-}
-
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            routes: Mutex::default(),
-            seconds: Surface::ALL.map(|_| Arc::new(Histogram::new(SHORT))),
-            connections: Arc::default(),
-            refused: Mutex::default(),
-            figures: figures::Kept::default(),
-        }
-    }
 }
 
 impl Metrics {
@@ -129,10 +119,19 @@ impl Metrics {
         *lock(&self.refused).entry(reason).or_default() += 1;
     }
 
-    pub fn meter(&self, surface: Surface, method: &'static str, route: &'static str) -> Meter {
+    pub fn meter(&self, surface: &Surface, method: &'static str, route: &'static str) -> Meter {
         let answered = lock(&self.routes).entry((route, method)).or_default().clone();
-        let at = Surface::ALL.iter().position(|known| *known == surface).unwrap_or_default();
-        Meter { method, route, answered, seconds: self.seconds[at].clone() }
+        Meter { method, route, answered, seconds: self.seconds_of(surface.name) }
+    }
+
+    fn seconds_of(&self, surface: &'static str) -> Arc<Histogram> {
+        let mut known = lock(&self.seconds);
+        if let Some((_, seconds)) = known.iter().find(|(name, _)| *name == surface) {
+            return seconds.clone();
+        }
+        let seconds = Arc::new(Histogram::new(SHORT));
+        known.push((surface, seconds.clone()));
+        seconds
     }
 
     fn write(&self, app: &App, figures: &Figures) -> String {
@@ -182,9 +181,10 @@ impl Metrics {
                 }
             }
             "windlass_http_request_seconds" => {
-                let called = Surface::ALL.iter().zip(&self.seconds).map(|(of, seconds)| (of, seconds.observed()));
+                let known = lock(&self.seconds);
+                let called = known.iter().map(|(surface, seconds)| (surface, seconds.observed()));
                 for (surface, observed) in called.filter(|(_, observed)| observed.count > 0) {
-                    samples.histogram(&[("api", surface.name())], &observed);
+                    samples.histogram(&[("api", *surface)], &observed);
                 }
             }
             "windlass_http_connections" => samples.put(&[], self.connections.load(Relaxed)),

@@ -7,6 +7,7 @@ use super::{
 pub use crate::content::{BYTES_MAX, open};
 use crate::{
     app::App,
+    artifacts::{KIND, forget, of_job, of_namespace, put, record_key},
     ask::{Answer, Ask, Path, Query, ok},
     auth::home,
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
@@ -26,18 +27,11 @@ use windlass_api::{
     page::Page,
 };
 use windlass_core::{
-    Command, Facet, JobId, JobKey, Namespace, RecordKey,
-    commands::{
-        all::All,
-        holds::Holds,
-        records::{DeleteRecord, Expect, PutRecord},
-    },
+    Command, JobId, JobKey, Namespace,
+    commands::{all::All, holds::Holds},
     principal::Role,
 };
-use windlass_engine::{Error, StoreError, ids, store::RecordQuery};
-
-const KIND: &str = "artifact";
-const SWEEP_PAGE: usize = 500;
+use windlass_engine::{ids, store::RecordQuery};
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -67,10 +61,6 @@ pub fn routes() -> Vec<Route> {
             .answers_with(204, "")
             .refuses(&["not-found", "unavailable"]),
     ]
-}
-
-fn record_key(id: Uuid) -> RecordKey {
-    RecordKey { namespace: home(), kind: KIND.into(), key: id.to_string().into() }
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -137,52 +127,11 @@ async fn upload(
     Ok(Answer(StatusCode::CREATED, artifact))
 }
 
-/// What keeps an artifact in mind.
-pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Problem> {
-    let value = serde_json::to_string(artifact).map_err(|error| Problem::new("internal", error.to_string()))?;
-    let mut facets = vec![of_namespace(namespace)];
-    facets.extend(artifact.job.map(|job| of_job(namespace, job)));
-    let put = PutRecord {
-        key: record_key(artifact.id),
-        expect: Expect::Nothing,
-        parent: None,
-        value: value.into(),
-        facets,
-        expires_at: None,
-    };
-    Ok(put.into())
-}
-
 /// The lease may have run out while the file came in.
 async fn write(app: &App, namespace: &Namespace, artifact: &Artifact, holds: Option<Holds>) -> Result<(), Problem> {
     let commands = holds.map(Command::from).into_iter().chain([put(namespace, artifact)?]).collect();
     app.engine.run(All { commands }).await?;
     Ok(())
-}
-
-/// What forgets it. Its content is removed afterwards.
-pub fn forget(id: Uuid) -> Command {
-    DeleteRecord { key: record_key(id), expect: Expect::Anything }.into()
-}
-
-/// Whether this content is an artifact's.
-pub async fn knows(app: &App, id: Uuid) -> Result<bool, Problem> {
-    Ok(app.engine.store().record(&record_key(id)).await?.is_some())
-}
-
-/// Finds a namespace's artifacts.
-pub fn of_namespace(namespace: &Namespace) -> Facet {
-    Facet::new("namespace", namespace.as_str())
-}
-
-/// Bytes and number of all that have the facet.
-pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64), Problem> {
-    content::total(app, home(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
-}
-
-/// Finds a job's artifacts.
-pub fn of_job(namespace: &Namespace, job: Uuid) -> Facet {
-    Facet::new("job", &format!("{namespace}/{job}"))
 }
 
 async fn find(app: &App, ask: &Ask, id: Uuid) -> Result<Artifact, Problem> {
@@ -234,52 +183,4 @@ async fn list(
     let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();
     let items = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok()).collect();
     Ok(ok(Page { items, next }))
-}
-
-/// All artifacts of a job, the oldest first.
-pub async fn all_of_job(app: &App, namespace: &Namespace, job: Uuid) -> Result<Vec<Artifact>, Problem> {
-    let facet = Some(of_job(namespace, job));
-    let mut query =
-        RecordQuery { namespace: home(), kind: KIND.into(), parent: None, facet, after: None, limit: SWEEP_PAGE };
-    let mut all = Vec::new();
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        all.extend(found.iter().filter_map(|record| serde_json::from_str::<Artifact>(&record.value).ok()));
-        match found.last() {
-            Some(last) if found.len() == SWEEP_PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(all),
-        }
-    }
-}
-
-/// Removes artifacts whose jobs are gone, and content that no record knows. How many went.
-pub async fn sweep(app: &App) -> Result<usize, Problem> {
-    Ok(sweep_records(app).await? + content::sweep(app).await?)
-}
-
-async fn sweep_records(app: &App) -> Result<usize, Problem> {
-    let mut query =
-        RecordQuery { namespace: home(), kind: KIND.into(), parent: None, facet: None, after: None, limit: SWEEP_PAGE };
-    let mut gone = 0;
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for artifact in found.iter().filter_map(|record| serde_json::from_str::<Artifact>(&record.value).ok()) {
-            let (Some(job), Ok(namespace)) = (artifact.job, Namespace::new(&artifact.namespace)) else { continue };
-            if app.engine.store().job(&JobKey::new(&namespace, JobId(job))).await?.is_none() {
-                // The bytes first, whatever becomes of the record: this may be what makes room on a full disk.
-                content::remove(app, artifact.id).await;
-                match app.engine.run(forget(artifact.id)).await {
-                    Err(Error::Store(StoreError::Full(_))) => {}
-                    forgotten => {
-                        forgotten?;
-                        gone += 1;
-                    }
-                }
-            }
-        }
-        match found.last() {
-            Some(last) if found.len() == SWEEP_PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(gone),
-        }
-    }
 }

@@ -21,20 +21,7 @@ const IDEMPOTENCY_MS: u64 = 86_400_000;
 /// Of a command as lists show it.
 const COMMAND_CHARS: usize = 200;
 
-pub fn state(state: State) -> api::job::State {
-    use api::job::State as Wire;
-    match state {
-        State::Blocked => Wire::Blocked,
-        State::Scheduled => Wire::Scheduled,
-        State::Pending => Wire::Pending,
-        State::Claimed => Wire::Claimed,
-        State::Running => Wire::Running,
-        State::Completed => Wire::Completed,
-        State::Failed => Wire::Failed,
-        State::Cancelled => Wire::Cancelled,
-        State::Skipped => Wire::Skipped,
-    }
-}
+pub use crate::wire_state::wire_state as state;
 
 pub fn tags<'a>(tags: impl IntoIterator<Item = &'a String>) -> Tags {
     tags.into_iter().map(String::as_str).collect()

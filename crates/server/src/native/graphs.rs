@@ -1,32 +1,26 @@
 //! `/api/v1/items/{part_number}/graph`: what an item is built from, what depends on what, and what is not clean.
 
 use super::{
-    items::Asking,
+    items::Here,
     leases::{LEASE, sent_holder},
 };
 use crate::{
-    app::App,
     ask::{Answer, Path, Query, Sent, ok},
     problem::Problem,
-    product::{
-        self,
-        change::{self, Synced},
-        graph::{self, Asked, Far},
-    },
     route::{Access, Route},
     wire_time::text,
 };
-use axum::extract::State;
 use http::HeaderMap;
 use std::sync::Arc;
 use windlass_api::graph::{
-    AskCone, AskDirty, AskGraph, Direction, Edge, EdgeKind, FarNode, Graph, MarkDirty, Node, NodeKind, NodeState,
-    PutGraph, PutNode, SyncedGraph,
+    AskCone, AskDirty, AskGraph, Direction, Edge, EdgeKind, FarNode, Graph, MarkDirty, Node, NodeState, PutGraph,
+    PutNode, SyncedGraph,
 };
-use windlass_core::{
-    commands::holds::Holds,
-    features::{self as rules, graph as facts, sync},
-    principal::Role,
+use windlass_core::{Refusal, commands::holds::Holds, principal::Role};
+use windlass_product::{
+    change::{self, Synced},
+    graph::{self, Asked, Far},
+    rules::features::{self as rules, graph as facts, sync},
 };
 
 const BODY_MAX: usize = 10 << 20;
@@ -74,7 +68,6 @@ macro_rules! same {
         }
     };
 }
-same!(rules::NodeKind, NodeKind, wire_kind, kind: Sketch Pad Pocket Fillet Chamfer Constraint Body Part Datum);
 same!(rules::EdgeKind, EdgeKind, wire_edge_kind, edge_kind: DependsOn Contains Constrains);
 same!(rules::Validation, NodeState, wire_state, state: Clean Dirty Validating Failed);
 
@@ -82,7 +75,7 @@ fn wire_node(node: &rules::Node, depth: Option<u32>) -> Node {
     let owned = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.to_string());
     Node {
         key: node.key.to_string(),
-        kind: wire_kind(node.kind),
+        kind: node.kind.name().to_owned(),
         state: wire_state(node.state),
         properties_hash: owned(&node.properties_hash),
         output_hash: owned(&node.output_hash),
@@ -122,12 +115,11 @@ fn part_of(asked: &Asked, nodes: &[(u32, Option<u32>)]) -> Graph {
 }
 
 async fn whole(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskGraph>,
 ) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&app, &part, query.revision).await?;
+    let asked = Asked::find(&products, &part, query.revision).await?;
     let all: Vec<_> = (0..asked.graph.count() as u32).map(|at| (at, None)).collect();
     let mut shown = part_of(&asked, &all);
     shown.edges.extend(asked.graph.cross().iter().map(|edge| wire_cross(&asked.graph, edge)));
@@ -135,17 +127,16 @@ async fn whole(
 }
 
 async fn cone(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskCone>,
 ) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&app, &part, query.revision).await?;
+    let asked = Asked::find(&products, &part, query.revision).await?;
     let direction = match query.direction {
         Direction::Forward => facts::Direction::Forward,
         Direction::Backward => facts::Direction::Backward,
     };
-    let cone = asked.cone(&app, &query.node, direction, query.max_depth).await?;
+    let cone = asked.cone(&products, &query.node, direction, query.max_depth).await?;
     let near: Vec<_> = cone.near.iter().map(|(at, depth)| (*at, Some(*depth))).collect();
     let far = |far: &Far| FarNode {
         item: far.part.to_string(),
@@ -157,31 +148,30 @@ async fn cone(
 }
 
 async fn dirty(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskDirty>,
 ) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&app, &part, query.revision).await?;
+    let asked = Asked::find(&products, &part, query.revision).await?;
     let states = graph::states(query.state.as_deref())?;
     let found: Vec<_> = asked.graph.in_states(&states).into_iter().map(|at| (at, None)).collect();
     Ok(ok(part_of(&asked, &found)))
 }
 
-fn new_node(sent: PutNode) -> sync::NewNode {
+fn new_node(sent: PutNode) -> Result<sync::NewNode, Refusal> {
     let shared = |text: Option<Option<String>>| text.map(|text| text.map(Arc::from));
-    sync::NewNode {
+    Ok(sync::NewNode {
         key: sent.key.into(),
-        kind: sent.kind.map(kind),
+        kind: sent.kind.as_deref().map(rules::NodeKind::new).transpose()?,
         properties_hash: shared(sent.properties_hash),
         output_hash: shared(sent.output_hash),
         message: shared(sent.message),
         metadata: sent.metadata.map(Arc::new),
         state: sent.state.map(state),
-    }
+    })
 }
 
-fn sent(body: PutGraph) -> change::Sent {
+fn sent(body: PutGraph) -> Result<change::Sent, Refusal> {
     let edge = |edge: Edge| sync::NewEdge {
         part: edge.item.map(Into::into),
         source: edge.source.into(),
@@ -189,8 +179,8 @@ fn sent(body: PutGraph) -> change::Sent {
         kind: edge_kind(edge.kind),
     };
     let edges = body.edges.into_iter().map(edge).collect();
-    let nodes = body.nodes.into_iter().map(new_node).collect();
-    change::Sent { revision: body.revision, nodes, edges, partial: body.partial }
+    let nodes = body.nodes.into_iter().map(new_node).collect::<Result<_, _>>()?;
+    Ok(change::Sent { revision: body.revision, nodes, edges, partial: body.partial })
 }
 
 fn wire_synced(done: &Synced) -> SyncedGraph {
@@ -216,23 +206,21 @@ fn wire_synced(done: &Synced) -> SyncedGraph {
 }
 
 async fn put(
-    State(app): State<App>,
-    Asking(caller): Asking,
+    Here { ask, products }: Here,
     Path(part): Path<String>,
     headers: HeaderMap,
     Sent(body): Sent<PutGraph>,
 ) -> Result<Answer<SyncedGraph>, Problem> {
-    let writer = if caller.role == Role::Worker { sync::Writer::Runner } else { sync::Writer::User };
-    let holds = sent_holder(&caller, &product::namespace(), &headers)?.map(|holder| Holds { holder });
-    let done = change::write(&app, &part, &sent(body), writer, holds).await?;
+    let writer = if ask.caller.role == Role::Worker { sync::Writer::Runner } else { sync::Writer::User };
+    let holds = sent_holder(&ask.caller, &ask.namespace, &headers)?.map(|holder| Holds { holder });
+    let done = change::write(&products, &part, &sent(body)?, writer, holds).await?;
     Ok(ok(wire_synced(&done)))
 }
 
 async fn mark(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<MarkDirty>,
 ) -> Result<Answer<SyncedGraph>, Problem> {
-    Ok(ok(wire_synced(&change::mark_dirty(&app, &part, &body.node).await?)))
+    Ok(ok(wire_synced(&change::mark_dirty(&products, &part, &body.node).await?)))
 }

@@ -1,23 +1,11 @@
-//! `/api/v1/items` and `/api/v1/projects`: what is made, its revisions, and what contains what.
-//!
-//! All items lie in the namespace of Silo's protocol, so that both ways lead to the same ones; these calls take no other.
+//! `/api/v1/items` and `/api/v1/projects`: what is made, its revisions, and what contains what. Every namespace has its own.
 
 use super::jobs::page_size;
 use crate::{
     app::App,
-    ask::{Answer, Path, Query, Sent, ok},
-    auth::Caller,
-    dialects::silo::trigger::Fired,
-    guard,
+    ask::{Answer, Ask, Path, Query, Sent, ok},
     problem::Problem,
-    product::{
-        self,
-        bom::{self, Mode, NewRow},
-        items::{self as kept, ItemChange, NewItem, Wanted},
-        projects::{self, NewProject},
-        revisions::{self, NewRevision},
-        store::{self, Of},
-    },
+    product::files,
     route::{Access, Route},
     wire_time::text,
 };
@@ -30,7 +18,15 @@ use windlass_api::{
     },
     page::{Page, Paging},
 };
-use windlass_core::product::{bom as rules, item as facts};
+use windlass_product::{
+    Fired, Products,
+    bom::{self, Mode, NewRow},
+    items::{self as kept, ItemChange, NewItem, Wanted},
+    projects::{self, NewProject},
+    records::{self, Of},
+    revisions::{self, NewRevision},
+    rules::{bom as rules, item as facts},
+};
 
 const DEPTH: u32 = 10;
 const DEPTH_MAX: u32 = 20;
@@ -73,7 +69,7 @@ fn item_routes() -> Vec<Route> {
             .says("Create a revision and the jobs it triggers")
             .takes::<CreateRevision>()
             .answers::<Revision>(201)
-            .refuses(&["not-found", "invalid", "version-mismatch"]),
+            .refuses(&["not-found", "invalid", "too-large", "version-mismatch"]),
         Route::get("/api/v1/items/{part_number}/revisions/{revision}", Access::Viewer, show_revision)
             .says("One revision")
             .answers::<Revision>(200)
@@ -92,21 +88,21 @@ fn bom_routes() -> Vec<Route> {
             .says("What an item contains on all levels, each parent before its children")
             .query::<BomDepth>()
             .answers::<Page<BomRow>>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&["not-found", "invalid", "too-large"]),
         Route::get("/api/v1/items/{part_number}/bom/leaves", Access::Viewer, leaves)
             .says("All parts without a bill of material of their own, with their total quantities")
             .answers::<Page<Leaf>>(200)
-            .refuses(&["not-found", "invalid", "cycle"]),
+            .refuses(&["not-found", "invalid", "cycle", "too-large"]),
         Route::post("/api/v1/items/{part_number}/bom/merge", Access::Editor, merge)
             .says("Merge the contents of a CAD assembly, and create the jobs this triggers")
             .takes::<MergeBom>()
             .answers::<MergedBom>(200)
-            .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
+            .refuses(&["not-found", "invalid", "cycle", "too-large", "version-mismatch"]),
         Route::put("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, put_row)
             .says("Create or change a row")
             .takes::<PutBomRow>()
             .answers::<BomRow>(200)
-            .refuses(&["not-found", "invalid", "cycle", "version-mismatch"]),
+            .refuses(&["not-found", "invalid", "cycle", "too-large", "version-mismatch"]),
         Route::delete("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, delete_row)
             .says("Delete a row")
             .answers_with(204, "")
@@ -134,26 +130,19 @@ fn project_routes() -> Vec<Route> {
     ]
 }
 
-/// Who asks about items: somebody with rights where they lie.
-pub struct Asking(pub Caller);
-
-impl FromRequestParts<App> for Asking {
-    type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let caller = guard::caller(parts)?;
-        let Query(at) = Query::<Where>::from_request_parts(parts, app).await?;
-        if at.namespace.as_deref().is_some_and(|name| name != product::NAMESPACE) {
-            let why = format!("all items lie in {}; leave it out", product::NAMESPACE);
-            return Err(Problem::invalid("namespace", why));
-        }
-        caller.check_namespace(&product::namespace())?;
-        Ok(Self(caller))
-    }
+/// The items that are asked about, and who asks.
+pub struct Here {
+    pub ask: Ask,
+    pub products: Products,
 }
 
-#[derive(serde::Deserialize)]
-struct Where {
-    namespace: Option<String>,
+impl FromRequestParts<App> for Here {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let ask = Ask::from_request_parts(parts, app).await?;
+        let products = app.products(&ask.namespace);
+        Ok(Self { ask, products })
+    }
 }
 
 fn made<T>(body: T) -> Answer<T> {
@@ -178,45 +167,41 @@ fn wire(item: facts::Item) -> Item {
     }
 }
 
-async fn list(
-    State(app): State<App>,
-    _: Asking,
-    Query(query): Query<ListItems>,
-) -> Result<Answer<Page<Item>>, Problem> {
+async fn list(Here { products, .. }: Here, Query(query): Query<ListItems>) -> Result<Answer<Page<Item>>, Problem> {
     let limit = page_size(query.limit)?;
     let ListItems { item_type, schema, project, search, cursor, .. } = query;
     let wanted = Wanted { item_type, schema, project, search };
-    let (found, next) = kept::page(&app, &wanted, cursor.as_deref(), limit).await?;
+    let (found, next) = kept::page(&products, &wanted, cursor.as_deref(), limit).await?;
     Ok(ok(Page { items: found.into_iter().map(wire).collect(), next }))
 }
 
-async fn create(
-    State(app): State<App>,
-    Asking(caller): Asking,
-    Sent(body): Sent<CreateItem>,
-) -> Result<Answer<Item>, Problem> {
+async fn create(Here { ask, products }: Here, Sent(body): Sent<CreateItem>) -> Result<Answer<Item>, Problem> {
     let CreateItem { part_number, item_type, schema, category, description, properties, projects } = body;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
-    kept::create(&app, &caller, &new).await.map(|item| made(wire(item)))
+    Ok(made(wire(kept::create(&products, &ask.caller.name, &new).await?)))
 }
 
-async fn show(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<Answer<Item>, Problem> {
-    kept::find(&app, &part).await.map(|item| ok(wire(item.value)))
+async fn show(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Item>, Problem> {
+    Ok(ok(wire(kept::find(&products, &part).await?.value)))
 }
 
 async fn update(
-    State(app): State<App>,
-    Asking(caller): Asking,
+    Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<UpdateItem>,
 ) -> Result<Answer<Item>, Problem> {
     let UpdateItem { item_type, description, properties, projects } = body;
     let change = ItemChange { description, item_type, properties, projects };
-    kept::update(&app, &caller, &part, &change).await.map(|item| ok(wire(item)))
+    Ok(ok(wire(kept::update(&products, &ask.caller.name, &part, &change).await?)))
 }
 
-async fn delete(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<StatusCode, Problem> {
-    kept::delete(&app, &part).await.map(|()| StatusCode::NO_CONTENT)
+async fn delete(
+    State(app): State<App>,
+    Here { products, .. }: Here,
+    Path(part): Path<String>,
+) -> Result<StatusCode, Problem> {
+    files::delete_item(&app, &products, &part).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn wire_revision(part: &str, revision: facts::Revision, jobs: Vec<SetOff>) -> Revision {
@@ -233,42 +218,40 @@ fn wire_revision(part: &str, revision: facts::Revision, jobs: Vec<SetOff>) -> Re
 }
 
 fn set_off(fired: Vec<Fired>) -> Vec<SetOff> {
-    fired.into_iter().map(|fired| SetOff { job: fired.job.0, definition: fired.definition_name }).collect()
+    let definition = |fired: &Fired| fired.definition.as_deref().unwrap_or_default().to_owned();
+    fired.iter().map(|fired| SetOff { job: fired.job.0, definition: definition(fired) }).collect()
 }
 
 async fn list_revisions(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Revision>>, Problem> {
-    let (item, limit) = (kept::find(&app, &part).await?.value, page_size(query.limit)?);
+    let (item, limit) = (kept::find(&products, &part).await?.value, page_size(query.limit)?);
     let wrong = |_| Problem::invalid("cursor", "hand back `next` as it came");
     let newest = query.cursor.map_or(Ok(u32::MAX), |cursor| cursor.parse().map_err(wrong))?;
-    let found = revisions::page(&app, &item, newest, limit).await?;
+    let found = revisions::page(&products, &item, newest, limit).await?;
     let next = found.last().map(|last| last.number - 1).filter(|next| *next > 0).map(|next| next.to_string());
     Ok(ok(Page { items: found.into_iter().map(|one| wire_revision(&part, one, Vec::new())).collect(), next }))
 }
 
 async fn revise(
-    State(app): State<App>,
-    Asking(caller): Asking,
+    Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<CreateRevision>,
 ) -> Result<Answer<Revision>, Problem> {
     let new = NewRevision { comment: body.comment, properties: body.properties, quiet: body.quiet };
-    let done = revisions::create(&app, &caller, &part, &new).await?;
+    let done = revisions::create(&products, &ask.caller.name, &part, &new).await?;
     Ok(made(wire_revision(&part, done.revision, set_off(done.fired))))
 }
 
 async fn show_revision(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path((part, number)): Path<(String, String)>,
 ) -> Result<Answer<Revision>, Problem> {
-    let item = kept::find(&app, &part).await?.value;
+    let item = kept::find(&products, &part).await?.value;
     let number = number.parse().map_err(|_| Problem::not_found("revision", &number))?;
-    Ok(ok(wire_revision(&part, revisions::find(&app, &item, number).await?, Vec::new())))
+    Ok(ok(wire_revision(&part, revisions::find(&products, &item, number).await?, Vec::new())))
 }
 
 fn wire_row(parent: &str, row: &rules::Row, level: u32, child: Option<&facts::Item>) -> BomRow {
@@ -295,34 +278,32 @@ fn wire_row(parent: &str, row: &rules::Row, level: u32, child: Option<&facts::It
 }
 
 async fn list_bom(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<BomRow>>, Problem> {
-    kept::find(&app, &part).await?;
+    kept::find(&products, &part).await?;
     let limit = page_size(query.limit)?;
-    let rows = bom::page(&app, &part, query.cursor.as_deref(), limit).await?;
-    let known = bom::items_of(&app, rows.iter().map(|row| row.child.clone()).collect()).await?;
+    let rows = bom::page(&products, &part, query.cursor.as_deref(), limit).await?;
+    let known = bom::items_of(&products, rows.iter().map(|row| row.child.clone()).collect()).await?;
     let next = rows.last().filter(|_| rows.len() == limit).map(|row| row.child.clone());
     let items = rows.iter().map(|row| wire_row(&part, row, 1, known.get(&row.child))).collect();
     Ok(ok(Page { items, next }))
 }
 
 async fn levels(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<BomDepth>,
 ) -> Result<Answer<Page<BomRow>>, Problem> {
-    kept::find(&app, &part).await?;
+    kept::find(&products, &part).await?;
     let depth = query.depth.unwrap_or(DEPTH);
     if !(1..=DEPTH_MAX).contains(&depth) {
         return Err(Problem::invalid("depth", format!("{depth} is not between 1 and {DEPTH_MAX}")));
     }
-    let below = bom::below(&app, &part, depth).await?;
+    let below = bom::below(&products, &part, depth).await?;
     let levels = below.expanded(&part, depth)?;
-    let known = bom::items_of(&app, levels.iter().map(|level| level.row.child.clone()).collect()).await?;
+    let known = bom::items_of(&products, levels.iter().map(|level| level.row.child.clone()).collect()).await?;
     let row = |at: &rules::Level| wire_row(at.parent, at.row, at.level, known.get(&at.row.child));
     Ok(ok(Page { items: levels.iter().map(row).collect(), next: None }))
 }
@@ -331,20 +312,19 @@ fn leaf((part_number, quantity): (String, f64)) -> Leaf {
     Leaf { part_number, quantity }
 }
 
-async fn leaves(State(app): State<App>, _: Asking, Path(part): Path<String>) -> Result<Answer<Page<Leaf>>, Problem> {
-    kept::find(&app, &part).await?;
-    let found = bom::below(&app, &part, u32::MAX).await?.flat(&part)?;
+async fn leaves(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Page<Leaf>>, Problem> {
+    kept::find(&products, &part).await?;
+    let found = bom::below(&products, &part, u32::MAX).await?.flat(&part)?;
     Ok(ok(Page { items: found.into_iter().map(leaf).collect(), next: None }))
 }
 
 async fn merge(
-    State(app): State<App>,
-    Asking(caller): Asking,
+    Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<MergeBom>,
 ) -> Result<Answer<MergedBom>, Problem> {
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child, entry.quantity)))?;
-    let done = bom::merge(&app, &caller, &part, &entries).await?;
+    let done = bom::merge(&products, &ask.caller.name, &part, &entries).await?;
     let all = |list: Vec<(String, f64)>| list.into_iter().map(leaf).collect();
     let changed =
         |(part_number, before, quantity): (String, f64, f64)| ChangedQuantity { part_number, before, quantity };
@@ -358,8 +338,7 @@ async fn merge(
 }
 
 async fn put_row(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path((part, child)): Path<(String, String)>,
     Sent(body): Sent<PutBomRow>,
 ) -> Result<Answer<BomRow>, Problem> {
@@ -369,27 +348,26 @@ async fn put_row(
         Relation::Reference => rules::Relation::Reference,
     });
     let new = NewRow { relation, quantity: body.quantity, unit: body.unit, designators: body.designators };
-    let written = bom::write(&app, &part, &child, &new, Mode::Either).await?;
+    let written = bom::write(&products, &part, &child, &new, Mode::Either).await?;
     Ok(ok(wire_row(&part, &written.row, 1, written.child.as_ref())))
 }
 
 async fn delete_row(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path((part, child)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    kept::find(&app, &part).await?;
-    bom::remove(&app, &part, &child).await.map(|()| StatusCode::NO_CONTENT)
+    kept::find(&products, &part).await?;
+    bom::remove(&products, &part, &child).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn where_used(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<BomRow>>, Problem> {
-    let (item, limit) = (kept::find(&app, &part).await?.value, page_size(query.limit)?);
-    let found = bom::users(&app, &part, query.cursor.as_deref(), limit).await?;
+    let (item, limit) = (kept::find(&products, &part).await?.value, page_size(query.limit)?);
+    let found = bom::users(&products, &part, query.cursor.as_deref(), limit).await?;
     let next = found.last().filter(|_| found.len() == limit).map(|(parent, _)| parent.clone());
     let items = found.iter().map(|(parent, row)| wire_row(parent, row, 1, Some(&item))).collect();
     Ok(ok(Page { items, next }))
@@ -401,22 +379,21 @@ fn wire_project(project: facts::Project) -> Project {
 }
 
 async fn list_projects(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Query(query): Query<Paging>,
 ) -> Result<Answer<Page<Project>>, Problem> {
     let limit = page_size(query.limit)?;
     let after = query.cursor.map(Into::into);
-    let found = store::page::<facts::Project>(&app, store::PROJECT, Of::All, after, limit).await?;
+    let found = records::page(&products, records::PROJECT, Of::All, after, limit).await?;
     let next = found.last().filter(|_| found.len() == limit).map(|last| last.key.to_string());
     Ok(ok(Page { items: found.into_iter().map(|kept| wire_project(kept.value)).collect(), next }))
 }
 
 async fn create_project(
-    State(app): State<App>,
-    _: Asking,
+    Here { products, .. }: Here,
     Sent(body): Sent<CreateProject>,
 ) -> Result<Answer<Project>, Problem> {
     let CreateProject { code, name, description } = body;
-    projects::create(&app, &NewProject { code, name, description }).await.map(|project| made(wire_project(project)))
+    let project = projects::create(&products, &NewProject { code, name, description }).await?;
+    Ok(made(wire_project(project)))
 }

@@ -28,6 +28,9 @@ use windlass_api::page::Paging;
 use windlass_core::{Namespace, Record};
 use windlass_engine::store::RecordQuery;
 
+/// Where it lies, but for the pages that describe it.
+pub const ROOT: &str = "/api/v1";
+
 /// What its handlers share beside the engine.
 #[derive(Default)]
 pub struct Shared {

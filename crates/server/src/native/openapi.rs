@@ -2,7 +2,7 @@
 
 use crate::{
     problem::KINDS,
-    route::{Access, Header, Reply, Route, Surface},
+    route::{Access, Header, Reply, Route},
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -22,11 +22,22 @@ const COMMON: [&str; 9] = [
 ];
 const GUARDED: [&str; 3] = ["unauthorized", "forbidden", "foreign-origin"];
 /// Resources that lie in a namespace, which every call on them may name.
-const IN_NAMESPACE: [&str; 9] =
-    ["jobs", "leases", "workers", "definitions", "schedules", "workflows", "runs", "artifacts", "stats"];
+const IN_NAMESPACE: [&str; 11] = [
+    "jobs",
+    "leases",
+    "workers",
+    "definitions",
+    "schedules",
+    "workflows",
+    "runs",
+    "artifacts",
+    "items",
+    "projects",
+    "stats",
+];
 
 /// The document as it is served.
-pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::routes()));
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::own_routes()));
 
 pub fn document(routes: &[Route]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -35,7 +46,7 @@ pub fn document(routes: &[Route]) -> Value {
     let mut generator = settings.into_generator();
     let problem = generator.subschema_for::<windlass_api::Problem>();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in routes.iter().filter(|route| route.surface == Surface::Native) {
+    for route in routes.iter().filter(|route| route.surface.is_native()) {
         let operation = operation(route, &mut generator, &problem.clone().to_value());
         paths.entry(route.path).or_default().insert(route.method.as_str().to_lowercase(), operation);
     }

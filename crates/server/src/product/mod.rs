@@ -1,38 +1,36 @@
-//! Items, revisions, projects, bills of material and feature graphs as they are kept: read, paged and changed.
+//! Items, bills of material and graphs as the surfaces here reach them: each in the namespace it is asked about.
 //!
-//! The native API and the Silo dialect are two ways to the same things, and both come here: a change worked out by one is seen
-//! by the other, sets off the same jobs and tells the same events. The rules are in `windlass_core::product` and
-//! `windlass_core::features`; here they meet the store.
+//! The native API and dialects are ways to the same records: a change made by one is seen by the other, sets off the same jobs and
+//! tells the same events. What they are and how they change is `windlass_product`'s; here are the bytes of their files.
 
-pub mod bom;
-pub mod change;
 pub mod files;
-pub mod graph;
-pub mod graphs;
-pub mod items;
-pub mod projects;
-pub mod revisions;
-pub mod store;
-pub mod turns;
 
+use crate::{app::App, problem::Problem};
+use std::sync::Arc;
 use windlass_core::Namespace;
+use windlass_product::{Error, Nothing, Products};
 
-/// All items lie here, whichever way they are reached: jobs that they set off must meet the runners of Silo's protocol.
-pub const NAMESPACE: &str = "silo";
+/// What all namespaces share.
+pub type Shared = Arc<windlass_product::Shared>;
 
-pub fn namespace() -> Namespace {
-    Namespace::new(NAMESPACE).expect("a legal name")
+impl App {
+    /// The items of a namespace.
+    pub fn products(&self, namespace: &Namespace) -> Products {
+        let fires = self.dialects.fires(self, namespace).unwrap_or_else(|| Arc::new(Nothing));
+        Products::new(self.engine.clone(), namespace.clone(), self.product.clone(), fires)
+    }
 }
 
-/// Copies of what the store has, and the lines in which those wait who change it.
-#[derive(Default)]
-pub struct Shared {
-    graphs: graphs::Cache,
-    pub turns: turns::Turns,
-}
-
-/// One page of a list: what is on it, and how many there are on all pages.
-pub struct Part<T> {
-    pub found: Vec<T>,
-    pub total: usize,
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Engine(error) => error.into(),
+            Error::RowExists { .. } => Problem::new("exists", text),
+            Error::Contained { .. } => Problem::new("in-use", text),
+            Error::Outrun(_) => Problem::new("version-mismatch", text),
+            Error::Damaged { .. } => Problem::new("damaged", text),
+            Error::Unwritable(_) => Problem::new("internal", text),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::ARTIFACT_MAX;
 use sha2::{Digest, Sha256};
-use windlass_server::{auth::hex, content, native::artifacts, product::files};
+use windlass_server::{artifacts, auth::hex, content, product::files};
 
 fn digest(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))

@@ -17,7 +17,7 @@ use crate::{
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use windlass_core::principal::Role;
-use windlass_server::{Options, app, dialects::silo::Settings, listener};
+use windlass_server::{Options, app, config::values::Values, listener};
 
 /// A server with a folder of definitions.
 pub struct Silo {
@@ -59,15 +59,15 @@ pub fn manual(name: &str, rest: &str) -> String {
 
 impl Silo {
     pub async fn start(files: &[(&str, &str)]) -> Self {
-        Self::with(files, Settings::default()).await
+        Self::with(files, Values::default()).await
     }
 
-    pub async fn with(files: &[(&str, &str)], settings: Settings) -> Self {
+    pub async fn with(files: &[(&str, &str)], values: Values) -> Self {
         // Another test may have been first.
         drop(rustls::crypto::ring::default_provider().install_default());
         let folder = tempfile::tempdir().unwrap();
-        let silo = Settings { directory: folder.path().to_owned(), directory_is_set: true, ..settings };
-        let server = Server::with(Options { silo, ..Options::default() }).await;
+        let values = values.with("silo_jobs", folder.path().to_str().unwrap());
+        let server = Server::with(Options { values, ..Options::default() }).await;
         let service = app::Service::new(server.app.clone());
         let listening = crate::socket::listen_with(server, service, listener::Limits::default()).await;
         let silo = Self { listening, folder, http: Client::new() };

@@ -259,8 +259,8 @@ async fn a_graph_of_two_hundred_thousand_nodes_is_refused_and_not_stored() {
 
 #[tokio::test]
 async fn a_watched_folder_is_loaded_again_by_itself() {
-    let silo = Silo::with(&[("a.yaml", &manual("a", ""))], Settings { watch: true, ..Settings::default() }).await;
-    let (tasks, _watch) = windlass_server::dialects::silo::duties::start(silo.app()).await;
+    let silo = Silo::with(&[("a.yaml", &manual("a", ""))], Values::default().with("silo_watch", "true")).await;
+    let _running = silo.app().dialects.start(silo.app()).await;
     silo.write("b.yaml", &manual("b", ""));
     let mut names = json!([]);
     for _ in 0..200 {
@@ -271,5 +271,4 @@ async fn a_watched_folder_is_loaded_again_by_itself() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(all(&names, "name"), [&json!("a"), &json!("b")]);
-    tasks.iter().for_each(|task| task.abort());
 }

@@ -37,10 +37,10 @@ pub async fn listen(limits: listener::Limits) -> Listening {
 }
 
 /// With other handlers than the server's own.
-pub async fn listen_with(server: Server, service: impl Into<app::Service>, limits: listener::Limits) -> Listening {
+pub async fn listen_with(server: Server, service: app::Service, limits: listener::Limits) -> Listening {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    let task = tokio::spawn(listener::serve(socket, None, server.app.clone(), service.into(), limits));
+    let task = tokio::spawn(listener::serve(socket, None, server.app.clone(), service, limits));
     Listening { server, address, task }
 }
 

@@ -1,10 +1,10 @@
-//! A workflow as people keep it: a file of ours, or one of workflow-graph's, which becomes one of ours.
+//! A workflow as people keep it: a file of ours, or one of a dialect's, which becomes one of ours.
 
+use crate::dialects;
 use anyhow::{Context, bail};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::{io::Read, path::Path};
 use windlass_api::RawValue;
-use windlass_server::dialects::workflow_graph;
 
 const BYTES_MAX: u64 = 4 << 20;
 
@@ -49,34 +49,11 @@ pub fn read(what: &str) -> anyhow::Result<Option<Definition>> {
     parse(text).map(Some).with_context(|| format!("{what} is not a workflow"))
 }
 
-/// workflow-graph's files have `jobs` where ours have `steps`.
 fn parse(text: String) -> anyhow::Result<Definition> {
-    let is_json = text.trim_start().starts_with('{');
-    let has = |key: &str| match is_json {
-        true => serde_json::from_str::<Map<String, Value>>(&text).is_ok_and(|members| members.contains_key(key)),
-        false => text.lines().any(|line| line.starts_with(&format!("{key}:"))),
-    };
-    if has("steps") || !has("jobs") {
-        return Ok(Definition::Native(text));
+    match dialects::workflow(&text) {
+        Some(converted) => converted.map(Definition::Converted),
+        None => Ok(Definition::Native(text)),
     }
-    let made = workflow_graph::file::parse(&text).map_err(|fault| anyhow::anyhow!("{fault}"))?;
-    let mut steps = Map::new();
-    for job in made.jobs {
-        let mut step = json!({"run": job.command});
-        if !job.depends_on.is_empty() {
-            step["needs"] = json!(job.depends_on);
-        }
-        if !job.required_labels.is_empty() {
-            step["tags"] = json!(job.required_labels);
-        }
-        if job.max_retries > 0 {
-            step["retry"] = json!({"attempts": job.max_retries.saturating_add(1)});
-        }
-        steps.insert(job.id, step);
-    }
-    let name: String =
-        made.name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
-    Ok(Definition::Converted(json!({"name": name, "steps": steps})))
 }
 
 /// Whole objects and single members, later ones over earlier ones.
@@ -112,17 +89,5 @@ mod tests {
         let both = input(&[r#"{"a": 1, "b": 2}"#, "b=text", "c=[1]", "d=1.2.3", "e=x=y"]).unwrap().unwrap();
         assert_eq!(both, r#"{"a":1,"b":"text","c":[1],"d":"1.2.3","e":"x=y"}"#);
         assert!(input(&["nonsense"]).is_err() && input(&["[1]"]).is_err() && input(&["=x"]).is_err());
-    }
-
-    #[test]
-    fn files_of_workflow_graph_become_ours() {
-        let text = "name: my ci\non: push\njobs:\n  a:\n    run: make\n  b:\n    needs: a\n    run: make test\n    labels: [gpu]\n    retries: 2\n";
-        let Definition::Converted(made) = parse(text.to_owned()).unwrap() else { panic!("it has jobs") };
-        let expected = json!({"name": "my-ci", "steps": {"a": {"run": "make"},
-            "b": {"run": "make test", "needs": ["a"], "tags": ["gpu"], "retry": {"attempts": 3}}}});
-        assert_eq!(made, expected);
-        assert!(matches!(parse("name: x\nsteps:\n  a: {run: ls}\n".into()), Ok(Definition::Native(_))));
-        let error = parse("name: x\non: push\njobs:\n  a: {run: ls, needs: z}\n".into()).err().unwrap().to_string();
-        assert!(error.contains("line 4"), "{error}");
     }
 }

@@ -27,8 +27,8 @@ use windlass_sdk::Client;
   windlass workflow graph last --as svg > run.svg    draw it
   windlass workflow retry last                       run again what did not complete
 
-A file is in the native format (`steps:`) or in the workflow-graph format (`jobs:`). Name a run by its id, the beginning of its
-id, or `last`.")]
+A file is in the native format (`steps:`) or in the format of a dialect, which is converted. Name a run by its id, the beginning of
+its id, or `last`.")]
 pub enum WorkflowCommand {
     Run(Box<RunArgs>),
     List(List),
@@ -62,7 +62,7 @@ pub enum WorkflowCommand {
   windlass workflow run build.yml --watch
   windlass workflow run build.yml --input version=1.2 --input 'targets=[\"a\", \"b\"]'
   windlass workflow run release --input '{\"version\": \"1.2\"}'
-  windlass workflow run ci.yml -o json | jq -r .id         a workflow-graph file; prints the run's id
+  windlass workflow run ci.yml -o json | jq -r .id         a file in another program's format; prints the run's id
 
 Exit codes: 0 started (with --watch: completed), 1 error, with --watch: 3 failed, 4 cancelled.")]
 pub struct RunArgs {

@@ -2,24 +2,45 @@
 //!
 //! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
 
-use super::error::No;
-use crate::{app::App, ask, auth::Caller, guard, wire_time::text};
+use super::{error::No, products};
+use crate::{
+    app::App,
+    ask,
+    auth::Caller,
+    guard,
+    path::{self, FromPath},
+    wire_time::text,
+};
 use axum::{
-    extract::{FromRequest, FromRequestParts, Request},
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use std::collections::HashMap;
+use std::{collections::HashMap, convert::Infallible};
 use windlass_core::Timestamp;
+use windlass_product::Products;
+
+/// The items of this dialect.
+pub struct Here(pub Products);
+
+impl<S: Sync> FromRequestParts<S> for Here
+where
+    App: FromRef<S>,
+{
+    type Rejection = Infallible;
+    async fn from_request_parts(_: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self(products(&App::from_ref(state))))
+    }
+}
 
 /// The body as it came.
 pub struct Raw(Bytes);
 
-impl FromRequest<App> for Raw {
+impl<S: Sync> FromRequest<S> for Raw {
     type Rejection = No;
-    async fn from_request(request: Request, _: &App) -> Result<Self, No> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
         let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = ask::read(request.into_body()).await?;
         let foreign = kind.is_some_and(|kind| !is_json(&kind));
@@ -50,9 +71,9 @@ pub fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> 
 /// The query, by name; the first of several counts.
 pub struct Params(HashMap<String, String>);
 
-impl FromRequestParts<App> for Params {
+impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let pairs = pairs.map_err(|error| No::invalid(error.body_text()))?.0;
         let mut found = HashMap::new();
@@ -95,9 +116,9 @@ impl Params {
 /// Who calls.
 pub struct Who(pub Caller);
 
-impl FromRequestParts<App> for Who {
+impl<S: Sync> FromRequestParts<S> for Who {
     type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
         Ok(Self(guard::caller(parts)?))
     }
 }
@@ -105,11 +126,10 @@ impl FromRequestParts<App> for Who {
 /// Parts of the path, decoded. What cannot be one is nowhere.
 pub struct Path<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Path<T> {
+impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
     type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, No> {
-        let path = axum::extract::Path::<T>::from_request_parts(parts, app).await;
-        Ok(Self(path.map_err(|_| No::missing("such path:", parts.uri.path()))?.0))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+        path::take(parts).map(Self).map_err(|_| No::missing("such path:", parts.uri.path()))
     }
 }
 

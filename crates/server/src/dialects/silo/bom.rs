@@ -1,21 +1,22 @@
 //! Bills of material over HTTP.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, told},
+    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, told},
     error::No,
-    items, jobs,
+    jobs,
 };
-use crate::{
-    app::App,
-    product::bom::{self, Mode, NewRow, Written, number},
-};
+use crate::app::App;
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_core::product::{
-    bom::{Merge as Merging, Relation, Row},
-    item::Item,
+use windlass_product::{
+    bom::{self, Mode, NewRow, Written, number},
+    items,
+    rules::{
+        bom::{Merge as Merging, Relation, Row},
+        item::Item,
+    },
 };
 
 const DEPTH: u32 = 10;
@@ -48,19 +49,19 @@ fn listed(shown: Vec<Value>) -> Listed<Value> {
     Listed(shown, total)
 }
 
-pub async fn list(State(app): State<App>, Path(part): Path<String>) -> Result<Listed<Value>, No> {
-    items::find(&app, &part).await?;
-    let rows = bom::rows(&app, &part).await?;
-    let known = bom::items_of(&app, rows.iter().map(|row| row.child.clone()).collect()).await?;
+pub async fn list(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+    items::find(&products, &part).await?;
+    let rows = bom::rows(&products, &part).await?;
+    let known = bom::items_of(&products, rows.iter().map(|row| row.child.clone()).collect()).await?;
     Ok(listed(rows.iter().map(|row| show(row, known.get(&row.child))).collect()))
 }
 
-pub async fn expanded(State(app): State<App>, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
-    items::find(&app, &part).await?;
+pub async fn expanded(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+    items::find(&products, &part).await?;
     let depth = params.number("depth", 1, DEPTH_MAX)?.map_or(DEPTH, |depth| depth as u32);
-    let below = bom::below(&app, &part, depth).await?;
+    let below = bom::below(&products, &part, depth).await?;
     let levels = below.expanded(&part, depth)?;
-    let known = bom::items_of(&app, levels.iter().map(|level| level.row.child.clone()).collect()).await?;
+    let known = bom::items_of(&products, levels.iter().map(|level| level.row.child.clone()).collect()).await?;
     let shown = levels.iter().map(|level| {
         let mut shown = show(level.row, known.get(&level.row.child));
         shown["parent_part_number"] = json!(level.parent);
@@ -70,18 +71,18 @@ pub async fn expanded(State(app): State<App>, Path(part): Path<String>, params: 
     Ok(listed(shown.collect()))
 }
 
-pub async fn where_used(State(app): State<App>, Path(part): Path<String>) -> Result<Listed<Value>, No> {
-    items::find(&app, &part).await?;
-    let found = bom::users(&app, &part, None, ALL).await?;
+pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+    items::find(&products, &part).await?;
+    let found = bom::users(&products, &part, None, ALL).await?;
     let shown = found.iter().map(|(parent, row)| {
         json!({"parent_part_number": parent, "rel_type": row.relation, "quantity": number(row.quantity)})
     });
     Ok(listed(shown.collect()))
 }
 
-pub async fn flat(State(app): State<App>, Path(part): Path<String>) -> Result<Listed<Value>, No> {
-    items::find(&app, &part).await?;
-    let leaves = bom::below(&app, &part, u32::MAX).await?.flat(&part)?;
+pub async fn flat(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+    items::find(&products, &part).await?;
+    let leaves = bom::below(&products, &part, u32::MAX).await?.flat(&part)?;
     let shown = leaves.iter().map(|(part, quantity)| json!({"part_number": part, "total_quantity": number(*quantity)}));
     Ok(listed(shown.collect()))
 }
@@ -95,8 +96,13 @@ struct Add {
     reference_designators: Option<Vec<String>>,
 }
 
-pub async fn add(State(app): State<App>, Path(part): Path<String>, raw: Raw) -> Result<Json<Value>, No> {
-    items::find(&app, &part).await?;
+pub async fn add(
+    State(app): State<App>,
+    Here(products): Here,
+    Path(part): Path<String>,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
+    items::find(&products, &part).await?;
     let body: Add = raw.parse(&app).await?;
     let new = NewRow {
         relation: body.rel_type,
@@ -104,7 +110,7 @@ pub async fn add(State(app): State<App>, Path(part): Path<String>, raw: Raw) -> 
         unit: Some(body.unit),
         designators: body.reference_designators,
     };
-    let written = bom::write(&app, &part, &body.child_part_number, &new, Mode::Add).await?;
+    let written = bom::write(&products, &part, &body.child_part_number, &new, Mode::Add).await?;
     Ok(created(show_written(&part, &written)))
 }
 
@@ -119,20 +125,21 @@ struct Update {
 
 pub async fn update(
     State(app): State<App>,
+    Here(products): Here,
     Path((part, child)): Path<(String, String)>,
     raw: Raw,
 ) -> Result<Json<Value>, No> {
-    items::find(&app, &part).await?;
-    bom::find(&app, &part, &child).await?;
+    items::find(&products, &part).await?;
+    bom::find(&products, &part, &child).await?;
     let Update { rel_type, quantity, unit, reference_designators } = raw.parse(&app).await?;
     let new = NewRow { relation: rel_type, quantity, unit, designators: reference_designators };
-    let written = bom::write(&app, &part, &child, &new, Mode::Change).await?;
+    let written = bom::write(&products, &part, &child, &new, Mode::Change).await?;
     Ok(ok(show_written(&part, &written)))
 }
 
-pub async fn remove(State(app): State<App>, Path((part, child)): Path<(String, String)>) -> Result<StatusCode, No> {
-    items::find(&app, &part).await?;
-    bom::remove(&app, &part, &child).await?;
+pub async fn remove(Here(products): Here, Path((part, child)): Path<(String, String)>) -> Result<StatusCode, No> {
+    items::find(&products, &part).await?;
+    bom::remove(&products, &part, &child).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -149,14 +156,15 @@ struct Entry {
 
 pub async fn merge(
     State(app): State<App>,
+    Here(products): Here,
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
 ) -> Result<Json<Value>, No> {
-    items::find(&app, &part).await?;
+    items::find(&products, &part).await?;
     let body: Merge = raw.parse(&app).await?;
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child_part_number, entry.quantity)))?;
-    let merged = bom::merge(&app, &caller, &part, &entries).await?;
+    let merged = bom::merge(&products, &caller.name, &part, &entries).await?;
     let mut answer = shown_merge(&part, &merged.merge);
     answer["triggered_jobs"] = jobs::triggered(&merged.fired);
     Ok(ok(answer))

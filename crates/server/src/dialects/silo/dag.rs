@@ -1,36 +1,65 @@
 //! The dependency graph over HTTP.
 
 use super::{
-    body::{Json, Params, Path, Raw, Who, ok, time, told},
+    body::{Here, Json, Params, Path, Raw, Who, ok, time, told},
     derived,
     error::No,
-    items, show, work,
+    products, show, work,
 };
-use crate::{
-    app::App,
-    product::{
-        change::{self, Synced},
-        graph::{self, Asked, NOT_CLEAN},
-    },
-};
+use crate::app::App;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use windlass_core::{
-    features::{
+use windlass_core::{Refusal, principal::Role};
+use windlass_product::{
+    Products,
+    change::{self, Synced},
+    graph::{self, Asked, NOT_CLEAN},
+    items,
+    rules::features::{
         EdgeKind, NodeKind, Validation,
         graph::{CrossEdge, Direction, Edge, Graph},
         sync::{NewEdge, NewNode, Writer},
         world::Spread,
     },
-    principal::Role,
 };
+
+/// The kinds of nodes this protocol knows; elsewhere a kind is any word.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NodeType {
+    Sketch,
+    Pad,
+    Pocket,
+    Fillet,
+    Chamfer,
+    Constraint,
+    Body,
+    Part,
+    Datum,
+}
+
+impl NodeType {
+    fn kind(self) -> Result<NodeKind, Refusal> {
+        NodeKind::new(match self {
+            NodeType::Sketch => "sketch",
+            NodeType::Pad => "pad",
+            NodeType::Pocket => "pocket",
+            NodeType::Fillet => "fillet",
+            NodeType::Chamfer => "chamfer",
+            NodeType::Constraint => "constraint",
+            NodeType::Body => "body",
+            NodeType::Part => "part",
+            NodeType::Datum => "datum",
+        })
+    }
+}
 
 #[derive(Deserialize)]
 struct SentNode {
     node_key: String,
-    node_type: Option<NodeKind>,
+    node_type: Option<NodeType>,
     #[serde(default, deserialize_with = "told")]
     properties_hash: Option<Option<Arc<str>>>,
     #[serde(default, deserialize_with = "told")]
@@ -69,7 +98,7 @@ struct Sent {
     partial: bool,
 }
 
-fn wanted(sent: Sent, revision: Option<u32>) -> change::Sent {
+fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, No> {
     let near = sent.edges.into_iter().map(|edge| NewEdge {
         part: None,
         source: edge.source_key.into(),
@@ -83,34 +112,35 @@ fn wanted(sent: Sent, revision: Option<u32>) -> change::Sent {
         kind: edge.edge_type.unwrap_or_default(),
     });
     let edges = near.chain(far).collect();
-    let nodes = sent.nodes.into_iter().map(node).collect();
-    change::Sent { revision, nodes, edges, partial: sent.partial }
+    let nodes = sent.nodes.into_iter().map(node).collect::<Result<_, _>>()?;
+    Ok(change::Sent { revision, nodes, edges, partial: sent.partial })
 }
 
-fn node(sent: SentNode) -> NewNode {
-    NewNode {
+fn node(sent: SentNode) -> Result<NewNode, Refusal> {
+    Ok(NewNode {
         key: sent.node_key.into(),
-        kind: sent.node_type,
+        kind: sent.node_type.map(NodeType::kind).transpose()?,
         properties_hash: sent.properties_hash,
         output_hash: sent.output_hash,
         message: sent.validation_message,
         metadata: sent.metadata.map(Arc::new),
         state: sent.validation_state,
-    }
+    })
 }
 
 pub async fn put(
     State(app): State<App>,
+    Here(products): Here,
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
 ) -> Result<Json<Value>, No> {
-    items::find(&app, &part).await?;
+    items::find(&products, &part).await?;
     let sent: Sent = raw.parse(&app).await?;
     let revision = sent.revision_number;
     // The protocol lets any runner do this without a job to name; what is written for a job goes the way below.
     let writer = if caller.role == Role::Worker { Writer::Runner } else { Writer::User };
-    Ok(ok(synced(&change::write(&app, &part, &wanted(sent, revision), writer, None).await?)))
+    Ok(ok(synced(&change::write(&products, &part, &wanted(sent, revision)?, writer, None).await?)))
 }
 
 pub async fn put_for_job(
@@ -133,11 +163,11 @@ pub async fn put_for_job(
     };
     let snapshot = items.iter().find(|item| item.part_number == part).map(|item| item.revision_number);
     let revision = sent.revision_number.or(snapshot);
-    let wanted = wanted(sent, revision);
+    let wanted = wanted(sent, revision)?;
     wanted.check()?;
     work::held(&app, &caller, &id).await?;
     let holds = Some(work::holds(&caller, &job));
-    Ok(ok(synced(&change::write(&app, &part, &wanted, Writer::Runner, holds).await?)))
+    Ok(ok(synced(&change::write(&products(&app), &part, &wanted, Writer::Runner, holds).await?)))
 }
 
 fn keys(graph: &Graph, nodes: impl IntoIterator<Item = u32>) -> Vec<Arc<str>> {
@@ -166,11 +196,11 @@ fn synced(done: &Synced) -> Value {
 }
 
 /// The live one, or that of the revision the query names.
-async fn asked(app: &App, part: &str, params: &Params) -> Result<Asked, No> {
+async fn asked(products: &Products, part: &str, params: &Params) -> Result<Asked, No> {
     // An item that is not there is told before a number that is none.
-    items::find(app, part).await?;
+    items::find(products, part).await?;
     let revision = params.number("revision", 1, u32::MAX.into())?.map(|number| number as u32);
-    Ok(Asked::find(app, part, revision).await?)
+    Ok(Asked::find(products, part, revision).await?)
 }
 
 fn show_node(asked: &Asked, at: u32) -> Value {
@@ -218,8 +248,8 @@ fn part_of(asked: &Asked, nodes: &[u32]) -> Value {
     })
 }
 
-pub async fn whole(State(app): State<App>, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
-    let asked = asked(&app, &part, &params).await?;
+pub async fn whole(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+    let asked = asked(&products, &part, &params).await?;
     let all: Vec<u32> = (0..asked.graph.count() as u32).collect();
     let mut shown = part_of(&asked, &all);
     shown["cross_edges"] = asked.graph.cross().iter().map(|edge| show_cross(&asked.graph, edge)).collect();
@@ -227,26 +257,32 @@ pub async fn whole(State(app): State<App>, Path(part): Path<String>, params: Par
 }
 
 pub async fn forward(
-    State(app): State<App>,
+    Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
 ) -> Result<Json<Value>, No> {
-    cone(&app, &part, &key, &params, Direction::Forward).await
+    cone(&products, &part, &key, &params, Direction::Forward).await
 }
 
 pub async fn backward(
-    State(app): State<App>,
+    Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
 ) -> Result<Json<Value>, No> {
-    cone(&app, &part, &key, &params, Direction::Backward).await
+    cone(&products, &part, &key, &params, Direction::Backward).await
 }
 
-async fn cone(app: &App, part: &str, key: &str, params: &Params, direction: Direction) -> Result<Json<Value>, No> {
-    let asked = asked(app, part, params).await?;
+async fn cone(
+    products: &Products,
+    part: &str,
+    key: &str,
+    params: &Params,
+    direction: Direction,
+) -> Result<Json<Value>, No> {
+    let asked = asked(products, part, params).await?;
     asked.key(key)?;
     let max = params.number("max_depth", 1, u32::MAX.into())?.map(|max| max as u32);
-    let cone = asked.cone(app, key, direction, max).await?;
+    let cone = asked.cone(products, key, direction, max).await?;
     let own: Vec<u32> = cone.near.iter().map(|(at, _)| *at).collect();
     let mut shown = part_of(&asked, &own);
     for (at, (_, depth)) in cone.near.iter().enumerate() {
@@ -262,20 +298,20 @@ async fn cone(app: &App, part: &str, key: &str, params: &Params, direction: Dire
     Ok(ok(shown))
 }
 
-pub async fn dirty(State(app): State<App>, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
-    let asked = asked(&app, &part, &params).await?;
+pub async fn dirty(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+    let asked = asked(&products, &part, &params).await?;
     let states = graph::states(params.get("state"))?;
     Ok(ok(part_of(&asked, &asked.graph.in_states(&states))))
 }
 
 /// What a validation of an item has to rebuild, sources first.
-pub async fn dirty_of(app: &App, part: &str) -> Result<Value, No> {
-    let Some(asked) = Asked::live(app, part).await? else { return Ok(Value::Null) };
+pub async fn dirty_of(products: &Products, part: &str) -> Result<Value, No> {
+    let Some(asked) = Asked::live(products, part).await? else { return Ok(Value::Null) };
     Ok(part_of(&asked, &asked.graph.in_states(&NOT_CLEAN)))
 }
 
-pub async fn mark_dirty(State(app): State<App>, Path((part, key)): Path<(String, String)>) -> Result<Json<Value>, No> {
-    let done = change::mark_dirty(&app, &part, &key).await?;
+pub async fn mark_dirty(Here(products): Here, Path((part, key)): Path<(String, String)>) -> Result<Json<Value>, No> {
+    let done = change::mark_dirty(&products, &part, &key).await?;
     let dirty = done.dirty();
     Ok(ok(json!({
         "marked": key,
@@ -285,8 +321,8 @@ pub async fn mark_dirty(State(app): State<App>, Path((part, key)): Path<(String,
     })))
 }
 
-pub async fn compare(State(app): State<App>, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
-    let asked = asked(&app, &part, &params).await?;
+pub async fn compare(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+    let asked = asked(&products, &part, &params).await?;
     let one = |name: &str| params.get(name).ok_or_else(|| No::invalid(format!("{name}: name two nodes, a and b")));
     let found = asked.compare(one("a")?, one("b")?)?;
     Ok(ok(json!({

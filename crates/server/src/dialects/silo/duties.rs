@@ -1,34 +1,36 @@
 //! What a server does by itself for this dialect: loads the definitions, fires schedules, releases locks nobody keeps.
 
-use super::{definitions::folder, schedule, sessions};
-use crate::{app::App, definitions::notice};
+use super::{Silo, definitions::folder, schedule, sessions};
+use crate::{definitions::notice, duties::Running};
 use std::sync::Arc;
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::time::sleep;
 
 /// Loads the definitions, then goes on in the background.
-pub async fn start(app: &App) -> (Vec<JoinHandle<()>>, Option<crate::definitions::Watch>) {
-    let folder = app.options.silo.directory.clone();
+pub async fn start(app: Silo) -> Running {
+    let settings = &app.own.settings;
+    let folder = settings.directory.clone();
     if folder.is_dir() {
-        load(app).await;
-    } else if app.options.silo.directory_is_set {
+        load(&app).await;
+    } else if settings.directory_is_set {
         tracing::warn!(folder = %folder.display(), "there is no folder of Silo definitions; none are in force from it");
     }
-    let watch = match app.options.silo.watch && folder.is_dir() {
-        true => {
+    let mut running = Running::default();
+    if settings.watch && folder.is_dir() {
+        let app = app.clone();
+        let watch = notice(&folder, move || {
             let app = app.clone();
-            let watch = notice(&folder, move || {
-                let app = app.clone();
-                async move { load(&app).await }
-            });
-            watch.map_err(|error| tracing::warn!(%error, "the folder of Silo definitions is not watched")).ok()
+            async move { load(&app).await }
+        });
+        match watch {
+            Ok(watch) => running.watches.push(watch),
+            Err(error) => tracing::warn!(%error, "the folder of Silo definitions is not watched"),
         }
-        false => None,
-    };
-    let tasks = vec![tokio::spawn(schedule::run(app.clone())), tokio::spawn(sweep(app.clone()))];
-    (tasks, watch)
+    }
+    running.tasks.extend([tokio::spawn(schedule::run(app.clone())), tokio::spawn(sweep(app))]);
+    running
 }
 
-async fn load(app: &App) {
+async fn load(app: &Silo) {
     let by: Arc<str> = "silo definitions folder".into();
     match folder::load(app, &by).await {
         Ok(report) => {
@@ -46,9 +48,9 @@ async fn load(app: &App) {
     }
 }
 
-async fn sweep(app: App) {
+async fn sweep(app: Silo) {
     loop {
-        sleep(app.options.silo.timeout_check).await;
+        sleep(app.own.settings.timeout_check).await;
         if let Err(no) = sessions::sweep(&app).await {
             tracing::warn!(why = no.message, "edit locks could not be swept");
         }

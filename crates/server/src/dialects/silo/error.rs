@@ -1,7 +1,10 @@
 //! How this protocol says no: a status, a code from a short list, a sentence, and where it helps, what is the matter now.
 
-use crate::{ask, native::convert, problem::Problem};
-use axum::response::{IntoResponse, Response};
+use crate::{ask, problem::Problem, wire_state::wire_state};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use windlass_core::{Refusal, State};
@@ -106,6 +109,12 @@ impl From<Refusal> for No {
     }
 }
 
+impl From<windlass_product::Error> for No {
+    fn from(error: windlass_product::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
 /// What was refused before a handler saw it.
 impl From<Problem> for No {
     fn from(problem: Problem) -> Self {
@@ -129,7 +138,7 @@ impl From<Problem> for No {
             _ => problem.0.detail.clone(),
         };
         let no = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, told) };
-        let state = State::ALL.into_iter().find(|state| problem.0.state == Some(convert::state(*state)));
+        let state = State::ALL.into_iter().find(|state| problem.0.state == Some(wire_state(*state)));
         state.into_iter().fold(no, Self::state)
     }
 }
@@ -150,9 +159,10 @@ impl From<StoreError> for No {
 }
 
 /// A problem that was met outside this dialect's handlers, in its words. Browsers' pages from elsewhere are told so.
-pub fn render(problem: &Problem) -> Value {
+pub fn refuse(problem: &Problem, response: &mut Response) {
     let mut body = No::from(problem.clone()).body();
     body["reason"] = json!(problem.0.code());
     body["request_id"] = json!(problem.0.request_id);
-    body
+    *response.body_mut() = Body::from(body.to_string());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
 }

@@ -4,6 +4,7 @@
 //! everything since, from the store if need be.
 
 use super::{
+    Silo,
     body::{Params, Who},
     error::No,
     namespace, show,
@@ -23,18 +24,18 @@ use windlass_engine::{FeedItem, Subscription};
 const SUMMARY_CHARACTERS: usize = 200;
 
 /// Counts open streams for as long as it is held.
-struct Counted(App);
+struct Counted(Silo);
 
 impl Counted {
-    fn new(app: &App) -> Self {
-        app.silo.listeners.fetch_add(1, Ordering::Relaxed);
+    fn new(app: &Silo) -> Self {
+        app.own.listeners.fetch_add(1, Ordering::Relaxed);
         Self(app.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.silo.listeners.fetch_sub(1, Ordering::Relaxed);
+        self.0.own.listeners.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -43,7 +44,7 @@ pub fn listeners(count: &AtomicUsize) -> usize {
 }
 
 pub async fn listen(
-    State(app): State<App>,
+    State(app): State<Silo>,
     Who(caller): Who,
     headers: HeaderMap,
     params: Params,
@@ -61,8 +62,8 @@ pub async fn listen(
     Ok(response)
 }
 
-async fn pump(app: &App, mut sink: Sink, mut events: Subscription) -> Result<(), Closed> {
-    let every = app.options.silo.heartbeat;
+async fn pump(app: &Silo, mut sink: Sink, mut events: Subscription) -> Result<(), Closed> {
+    let every = app.own.settings.heartbeat;
     let mut next_beat = Instant::now() + every;
     sink.send("retry: 3000\n: welcome\n\n".to_owned()).await?;
     loop {

@@ -5,18 +5,13 @@
 //! jobs a revision sets off find its files. They go with their item.
 
 use super::{
-    body::{Json, Listed, Params, Path, Who, created, ok, page, time},
+    body::{Here, Json, Listed, Params, Path, Who, created, ok, page, time},
     error::No,
-    namespace,
+    namespace, products,
 };
 use crate::{
     app::App,
-    content,
-    product::{
-        files::{self, File},
-        items, revisions,
-        store::{self, Change, Put},
-    },
+    content, product,
     quota::{Grant, Owner},
 };
 use axum::{
@@ -26,8 +21,17 @@ use axum::{
 use http::StatusCode;
 use serde_json::{Value, json};
 use windlass_api::Uuid;
-use windlass_core::{Timestamp, product::item::Item};
+use windlass_core::Timestamp;
 use windlass_engine::ids;
+use windlass_product::{
+    Products,
+    files::{self, File},
+    items,
+    records::{self, Change},
+    revisions,
+    rules::item::Item,
+    settle,
+};
 
 /// Of one revision, or of one job.
 pub const FILES_MAX: usize = 1_000;
@@ -63,16 +67,16 @@ pub fn check_name(what: &str, name: &str) -> Result<(), No> {
 }
 
 /// An item and a revision that is there, or the one that will be next.
-async fn revision(app: &App, part: &str, number: &str) -> Result<(Item, u32), No> {
-    let item = items::find(app, part).await?.value;
+async fn revision(products: &Products, part: &str, number: &str) -> Result<(Item, u32), No> {
+    let item = items::find(products, part).await?.value;
     let number = number.parse().map_err(|_| No::missing("revision", number))?;
-    check_revision(app, &item, number).await?;
+    check_revision(products, &item, number).await?;
     Ok((item, number))
 }
 
-async fn check_revision(app: &App, item: &Item, number: u32) -> Result<(), No> {
+async fn check_revision(products: &Products, item: &Item, number: u32) -> Result<(), No> {
     if Some(number) != item.current_revision.checked_add(1) {
-        revisions::find(app, item, number).await?;
+        revisions::find(products, item, number).await?;
     }
     Ok(())
 }
@@ -124,10 +128,11 @@ pub async fn upload(
     params: Params,
     request: Request,
 ) -> Result<Json<Value>, No> {
-    let (_, number) = revision(&app, &part, &number).await?;
+    let products = products(&app);
+    let (_, number) = revision(&products, &part, &number).await?;
     check_name("name", &name)?;
     let incoming = receive(&app, None, &params, request).await?;
-    let written = keep(&app, &Place { part: &part, number, name: &name }, &incoming, &caller.name).await;
+    let written = keep(&products, &Place { part: &part, number, name: &name }, &incoming, &caller.name).await;
     if matches!(written, Ok((_, true, _))) {
         incoming.grant.keep(incoming.size);
     } else {
@@ -135,19 +140,24 @@ pub async fn upload(
     }
     let (file, taken, before) = written?;
     let new = taken && before.is_none();
-    files::remove(&app, before.into_iter().collect()).await;
+    product::files::remove(&app, before.into_iter().collect()).await;
     Ok(if new { created(shown(&file)) } else { ok(shown(&file)) })
 }
 
 /// The file as it is kept, whether it is this one, and the content of the one it replaces.
-async fn keep(app: &App, place: &Place<'_>, incoming: &Incoming, by: &str) -> Result<(File, bool, Option<Uuid>), No> {
+async fn keep(
+    products: &Products,
+    place: &Place<'_>,
+    incoming: &Incoming,
+    by: &str,
+) -> Result<(File, bool, Option<Uuid>), No> {
     let Place { part, number, name } = *place;
-    store::settle!(app, No, {
-        let kept = items::find(app, part).await?;
+    settle!(products, No, {
+        let kept = items::find(products, part).await?;
         let item = &kept.value;
-        check_revision(app, item, number).await?;
-        let (key, mut commands) = (files::key(item, number, name), Vec::new());
-        let before = store::get::<File>(app, store::FILE, &key).await?;
+        check_revision(products, item, number).await?;
+        let mut commands = Vec::new();
+        let before = files::at(products, item, number, name).await?;
         let same = before.as_ref().map(|before| &before.value).filter(|file| file.item == item.id);
         if let Some(same) = same {
             if same.sha256 == incoming.sha256 {
@@ -160,31 +170,29 @@ async fn keep(app: &App, place: &Place<'_>, incoming: &Incoming, by: &str) -> Re
                 )));
             }
             // So that the revision does not come into being meanwhile, with the file that is replaced.
-            commands.push(items::put(item, kept.unchanged())?);
-        } else if files::all(app, item, number).await?.len() >= FILES_MAX {
+            commands.push(items::put(products, item, kept.unchanged())?);
+        } else if files::all(products, item, number).await?.len() >= FILES_MAX {
             return Err(No::invalid(format!("a revision may have {FILES_MAX} files")));
         }
-        let file = incoming.file(name, item.id, app.engine.now().await?, by);
-        let (parent, content) = (files::of_revision(item, number), incoming.id.to_string());
-        let put = Put::new(store::FILE, &key, store::as_found(before.as_ref())).under(&parent);
-        commands.push(put.facet("part", part).facet("content", &content).value(&file)?);
+        let file = incoming.file(name, item.id, products.engine().now().await?, by);
+        commands.push(files::put(products, (item, number), &file, records::as_found(before.as_ref()))?);
         Ok(Change { commands, answer: (file, true, before.as_ref().map(|before| before.value.content)) })
     })
 }
 
 pub async fn list(
-    State(app): State<App>,
+    Here(products): Here,
     Path((part, number)): Path<(String, String)>,
     params: Params,
 ) -> Result<Listed<Value>, No> {
-    let (item, number) = revision(&app, &part, &number).await?;
-    let Listed(found, total) = page(files::all(&app, &item, number).await?, params.page()?);
+    let (item, number) = revision(&products, &part, &number).await?;
+    let Listed(found, total) = page(files::all(&products, &item, number).await?, params.page()?);
     Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
 pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
     let missing = || No::missing("file", name);
-    let file = files::find(app, item, number, name).await?.ok_or_else(missing)?.value;
+    let file = files::find(&products(app), item, number, name).await?.ok_or_else(missing)?.value;
     let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
     answer.ok_or_else(missing)
 }
@@ -193,7 +201,7 @@ pub async fn download(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
 ) -> Result<Response, No> {
-    let (item, number) = revision(&app, &part, &number).await?;
+    let (item, number) = revision(&products(&app), &part, &number).await?;
     give(&app, &item, number, &name).await
 }
 
@@ -201,12 +209,13 @@ pub async fn delete(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
 ) -> Result<StatusCode, No> {
-    let (item, number) = revision(&app, &part, &number).await?;
-    let file = files::find(&app, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
-    let (held, kept) = (&app, &file);
+    let products = products(&app);
+    let (item, number) = revision(&products, &part, &number).await?;
+    let file = files::find(&products, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
+    let (held, kept) = (&products, &file);
     let delete = || async move {
-        let delete = store::delete(store::FILE, &kept.key, kept.unchanged());
-        store::commit(held, vec![delete]).await
+        let delete = records::delete(held, records::FILE, &kept.key, kept.unchanged());
+        Ok(records::commit(held, vec![delete]).await?)
     };
     if content::freeing(&app, async { Ok(vec![kept.value.content]) }, delete).await?.is_none() {
         return Err(No::conflict(format!("the file {name} was just changed by somebody else")));

@@ -1,23 +1,19 @@
 //! Items over HTTP.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, time},
+    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
     error::No,
 };
-use crate::{
-    app::App,
-    product::{
-        Part,
-        items::{self, ItemChange, NewItem, Wanted},
-    },
-};
+use crate::{app::App, product::files};
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use windlass_core::product::item::Item;
-
-pub use crate::product::items::{find, find_any, put};
+use windlass_product::{
+    Part,
+    items::{self, ItemChange, NewItem, Wanted, find},
+    rules::item::Item,
+};
 
 pub fn show(item: &Item) -> Value {
     json!({
@@ -48,14 +44,19 @@ struct Create {
     projects: Option<Vec<String>>,
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(
+    State(app): State<App>,
+    Here(products): Here,
+    Who(caller): Who,
+    raw: Raw,
+) -> Result<Json<Value>, No> {
     let Create { part_number, item_type, schema, category, description, properties, projects } =
         raw.parse(&app).await?;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
-    Ok(created(show(&items::create(&app, &caller, &new).await?)))
+    Ok(created(show(&items::create(&products, &caller.name, &new).await?)))
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, No> {
     let (offset, limit) = params.page()?;
     let asked = |name: &str| params.get(name).map(str::to_owned);
     let wanted = Wanted {
@@ -64,18 +65,18 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
         project: asked("project"),
         search: asked("search"),
     };
-    let Part { found, total } = items::some(&app, &wanted, offset, limit).await?;
+    let Part { found, total } = items::some(&products, &wanted, offset, limit).await?;
     Ok(Listed(found.iter().map(show).collect(), total))
 }
 
-pub async fn one(State(app): State<App>, Path(part): Path<String>) -> Result<Json<Value>, No> {
-    Ok(ok(show(&find(&app, &part).await?.value)))
+pub async fn one(Here(products): Here, Path(part): Path<String>) -> Result<Json<Value>, No> {
+    Ok(ok(show(&find(&products, &part).await?.value)))
 }
 
-pub async fn by_uuid(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, No> {
+pub async fn by_uuid(Here(products): Here, Path(id): Path<String>) -> Result<Json<Value>, No> {
     let missing = || No::missing("item", &id);
     let id = windlass_api::Uuid::parse_str(&id).map_err(|_| missing())?.to_string();
-    Ok(ok(show(&items::by_id(&app, &id).await?.ok_or_else(missing)?.value)))
+    Ok(ok(show(&items::by_id(&products, &id).await?.ok_or_else(missing)?.value)))
 }
 
 #[derive(Deserialize)]
@@ -88,17 +89,18 @@ struct Update {
 
 pub async fn update(
     State(app): State<App>,
+    Here(products): Here,
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
 ) -> Result<Json<Value>, No> {
-    find(&app, &part).await?;
+    find(&products, &part).await?;
     let Update { description, item_type, properties, projects } = raw.parse(&app).await?;
     let change = ItemChange { description, item_type, properties, projects };
-    Ok(ok(show(&items::update(&app, &caller, &part, &change).await?)))
+    Ok(ok(show(&items::update(&products, &caller.name, &part, &change).await?)))
 }
 
-pub async fn delete(State(app): State<App>, Path(part): Path<String>) -> Result<StatusCode, No> {
-    items::delete(&app, &part).await?;
+pub async fn delete(State(app): State<App>, Here(products): Here, Path(part): Path<String>) -> Result<StatusCode, No> {
+    files::delete_item(&app, &products, &part).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -7,25 +7,19 @@ use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page},
     error::No,
     files::{self, FILES_MAX, Incoming},
-    namespace,
+    namespace, products,
     show::{self, ScopeItem},
     work,
 };
-use crate::{
-    app::App,
-    auth::Caller,
-    content,
-    native::artifacts,
-    product::{self, items, store},
-    wire_time,
-};
+use crate::{app::App, artifacts, auth::Caller, content, product, wire_time};
 use axum::{
     extract::{Request, State},
     response::Response,
 };
 use serde_json::{Value, json};
 use windlass_api::{Uuid, artifact::Artifact};
-use windlass_core::{Job, product::item::Item};
+use windlass_core::Job;
+use windlass_product::{files as kept, items, records, rules::item::Item};
 
 /// Of all items of a job's scope together.
 const SCOPE_FILES_MAX: usize = 10_000;
@@ -49,7 +43,7 @@ async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), No
             (part, extra.item_id, extra.revision_number)
         }
     };
-    let item = items::find(app, &part).await?.value;
+    let item = items::find(&products(app), &part).await?.value;
     // Another item may have its part number by now.
     if Some(item.id) != id {
         return Err(No::missing("item", part));
@@ -60,13 +54,14 @@ async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), No
 
 /// With the items they belong to. An item that is gone has none.
 async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, No> {
-    let mut found = Vec::new();
+    let (products, mut found) = (products(app), Vec::new());
     for of_scope in scope(app, job).await? {
-        let Some(item) = store::get::<Item>(app, store::ITEM, &of_scope.part_number).await? else { continue };
+        let item = records::get(&products, records::ITEM, &of_scope.part_number).await?;
+        let Some(item) = item else { continue };
         if item.value.id != of_scope.item_id {
             continue;
         }
-        for file in product::files::all(app, &item.value, of_scope.revision_number).await? {
+        for file in kept::all(&products, &item.value, of_scope.revision_number).await? {
             let mut file = files::shown(&file);
             file["part_number"] = of_scope.part_number.as_str().into();
             found.push(file);
@@ -90,7 +85,7 @@ pub async fn list(
         return Ok(ok(all_of_scope(&app, &job).await?));
     }
     let (item, number) = target(&app, &job, &params).await?;
-    Ok(ok(product::files::all(&app, &item, number).await?.iter().map(files::shown).collect()))
+    Ok(ok(kept::all(&products(&app), &item, number).await?.iter().map(files::shown).collect()))
 }
 
 pub async fn download(
@@ -176,7 +171,9 @@ async fn keep_artifact(
     };
     let mut commands = vec![work::holds(caller, job).into(), artifacts::put(&namespace(), &artifact)?];
     commands.extend(before.iter().copied().map(artifacts::forget));
-    store::commit(app, commands).await?.ok_or_else(|| No::conflict("the artifact was just written; try again"))?;
+    records::commit(&products(app), commands)
+        .await?
+        .ok_or_else(|| No::conflict("the artifact was just written; try again"))?;
     Ok((artifact, before))
 }
 

@@ -4,17 +4,18 @@ use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, time},
     definitions::{self, ScopeKind},
     error::No,
-    items, namespace, projects, revisions,
+    namespace, products,
     show::{self, runner},
-    trigger::{self, Asked, Fired, Target},
+    trigger::{self, Asked, Target},
 };
 use crate::{app::App, log_view};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use windlass_api::Uuid;
-use windlass_core::{Facet, Job, JobKey, State as JobState, commands::cancel::Cancel, product::trigger::Trigger};
+use windlass_core::{Facet, Job, JobKey, State as JobState, commands::cancel::Cancel};
 use windlass_engine::store::JobQuery;
+use windlass_product::{Fired, Products, items, projects, revisions, rules::trigger::Trigger};
 
 const PAGE: usize = 1_000;
 /// What a count goes up to.
@@ -25,7 +26,7 @@ const LOG_BYTES: usize = 4 << 20;
 
 /// What an answer says of jobs it set off.
 pub fn triggered(fired: &[Fired]) -> Value {
-    let one = |fired: &Fired| json!({"id": fired.job.to_string(), "definition_name": fired.definition_name});
+    let one = |fired: &Fired| json!({"id": fired.job.to_string(), "definition_name": fired.definition});
     fired.iter().map(one).collect()
 }
 
@@ -50,28 +51,29 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
         return Err(No::invalid(format!("args: may have {} bytes", definitions::file::ARGS_BYTES_MAX)));
     }
     let definition = definitions::find(&app, &body.definition_name).await?;
-    let target = target(&app, &body, definition.definition.scope.kind).await?;
+    let products = products(&app);
+    let target = target(&products, &body, definition.definition.scope.kind).await?;
     let asked = Asked { args, priority: body.priority };
-    let made = trigger::make(&app, &definition, Trigger::Manual, &target, &caller.name, &asked).await?;
-    let key = JobKey::new(&namespace(), made.job.id);
-    app.engine.run(made.submit()).await?;
+    let made = trigger::make(&products, &definition, Trigger::Manual, &target, &caller.name, &asked).await?;
+    let key = JobKey::new(&namespace(), made.id);
+    app.engine.run(trigger::submit(made)).await?;
     let job = app.engine.store().job(&key).await?.ok_or_else(|| No::missing("job", key.id))?;
     Ok(created(show::whole(&app, &job).await?))
 }
 
-async fn target(app: &App, body: &Create, scope: ScopeKind) -> Result<Target, No> {
+async fn target(products: &Products, body: &Create, scope: ScopeKind) -> Result<Target, No> {
     if scope == ScopeKind::Project {
         let code = body.project.as_ref().ok_or_else(|| No::invalid("project: a job of this definition needs one"))?;
-        projects::find(app, code).await?;
+        projects::find(products, code).await?;
         return Ok(Target { item: None, revision: None, project: Some(code.clone()) });
     }
     let item = match (&body.part_number, &body.item_id) {
-        (Some(part), _) => items::find(app, part).await?,
-        (None, Some(id)) => items::find_any(app, id).await?.ok_or_else(|| No::missing("item", id))?,
+        (Some(part), _) => items::find(products, part).await?,
+        (None, Some(id)) => items::find_any(products, id).await?.ok_or_else(|| No::missing("item", id))?,
         (None, None) => return Err(No::invalid("part_number: a job of this definition needs one, or an item_id")),
     };
     if let Some(number) = body.revision_number {
-        revisions::find(app, &item.value, number).await?;
+        revisions::find(products, &item.value, number).await?;
     }
     Ok(Target { item: Some(item.value), revision: body.revision_number, project: None })
 }

@@ -1,23 +1,19 @@
 //! Projects over HTTP.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, created, ok, page, time},
+    body::{Here, Json, Listed, Params, Path, Raw, created, ok, page, time},
     error::No,
     items,
 };
-use crate::{
-    app::App,
-    product::{
-        projects::{self, NewProject},
-        store::{self, Of},
-    },
-};
+use crate::app::App;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_core::product::item::Project;
-
-pub use crate::product::projects::{find, members};
+use windlass_product::{
+    projects::{self, NewProject, find, members},
+    records::{self, Of},
+    rules::item::Project,
+};
 
 fn show(project: &Project) -> Value {
     json!({
@@ -36,24 +32,24 @@ struct Create {
     description: Option<String>,
 }
 
-pub async fn create(State(app): State<App>, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<App>, Here(products): Here, raw: Raw) -> Result<Json<Value>, No> {
     let Create { code, name, description } = raw.parse(&app).await?;
-    Ok(created(show(&projects::create(&app, &NewProject { code, name, description }).await?)))
+    Ok(created(show(&projects::create(&products, &NewProject { code, name, description }).await?)))
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, No> {
     let paging = params.page()?;
-    let Listed(found, total) = page(store::list::<Project>(&app, store::PROJECT, Of::All).await?, paging);
+    let Listed(found, total) = page(records::list(&products, records::PROJECT, Of::All).await?, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-pub async fn one(State(app): State<App>, Path(code): Path<String>) -> Result<Json<Value>, No> {
-    Ok(ok(show(&find(&app, &code).await?.value)))
+pub async fn one(Here(products): Here, Path(code): Path<String>) -> Result<Json<Value>, No> {
+    Ok(ok(show(&find(&products, &code).await?.value)))
 }
 
-pub async fn items(State(app): State<App>, Path(code): Path<String>, params: Params) -> Result<Listed<Value>, No> {
-    find(&app, &code).await?;
+pub async fn items(Here(products): Here, Path(code): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+    find(&products, &code).await?;
     let paging = params.page()?;
-    let Listed(found, total) = page(members(&app, &code).await?, paging);
+    let Listed(found, total) = page(members(&products, &code).await?, paging);
     Ok(Listed(found.iter().map(items::show).collect(), total))
 }

@@ -1,20 +1,19 @@
 //! Revisions over HTTP.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, time},
+    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
     error::No,
-    items, jobs,
+    jobs,
 };
-use crate::{
-    app::App,
-    product::revisions::{self, NewRevision},
-};
+use crate::app::App;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use windlass_core::product::item::{Item, Revision};
-
-pub use crate::product::revisions::find;
+use windlass_product::{
+    items,
+    revisions::{self, NewRevision},
+    rules::item::{Item, Revision},
+};
 
 fn show(item: &Item, revision: &Revision) -> Value {
     json!({
@@ -37,29 +36,31 @@ struct Create {
 
 pub async fn create(
     State(app): State<App>,
+    Here(products): Here,
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
 ) -> Result<Json<Value>, No> {
-    items::find(&app, &part).await?;
+    items::find(&products, &part).await?;
     let Create { comment, properties } = raw.parse(&app).await?;
-    let made = revisions::create(&app, &caller, &part, &NewRevision { comment, properties, quiet: false }).await?;
+    let made =
+        revisions::create(&products, &caller.name, &part, &NewRevision { comment, properties, quiet: false }).await?;
     let mut shown = show(&made.item, &made.revision);
     shown["triggered_jobs"] = jobs::triggered(&made.fired);
     Ok(created(shown))
 }
 
-pub async fn list(State(app): State<App>, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
-    let item = items::find(&app, &part).await?.value;
+pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+    let item = items::find(&products, &part).await?.value;
     let (offset, limit) = params.page()?;
     let total = item.current_revision;
     let newest = total.saturating_sub(u32::try_from(offset).unwrap_or(u32::MAX));
-    let found = revisions::page(&app, &item, newest, limit).await?;
+    let found = revisions::page(&products, &item, newest, limit).await?;
     Ok(Listed(found.iter().map(|revision| show(&item, revision)).collect(), total as usize))
 }
 
-pub async fn one(State(app): State<App>, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>, No> {
-    let item = items::find(&app, &part).await?.value;
+pub async fn one(Here(products): Here, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>, No> {
+    let item = items::find(&products, &part).await?.value;
     let number = number.parse().map_err(|_| No::missing("revision", &number))?;
-    Ok(ok(show(&item, &find(&app, &item, number).await?)))
+    Ok(ok(show(&item, &revisions::find(&products, &item, number).await?)))
 }

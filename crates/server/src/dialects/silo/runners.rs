@@ -1,14 +1,14 @@
 //! Runners as administrators see them.
 
 use super::{
+    Silo,
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
-    namespace,
+    namespace, products,
 };
 use crate::{
     app::App,
     auth::{self, home},
-    product::store::{self, Kept, Of, Put},
     streams::rights_changed,
 };
 use axum::extract::State;
@@ -29,10 +29,15 @@ use windlass_core::{
     },
     policy::{AliveBy, MayClaim, OnlineFrom, Unregister, WorkerPolicy},
     principal::Role,
-    product::item::{is_plain_name, is_tag},
     worker::{Liveness, Worker},
 };
 use windlass_engine::{Error, ids, store::JobQuery};
+use windlass_product::{
+    records::{self, Kept, Kind, Of, Put},
+    rules::item::{is_plain_name, is_tag},
+};
+
+const RUNNER: Kind<Runner> = Kind::new("silo_runner");
 
 const PREFIX: &str = "silo_runner_";
 const SHOWN_CHARACTERS: usize = 20;
@@ -93,7 +98,7 @@ impl Create {
     }
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
     let body: Create = raw.parse(&app).await?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
@@ -108,7 +113,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     };
     let (worker, id) = (runner.worker(), runner.id.to_string());
     let principal: Arc<str> = worker.as_str().into();
-    let put = Put::new(store::RUNNER, &runner.name, Expect::Nothing).facet("id", &id).value(&runner)?;
+    let put = Put::new(&products(&app), RUNNER, &runner.name, Expect::Nothing).facet("id", &id).value(&runner)?;
     let (role, namespaces) = (Role::Worker, vec![namespace()]);
     let issue = IssueToken {
         namespace: home(),
@@ -124,7 +129,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
         tags: runner.tags.iter().map(String::as_str).collect::<Tags>(),
         slots: 1,
         owner: Some(principal.clone()),
-        policy: policy(app.options.silo.runner_timeout),
+        policy: policy(app.own.settings.runner_timeout),
         extra: None,
     };
     let create = CreatePrincipal { namespace: home(), name: principal, role, namespaces };
@@ -164,7 +169,7 @@ async fn show(app: &App, runner: &Runner) -> Result<Value, No> {
 
 pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
     let paging = params.page()?;
-    let Listed(found, total) = page(store::list::<Runner>(&app, store::RUNNER, Of::All).await?, paging);
+    let Listed(found, total) = page(records::list(&products(&app), RUNNER, Of::All).await?, paging);
     let mut shown = Vec::with_capacity(found.len());
     for kept in found {
         shown.push(show(&app, &kept.value).await?);
@@ -175,7 +180,7 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
 async fn find(app: &App, id: &str) -> Result<Kept<Runner>, No> {
     let missing = || No::missing("runner", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
-    store::list::<Runner>(app, store::RUNNER, Of::With("id", &id)).await?.pop().ok_or_else(missing)
+    records::list(&products(app), RUNNER, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
 pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, No> {
@@ -188,7 +193,8 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     let worker = found.value.worker();
     let end = DeletePrincipal { namespace: home(), name: worker.as_str().into() };
     let leave = UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), principal: None };
-    let commands = vec![store::delete(store::RUNNER, &found.key, found.unchanged()), end.into(), leave.into()];
+    let commands =
+        vec![records::delete(&products(&app), RUNNER, &found.key, found.unchanged()), end.into(), leave.into()];
     app.engine.run(Audited::new(&caller.name, All { commands })).await?;
     rights_changed(&app).await;
     Ok(StatusCode::NO_CONTENT)

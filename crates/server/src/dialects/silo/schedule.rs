@@ -4,27 +4,24 @@
 //! several servers one fires. Times that passed while no server ran are let go.
 
 use super::{
+    Silo,
     definitions::{self, Definition, InForce, ScopeKind},
     error::No,
-    items, jobs, projects,
+    jobs, products,
     trigger::{self, Asked, Target},
 };
-use crate::{
-    app::App,
-    calendar::Calendar,
-    product::store::{self, Kept, Of, Put},
-};
+use crate::{app::App, calendar::Calendar};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
-use windlass_core::{
-    Command, Millis, Timestamp,
-    commands::records::Expect,
-    product::{
-        item::{Item, Project},
-        trigger::Trigger,
-    },
+use windlass_core::{Command, Millis, Timestamp, commands::records::Expect};
+use windlass_product::{
+    Products, items, projects,
+    records::{self, Kept, Kind, Of, Put},
+    rules::{item::Item, trigger::Trigger},
 };
+
+const SCHEDULE: Kind<Next> = Kind::new("silo_schedule");
 
 /// A firing later than this was missed: no busy server takes so long.
 const LATE_MAX: Millis = Millis::from_secs(30);
@@ -52,14 +49,15 @@ pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Times
     if definition.trigger.kind != "schedule" {
         return Ok(None);
     }
-    Ok(store::get::<Next>(app, store::SCHEDULE, &definition.name).await?.and_then(|kept| kept.value.at))
+    Ok(records::get(&products(app), SCHEDULE, &definition.name).await?.and_then(|kept| kept.value.at))
 }
 
 /// Makes the records say what the definitions in force say.
-pub async fn follow(app: &App) -> Result<(), No> {
+pub async fn follow(app: &Silo) -> Result<(), No> {
     let now = app.engine.wall().await?;
     let definitions = definitions::all(app).await?;
-    let known = store::list::<Next>(app, store::SCHEDULE, Of::All).await?;
+    let products = products(app);
+    let known = records::list(&products, SCHEDULE, Of::All).await?;
     for one in &definitions {
         let Some((calendar, cron, timezone)) = calendar(&one.definition) else { continue };
         let before = known.iter().find(|kept| *kept.key == *one.definition.name);
@@ -67,21 +65,22 @@ pub async fn follow(app: &App) -> Result<(), No> {
             continue;
         }
         let next = Next { cron, timezone, at: calendar.strictly_after(now) };
-        let put = Put::new(store::SCHEDULE, &one.definition.name, Expect::Anything).value(&next)?;
-        store::commit(app, vec![put]).await?;
+        let put = Put::new(&products, SCHEDULE, &one.definition.name, Expect::Anything).value(&next)?;
+        records::commit(&products, vec![put]).await?;
     }
     for kept in known {
         let scheduled = |one: &InForce| *one.definition.name == *kept.key && calendar(&one.definition).is_some();
         if !definitions.iter().any(scheduled) {
-            store::commit(app, vec![store::delete(store::SCHEDULE, &kept.key, kept.unchanged())]).await?;
+            let delete = records::delete(&products, SCHEDULE, &kept.key, kept.unchanged());
+            records::commit(&products, vec![delete]).await?;
         }
     }
-    app.silo.scheduler.notify_one();
+    app.own.scheduler.notify_one();
     Ok(())
 }
 
 /// Runs until it is aborted.
-pub async fn run(app: App) {
+pub async fn run(app: Silo) {
     loop {
         let wait = match tick(&app).await {
             Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
@@ -91,7 +90,7 @@ pub async fn run(app: App) {
             }
         };
         tokio::select! {
-            () = app.silo.scheduler.notified() => {}
+            () = app.own.scheduler.notified() => {}
             () = sleep(wait) => {}
         }
     }
@@ -100,7 +99,7 @@ pub async fn run(app: App) {
 /// Fires what is due, and says how long it is to the next one.
 pub async fn tick(app: &App) -> Result<Option<Duration>, No> {
     let mut soonest: Option<Timestamp> = None;
-    for kept in store::list::<Next>(app, store::SCHEDULE, Of::All).await? {
+    for kept in records::list(&products(app), SCHEDULE, Of::All).await? {
         let Some(at) = kept.value.at else { continue };
         let now = app.engine.wall().await?;
         let next = if at <= now { fire(app, &kept, at, now).await? } else { Some(at) };
@@ -114,54 +113,55 @@ async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Re
     let Ok(one) = definitions::find(app, &kept.key).await else { return Ok(None) };
     let Some((calendar, ..)) = calendar(&one.definition) else { return Ok(None) };
     let next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
-    let mut commands = vec![Put::new(store::SCHEDULE, &kept.key, kept.unchanged()).value(&next)?];
+    let products = products(app);
+    let mut commands = vec![Put::new(&products, SCHEDULE, &kept.key, kept.unchanged()).value(&next)?];
     if now - at <= LATE_MAX {
-        commands.extend(due_jobs(app, &one).await?);
+        commands.extend(due_jobs(app, &products, &one).await?);
     }
     let mut pieces = commands.chunks(JOBS_AT_ONCE);
     // The first piece moves the time on; where that was done already, somebody else makes the jobs.
     let first = pieces.next().map(<[Command]>::to_vec).unwrap_or_default();
-    if store::commit(app, first).await?.is_some() {
+    if records::commit(&products, first).await?.is_some() {
         for piece in pieces {
-            store::commit(app, piece.to_vec()).await?;
+            records::commit(&products, piece.to_vec()).await?;
         }
     }
     Ok(next.at)
 }
 
 /// A job for each target whose last one is over.
-async fn due_jobs(app: &App, one: &InForce) -> Result<Vec<Command>, No> {
+async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<Command>, No> {
     let by: Arc<str> = "schedule".into();
     let mut commands = Vec::new();
-    for target in targets(app, one).await? {
+    for target in targets(products, one).await? {
         if jobs::is_open(app, trigger::target_facet(&one.definition.name, &target)).await? {
             continue;
         }
-        let made = trigger::make(app, one, Trigger::Schedule, &target, &by, &Asked::default()).await?;
-        commands.push(made.submit());
+        let job = trigger::make(products, one, Trigger::Schedule, &target, &by, &Asked::default()).await?;
+        commands.push(trigger::submit(job));
     }
     Ok(commands)
 }
 
-async fn targets(app: &App, one: &InForce) -> Result<Vec<Target>, No> {
+async fn targets(products: &Products, one: &InForce) -> Result<Vec<Target>, No> {
     let scope = &one.definition.scope;
     let of_item = |item: Item| Target { item: Some(item), revision: None, project: None };
     let of_project = |code: String| Target { item: None, revision: None, project: Some(code) };
     match (scope.kind, &scope.part_number, &scope.project) {
-        (ScopeKind::Project, _, Some(code)) => match projects::find(app, code).await {
+        (ScopeKind::Project, _, Some(code)) => match projects::find(products, code).await {
             Ok(found) => Ok(vec![of_project(found.value.code)]),
             Err(_) => Ok(gone(one, code)),
         },
         (ScopeKind::Project, _, None) => {
-            let all = store::list::<Project>(app, store::PROJECT, Of::All).await?;
+            let all = records::list(products, records::PROJECT, Of::All).await?;
             Ok(all.into_iter().map(|kept| of_project(kept.value.code)).collect())
         }
-        (_, Some(part), _) => match items::find(app, part).await {
+        (_, Some(part), _) => match items::find(products, part).await {
             Ok(found) => Ok(vec![of_item(found.value)]),
             Err(_) => Ok(gone(one, part)),
         },
         (_, None, _) => {
-            let all = store::list::<Item>(app, store::ITEM, Of::All).await?;
+            let all = records::list(products, records::ITEM, Of::All).await?;
             let wanted = all.into_iter().map(|kept| kept.value).filter(|item| one.definition.wants(item));
             Ok(wanted.map(of_item).collect())
         }

@@ -5,13 +5,12 @@
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
     error::No,
-    namespace,
+    namespace, products,
 };
 use crate::{
     app::App,
     auth::{self, Caller, home},
     problem::Problem,
-    product::store::{self, Kept, Of, Put},
     streams::rights_changed,
 };
 use axum::extract::State;
@@ -33,6 +32,9 @@ use windlass_core::{
     record::Kind,
 };
 use windlass_engine::{Error, ids, store::RecordQuery};
+use windlass_product::records::{self, Kept, Of, Put};
+
+const TOKEN: records::Kind<Token> = records::Kind::new("silo_token");
 
 const PREFIX: &str = "silo_";
 const SHOWN_CHARACTERS: usize = 12;
@@ -136,7 +138,7 @@ async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<
         None => CreatePrincipal { namespace: home(), name: name.clone(), role: token.role, namespaces }.into(),
     };
     let id = token.id.to_string();
-    let put = Put::new(store::TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
+    let put = Put::new(&products(app), TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
     let issue = IssueToken {
         namespace: home(),
         principal: name,
@@ -159,7 +161,7 @@ fn is_own(caller: &Caller, token: &Token) -> bool {
 
 pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, No> {
     let paging = params.page()?;
-    let mut found = store::list::<Token>(&app, store::TOKEN, Of::All).await?;
+    let mut found = records::list(&products(&app), TOKEN, Of::All).await?;
     found.retain(|kept| is_own(&caller, &kept.value));
     let Listed(found, total) = page(found, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
@@ -168,7 +170,7 @@ pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> R
 async fn find(app: &App, id: &str) -> Result<Kept<Token>, No> {
     let missing = || No::missing("token", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
-    store::list::<Token>(app, store::TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
+    records::list(&products(app), TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
 pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
@@ -183,7 +185,7 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
 
 /// Takes away what is kept of a token, and its principal.
 async fn removal(app: &App, found: &Kept<Token>) -> Result<All, Problem> {
-    let mut commands = vec![store::delete(store::TOKEN, &found.key, found.unchanged())];
+    let mut commands = vec![records::delete(&products(app), TOKEN, &found.key, found.unchanged())];
     // Where somebody deleted the principal itself, its name may be another's by now.
     let known = app.engine.read_record::<Principal>(&home(), &found.value.name).await?;
     if known.is_some_and(|known| *known.namespaces == [namespace()]) {
@@ -195,7 +197,7 @@ async fn removal(app: &App, found: &Kept<Token>) -> Result<All, Problem> {
 /// Removes those that ended with what they were made with, or ran out: what they stood for has no token left, and their names are free
 /// again. Principals that somebody disabled are left to whoever did.
 pub async fn sweep(app: &App) -> Result<(), Problem> {
-    for found in store::list::<Token>(app, store::TOKEN, Of::All).await? {
+    for found in records::list(&products(app), TOKEN, Of::All).await? {
         let name: Arc<str> = found.value.name.as_str().into();
         let known = app.engine.read_record::<Principal>(&home(), &name).await?;
         let query = RecordQuery {

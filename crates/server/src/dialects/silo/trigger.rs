@@ -5,24 +5,24 @@ use super::{
     namespace,
     show::{Detail, Extra, ScopeItem},
 };
-use crate::{
-    app::App,
-    problem::Problem,
-    product::{bom, projects},
-};
+use crate::app::App;
+use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_core::{
-    Command, Facet, JobId, Millis, Tags,
+    Command, Facet, Millis, Tags,
     commands::submit::{NewJob, Submit},
     job::DefinitionRef,
     policy::{JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, RetryForm, RetryPolicy},
-    product::{
+};
+use windlass_engine::ids;
+use windlass_product::{
+    Error, Fires, Products, bom, projects,
+    rules::{
         item::Item,
         trigger::{self, Covered, Trigger},
     },
 };
-use windlass_engine::ids;
 
 /// What a job is about.
 #[derive(Clone, Debug)]
@@ -40,70 +40,59 @@ pub struct Asked {
     pub priority: Option<i32>,
 }
 
-/// A job to be.
-pub struct Made {
-    pub definition_name: String,
-    pub job: NewJob,
+pub fn submit(job: NewJob) -> Command {
+    Submit { namespace: namespace(), job }.into()
 }
 
-impl Made {
-    pub fn submit(self) -> Command {
-        Submit { namespace: namespace(), job: self.job }.into()
-    }
-}
+/// Makes the jobs that the definitions in force say, by definition name.
+pub struct ByDefinition(pub App);
 
-/// A job that was set off.
-#[derive(Clone, Debug)]
-pub struct Fired {
-    pub job: JobId,
-    pub definition_name: String,
-}
-
-pub fn told(made: &[Made]) -> Vec<Fired> {
-    made.iter().map(|made| Fired { job: made.job.id, definition_name: made.definition_name.clone() }).collect()
-}
-
-/// The jobs that something about an item sets off, by definition name.
-pub async fn fire(app: &App, trigger: Trigger, item: &Item, by: &Arc<str>) -> Result<Vec<Made>, Problem> {
-    let mut made = Vec::new();
-    for one in definitions::all(app).await? {
-        if one.definition.trigger.kind != trigger.name() || !one.definition.wants(item) {
-            continue;
+#[async_trait]
+impl Fires for ByDefinition {
+    async fn fire(
+        &self,
+        products: &Products,
+        trigger: Trigger,
+        item: &Item,
+        by: &Arc<str>,
+    ) -> Result<Vec<NewJob>, Error> {
+        let mut made = Vec::new();
+        for one in definitions::all(&self.0).await? {
+            if one.definition.trigger.kind != trigger.name() || !one.definition.wants(item) {
+                continue;
+            }
+            for project in trigger::jobs_for(one.definition.scope.kind, item) {
+                let target = Target { item: Some(item.clone()), revision: None, project };
+                made.push(make(products, &one, trigger, &target, by, &Asked::default()).await?);
+            }
         }
-        for project in trigger::jobs_for(one.definition.scope.kind, item) {
-            let target = Target { item: Some(item.clone()), revision: None, project };
-            made.push(make(app, &one, trigger, &target, by, &Asked::default()).await?);
-        }
+        Ok(made)
     }
-    Ok(made)
 }
 
 pub async fn make(
-    app: &App,
+    products: &Products,
     from: &InForce,
     trigger: Trigger,
     target: &Target,
     by: &Arc<str>,
     asked: &Asked,
-) -> Result<Made, Problem> {
+) -> Result<NewJob, Error> {
     let definition = &*from.definition;
-    let items = cover(app, definition, target).await?;
+    let items = cover(products, definition, target).await?;
     let detail = Detail { definition: definitions::copy(definition), items };
     let extra = extra(definition, trigger, target, asked);
-    let text =
-        |value: Result<String, serde_json::Error>| value.map_err(|error| Problem::new("internal", error.to_string()));
-    let job = NewJob {
+    Ok(NewJob {
         priority: asked.priority.unwrap_or(definition.priority),
         tags: definition.runner.tags.iter().map(String::as_str).collect::<Tags>(),
-        payload: text(serde_json::to_string(&detail))?.as_str().into(),
+        payload: serde_json::to_string(&detail)?.as_str().into(),
         policy: policy(definition),
         definition: Some(DefinitionRef { name: definition.name.as_str().into(), version: from.number }),
         facets: facets(definition, target),
         owner: Some(by.clone()),
-        extra: Some(text(serde_json::to_string(&extra))?.into()),
+        extra: Some(serde_json::to_string(&extra)?.into()),
         ..NewJob::new(ids::job_id())
-    };
-    Ok(Made { definition_name: definition.name.clone(), job })
+    })
 }
 
 /// Deadlines are fixed at the claim, and a failed job is followed by a new one.
@@ -165,17 +154,17 @@ fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &Ask
 }
 
 /// Which items the job covers, as they are now.
-async fn cover(app: &App, definition: &Definition, target: &Target) -> Result<Vec<ScopeItem>, Problem> {
+async fn cover(products: &Products, definition: &Definition, target: &Target) -> Result<Vec<ScopeItem>, Error> {
     let root = target.item.as_ref().map(|item| (item, target.revision.unwrap_or(item.current_revision)));
     let covered = match (definition.scope.kind, root) {
         (ScopeKind::Item, Some((item, revision))) => Covered::item(item, revision),
         (ScopeKind::Assembly, Some((item, revision))) => {
-            let below = bom::below(app, &item.part_number, u32::MAX).await?;
+            let below = bom::below(products, &item.part_number, u32::MAX).await?;
             let parts = below.inside(&item.part_number)?.into_iter().map(|inside| inside.part_number).collect();
-            Covered::assembly(item, revision, &below, &bom::items_of(app, parts).await?)?
+            Covered::assembly(item, revision, &below, &bom::items_of(products, parts).await?)?
         }
         (ScopeKind::Project, _) => {
-            Covered::project(&projects::members(app, target.project.as_deref().unwrap_or_default()).await?)
+            Covered::project(&projects::members(products, target.project.as_deref().unwrap_or_default()).await?)
         }
         (_, None) => Vec::new(),
     };

@@ -5,7 +5,7 @@ use super::{
     dag,
     error::No,
     jobs::{self, Entry},
-    namespace, show,
+    namespace, products, show,
 };
 use crate::{app::App, auth::Caller};
 use axum::{
@@ -97,7 +97,7 @@ async fn claimed(app: &App, leased: &Leased) -> Result<Value, No> {
     let extra = show::extra(&leased.job)?;
     // So that a validation rebuilds what has to be rebuilt and nothing else.
     if let Some(part) = extra.part_number.filter(|_| matches!(extra.compute_type.as_str(), "validate" | "rebuild")) {
-        shown["dirty"] = dag::dirty_of(app, &part).await?;
+        shown["dirty"] = dag::dirty_of(&products(app), &part).await?;
     }
     Ok(shown)
 }

@@ -1,6 +1,12 @@
 //! How this protocol reads bodies and says no: statuses and plain sentences, not problem documents.
 
-use crate::{app::App, ask, auth::Caller, problem::Problem};
+use crate::{
+    app::App,
+    ask,
+    auth::Caller,
+    path::{self, FromPath},
+    problem::Problem,
+};
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
@@ -116,6 +122,16 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
             Ok(query) => Ok(Self(query.0)),
             Err(error) => Err(No(StatusCode::BAD_REQUEST, error.body_text())),
         }
+    }
+}
+
+/// The parts of the path that are names.
+pub struct Path<T>(pub T);
+
+impl<T: FromPath> FromRequestParts<App> for Path<T> {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+        path::take(parts).map(Self).map_err(|why| No(StatusCode::BAD_REQUEST, why))
     }
 }
 

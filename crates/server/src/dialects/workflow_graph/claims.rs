@@ -1,7 +1,7 @@
 //! What a worker does with jobs: claim, renew, ask whether it was cancelled, report.
 
 use super::{
-    body::{Json, No, Sent, Who},
+    body::{Json, No, Path, Sent, Who},
     namespace, status, translate, wire,
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 use axum::{
     Extension,
-    extract::{FromRequestParts, Path, State},
+    extract::{FromRequestParts, State},
 };
 use http::{StatusCode, request::Parts};
 use std::{

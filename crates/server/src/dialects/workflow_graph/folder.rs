@@ -4,7 +4,7 @@ use super::{
     file,
     status::{self, Stored},
 };
-use crate::app::App;
+use crate::{app::App, duties::Running};
 use std::path::{Path, PathBuf};
 use windlass_core::commands::all::All;
 
@@ -14,6 +14,17 @@ pub struct Loaded {
     pub path: PathBuf,
     /// The workflow's id, or what is wrong with the file and where. A faulty file leaves the last good version in force.
     pub result: Result<String, String>,
+}
+
+/// At the start, if there is a folder.
+pub async fn start(app: App, folder: Option<PathBuf>) -> Running {
+    if let Some(folder) = folder {
+        match load(&app, &folder).await {
+            Ok(files) => tracing::info!(files = files.len(), "workflow files were read"),
+            Err(error) => tracing::error!(folder = %folder.display(), %error, "the folder of workflows cannot be read"),
+        }
+    }
+    Running::default()
 }
 
 /// Reads every `.yml`, `.yaml` and `.json` in the folder, by name. A file that says the same as before changes nothing.

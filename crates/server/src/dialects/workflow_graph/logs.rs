@@ -1,7 +1,7 @@
 //! Logs: sent under a lease, read as the chunks they were sent in, followed live.
 
 use super::{
-    body::{No, Sent, Who},
+    body::{No, Path, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
@@ -14,7 +14,7 @@ use crate::{
 use axum::{
     Extension,
     body::Body,
-    extract::{Path, State},
+    extract::State,
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;

@@ -18,8 +18,52 @@ mod wire;
 mod workers;
 mod workflows;
 
-use crate::route::{Access, Route, Surface};
+use crate::{
+    config::{
+        table::{Foreign, From, as_it_is},
+        values::Reader,
+    },
+    dialect::{self, Dialect, Served},
+    route::{Access, Route, Rules, Surface},
+};
 use windlass_core::Namespace;
+
+const NAMESPACE: &str = "wfg";
+
+pub static DIALECT: Dialect = Dialect {
+    surface: Surface {
+        name: "workflow_graph",
+        // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
+        // TypeScript client http://host:3000/~TOKEN.
+        rules: Rules { basic: true, in_path: true, anonymous: true, namespace: Some(NAMESPACE), ..Rules::OURS },
+    },
+    prefixes: &[],
+    respell: dialect::one_spelling,
+    settings: &[],
+    foreign,
+    serve,
+};
+
+fn foreign() -> Vec<Foreign> {
+    let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
+    vec![
+        variable("CORS_ORIGINS", "origins", as_it_is),
+        variable("WORKFLOWS_DIR", "workflows", as_it_is),
+        variable("PORT", "listen", port_here),
+    ]
+}
+
+/// A port alone says nothing about who may come in, so it is opened to this machine only.
+fn port_here(text: &str) -> Result<String, String> {
+    let port: u16 = text.trim().parse().map_err(|_| format!("{text:?} is not a port"))?;
+    Ok(format!("127.0.0.1:{port}"))
+}
+
+/// Its files may lie beside native workflows.
+fn serve(read: &Reader) -> Served {
+    let folder = read.path("workflows");
+    Served::new(routes()).starts(move |app| folder::start(app, folder.clone()))
+}
 
 /// Logs come in bursts of half a second, however long.
 const LOGS_BODY_MAX: usize = 64 << 20;
@@ -27,11 +71,11 @@ const CREATE_BODY_MAX: usize = 32 << 20;
 
 /// All of this dialect's jobs, workers and workflows live here.
 pub fn namespace() -> Namespace {
-    Namespace::new("wfg").expect("a legal name")
+    Namespace::new(NAMESPACE).expect("a legal name")
 }
 
-pub fn routes() -> Vec<Route> {
-    let routes = vec![
+fn routes() -> Vec<Route> {
+    vec![
         Route::get("/api/workflows", Access::Viewer, workflows::list).says("List workflows"),
         Route::post("/api/workflows", Access::Editor, workflows::create)
             .says("Create a workflow")
@@ -56,6 +100,5 @@ pub fn routes() -> Vec<Route> {
         // Another protocol's path begins like this one of a job that is called so.
         Route::get("/api/jobs/{id}/artifacts/cancelled", Access::Worker, claims::artifacts_cancelled)
             .says("Was the job named artifacts cancelled?"),
-    ];
-    routes.into_iter().map(|route| route.on(Surface::WorkflowGraph)).collect()
+    ]
 }

@@ -1,11 +1,11 @@
 //! Workers: registered by themselves, alive by any call.
 
 use super::{
-    body::{Json, No, Sent, Who},
+    body::{Json, No, Path, Sent, Who},
     namespace, translate, wire,
 };
 use crate::app::App;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use windlass_core::{
     WorkerId,

@@ -1,13 +1,13 @@
 //! Create, list, show, run and cancel workflows.
 
 use super::{
-    body::{Json, No, Query, Sent, Who},
+    body::{Json, No, Path, Query, Sent, Who},
     namespace, sample as example,
     status::{self, Stored},
     translate, wire,
 };
 use crate::app::App;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use windlass_core::{
     Command, Refusal,

@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
-use windlass_core::product::item::{is_plain_name, is_tag};
+use windlass_product::rules::item::{is_plain_name, is_tag};
 
 pub const BYTES_MAX: usize = 1 << 20;
 /// Every job carries a copy.

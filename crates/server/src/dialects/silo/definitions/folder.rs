@@ -7,10 +7,7 @@ use super::{
     Definition, InForce,
     file::{self, Fault},
 };
-use crate::{
-    app::App,
-    dialects::silo::{error::No, namespace, schedule},
-};
+use crate::dialects::silo::{Silo, error::No, namespace, schedule};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -113,10 +110,10 @@ fn look(folder: &Path, priority: i32) -> std::io::Result<Found> {
 }
 
 /// Reads the folder and puts it into force. What cannot be read at all changes nothing.
-pub async fn load(app: &App, by: &Arc<str>) -> Result<Report, No> {
+pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, No> {
     // One at a time, so that a report tells what it did itself.
-    let _one = app.silo.reload.lock().await;
-    let settings = &app.options.silo;
+    let _one = app.own.reload.lock().await;
+    let settings = &app.own.settings;
     let (folder, priority) = (settings.directory.clone(), settings.default_priority);
     let found = app.aside.run(&super::namespace(), move || look(&folder, priority)).await?.map_err(|error| {
         No::internal(format!("the folder {} cannot be read: {error}", settings.directory.display()))
@@ -149,7 +146,7 @@ pub async fn load(app: &App, by: &Arc<str>) -> Result<Report, No> {
     }
     report.in_force.sort();
     report.errors = found.errors;
-    *app.silo.faults.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = report.errors.len();
+    *app.own.faults.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = report.errors.len();
     schedule::follow(app).await?;
     Ok(report)
 }

@@ -4,15 +4,12 @@ pub mod file;
 pub mod folder;
 
 use super::{
+    Silo,
     body::{Json, Listed, Params, Path, ok, page, time},
     error::No,
-    namespace, schedule,
+    namespace, products, schedule,
 };
-use crate::{
-    app::App,
-    problem::Problem,
-    product::store::{self, Kept},
-};
+use crate::app::App;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -21,11 +18,17 @@ use windlass_api::Uuid;
 use windlass_core::{
     RecordKey, Timestamp,
     definition::{Definition as Row, DefinitionHead, version_key},
-    product::{item::Item, trigger},
-    record::Kind,
+    record::Kind as _,
+};
+use windlass_product::{
+    Error,
+    records::{self, Kind, Of},
+    rules::{item::Item, trigger},
 };
 
-pub use windlass_core::product::trigger::Scope as ScopeKind;
+pub use windlass_product::rules::trigger::Scope as ScopeKind;
+
+const HEAD: Kind<DefinitionHead> = Kind::new(DefinitionHead::KIND);
 
 /// What a file says, with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,33 +112,24 @@ pub fn id_of(name: &str) -> Uuid {
     super::derived("definition", name)
 }
 
-/// Versions never change, so what was read once can be kept.
-pub type Cache = std::sync::Mutex<std::collections::HashMap<(Arc<str>, u32), InForce>>;
-const CACHE_MAX: usize = 10_000;
-
-async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, Problem> {
-    let at = (name.clone(), number);
-    let cache = || app.silo.definitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(found) = cache().get(&at).cloned() {
+async fn version(app: &App, name: &Arc<str>, number: u32) -> Result<Option<InForce>, Error> {
+    if let Some(found) = app.versions.get::<InForce>(&namespace(), name, number) {
         return Ok(Some(found));
     }
     let Some(row) = app.engine.read_record::<Row>(&namespace(), &version_key(name, number)).await? else {
         return Ok(None);
     };
-    let definition: Definition = serde_json::from_str(&row.body)
-        .map_err(|error| Problem::new("damaged", format!("the stored definition {name} cannot be read: {error}")))?;
+    let damaged =
+        |error: serde_json::Error| Error::Damaged { what: format!("definition {name}"), why: error.to_string() };
+    let definition: Definition = serde_json::from_str(&row.body).map_err(damaged)?;
     let found = InForce { definition: Arc::new(definition), number, loaded_at: row.created_at };
-    let mut cache = cache();
-    if cache.len() >= CACHE_MAX {
-        cache.clear();
-    }
-    cache.insert(at, found.clone());
+    app.versions.put(&namespace(), name, number, found.clone());
     Ok(Some(found))
 }
 
 /// All that are in force, by name.
-pub async fn all(app: &App) -> Result<Vec<InForce>, Problem> {
-    let heads: Vec<Kept<DefinitionHead>> = store::list(app, DefinitionHead::KIND, store::Of::All).await?;
+pub async fn all(app: &App) -> Result<Vec<InForce>, Error> {
+    let heads = records::list(&products(app), HEAD, Of::All).await?;
     let mut found = Vec::new();
     for head in heads.into_iter().filter(|head| head.value.deleted_at.is_none()) {
         found.extend(version(app, &head.key, head.value.latest).await?);
@@ -143,8 +137,8 @@ pub async fn all(app: &App) -> Result<Vec<InForce>, Problem> {
     Ok(found)
 }
 
-pub async fn find(app: &App, name: &str) -> Result<InForce, Problem> {
-    let missing = || Problem::not_found("job definition", name);
+pub async fn find(app: &App, name: &str) -> Result<InForce, Error> {
+    let missing = || Error::not_found("job definition", name);
     if name.len() > 128 {
         return Err(missing());
     }
@@ -174,7 +168,7 @@ pub async fn named_reload(state: State<App>) -> Result<Json<Value>, No> {
     one(state, Path("reload".to_owned())).await
 }
 
-pub async fn reload(State(app): State<App>, who: super::body::Who) -> Result<Json<Value>, No> {
+pub async fn reload(State(app): State<Silo>, who: super::body::Who) -> Result<Json<Value>, No> {
     let report = folder::load(&app, &who.0.name).await?;
     Ok(ok(report.show()))
 }

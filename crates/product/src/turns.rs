@@ -1,0 +1,82 @@
+//! Turns for those who were outrun.
+//!
+//! A change that lost against another is worked out again at once, and where many change the same thing, one of them can be
+//! late every time. So whoever lost waits for its turn and keeps it until it is through: of all that lost over one record, one
+//! at a time tries again, in the order in which they lost. Only a queue: nothing relies on it, and other servers have their own.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// Records that share a line cost each other a little time and nothing else.
+const LINES: usize = 64;
+
+pub struct Turns(Vec<Arc<Mutex<()>>>);
+
+pub type Turn = OwnedMutexGuard<()>;
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self((0..LINES).map(|_| Arc::default()).collect())
+    }
+}
+
+impl Turns {
+    pub async fn wait(&self, name: &str) -> Turn {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let line = hasher.finish() as usize % LINES;
+        self.0[line].clone().lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        Error, Nothing, Products,
+        records::{self, Change, Put},
+        settle,
+    };
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+    use windlass_core::Namespace;
+    use windlass_engine::{Engine, Settings, clock, memory::Memory};
+
+    /// Takes so long to work its change out that whoever began together reads the same.
+    async fn count_up(products: Products, tries: Arc<AtomicUsize>) -> Result<u64, Error> {
+        settle!(&products, Error, {
+            tries.fetch_add(1, Ordering::Relaxed);
+            let found = records::get(&products, records::COUNTER, "c").await?;
+            let next = found.as_ref().map_or(1, |kept| kept.value + 1);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            let put = Put::new(&products, records::COUNTER, "c", records::as_found(found.as_ref())).value(&next)?;
+            Ok(Change { commands: vec![put], answer: next })
+        })
+    }
+
+    #[tokio::test]
+    async fn those_who_were_outrun_do_not_outrun_each_other() {
+        const CALLERS: usize = 120;
+        let memory = Arc::new(Memory::new(Arc::new(clock::System::default())));
+        let engine = Engine::start(memory, Settings::default()).await.unwrap();
+        let products = Products::new(engine, Namespace::default(), Arc::default(), Arc::new(Nothing));
+        let tries = Arc::new(AtomicUsize::new(0));
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..CALLERS {
+            callers.spawn(count_up(products.clone(), tries.clone()));
+        }
+        let mut counted: Vec<u64> = callers.join_all().await.into_iter().map(Result::unwrap).collect();
+        counted.sort_unstable();
+        assert_eq!(counted, (1..=CALLERS as u64).collect::<Vec<_>>());
+        // Each loses once, against the first. If all tried again at once, some would lose more often than is allowed.
+        let tries = tries.load(Ordering::Relaxed);
+        assert!(tries < 3 * CALLERS, "{tries} tries");
+    }
+}

@@ -1,0 +1,229 @@
+//! What a dialect is: another job server's protocol, served at its original paths on the one engine.
+//!
+//! A [`Dialect`] is a value, and [`crate::dialects::ALL`] is the list of them. Everything outside a dialect's own folder treats all
+//! of them alike: it mounts their routes, reads their settings, starts what they do by themselves, and lets them word refusals.
+
+use crate::{
+    app::App,
+    config::{
+        table::{Foreign, Setting, shown},
+        values::{Reader, Values},
+    },
+    duties::Running,
+    problem::Problem,
+    route::{Access, Identify, Refuse, Route, Surface},
+};
+use axum::{extract::FromRef, handler::Handler};
+use futures_util::future::BoxFuture;
+use http::Method;
+use std::{fmt, ops::Deref, sync::Arc};
+use windlass_core::Namespace;
+use windlass_product::Fires;
+
+pub struct Dialect {
+    /// Its name, and the rules for its callers.
+    pub surface: Surface,
+    /// Below these paths, what has no route is refused in its words. The longest one that fits counts.
+    pub prefixes: &'static [&'static str],
+    /// Another spelling of one of its paths, as its table has it. Asked only if no route fits. None: there is no such path.
+    pub respell: fn(&str) -> Option<String>,
+    /// In the order in which the documentation lists them. Their names begin with the dialect's.
+    pub settings: &'static [Setting],
+    /// Names that its users know settings by.
+    pub foreign: fn() -> Vec<Foreign>,
+    /// Makes what serves it, by the settings in effect.
+    pub serve: fn(&Reader) -> Served,
+}
+
+/// For dialects whose paths have one spelling.
+pub fn one_spelling(_: &str) -> Option<String> {
+    None
+}
+
+/// For dialects that bring no names along.
+pub fn no_names() -> Vec<Foreign> {
+    Vec::new()
+}
+
+impl fmt::Debug for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.surface.name)
+    }
+}
+
+impl Dialect {
+    /// Its name as people write it.
+    pub fn name(&self) -> String {
+        shown(self.surface.name)
+    }
+}
+
+/// What a dialect does by itself: starts it, once the server is up.
+pub type Start = Box<dyn Fn(App) -> BoxFuture<'static, Running> + Send + Sync>;
+
+/// What makes the jobs that a change of an item in a dialect's namespace sets off.
+pub type MakeFires = fn(&App) -> Arc<dyn Fires>;
+
+/// What a dialect clears away now and then, after tokens that are void are gone.
+pub type Sweep = Box<dyn Fn(App) -> BoxFuture<'static, Result<(), Problem>> + Send + Sync>;
+
+/// A dialect at work. Its state is in its routes, and in whatever it does by itself.
+pub struct Served {
+    pub routes: Vec<Route>,
+    /// None: callers say who they are by token, as [`crate::route::Rules`] has it.
+    pub identify: Option<Identify>,
+    pub start: Start,
+    /// None: changes of items in its namespace set off nothing.
+    pub fires: Option<MakeFires>,
+    pub sweep: Option<Sweep>,
+}
+
+impl Served {
+    /// Answers, and does nothing by itself.
+    pub fn new(routes: Vec<Route>) -> Self {
+        let start: Start = Box::new(|_| Box::pin(async { Running::default() }));
+        Self { routes, identify: None, start, fires: None, sweep: None }
+    }
+
+    pub fn starts<F>(self, start: impl Fn(App) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Running> + Send + 'static,
+    {
+        Self { start: Box::new(move |app| Box::pin(start(app))), ..self }
+    }
+
+    pub fn identifies(self, identify: Identify) -> Self {
+        Self { identify: Some(identify), ..self }
+    }
+
+    pub fn fires(self, make: MakeFires) -> Self {
+        Self { fires: Some(make), ..self }
+    }
+
+    pub fn sweeps<F>(self, sweep: impl Fn(App) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), Problem>> + Send + 'static,
+    {
+        Self { sweep: Some(Box::new(move |app| Box::pin(sweep(app)))), ..self }
+    }
+}
+
+/// The dialects of one server, each with what serves it.
+pub struct Dialects(Vec<(&'static Dialect, Served)>);
+
+impl Dialects {
+    pub fn new(dialects: &[&'static Dialect], values: &Values) -> Self {
+        Self(dialects.iter().map(|dialect| (*dialect, (dialect.serve)(&values.reader(dialect.settings)))).collect())
+    }
+
+    pub fn routes(&self) -> Vec<Route> {
+        let on = |(dialect, served): &(&'static Dialect, Served)| {
+            let mounted = served.routes.iter().cloned();
+            mounted.map(|route| route.on(&dialect.surface, served.identify.as_ref())).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(on).collect()
+    }
+
+    pub async fn start(&self, app: &App) -> Running {
+        let mut running = Running::default();
+        for (_, served) in &self.0 {
+            running.join((served.start)(app.clone()).await);
+        }
+        running
+    }
+
+    /// None: no dialect makes jobs of what changes in this namespace.
+    pub fn fires(&self, app: &App, namespace: &Namespace) -> Option<Arc<dyn Fires>> {
+        let has = |dialect: &Dialect| dialect.surface.rules.namespace == Some(namespace.as_str());
+        let (_, served) = self.0.iter().find(|(dialect, served)| served.fires.is_some() && has(dialect))?;
+        served.fires.map(|make| make(app))
+    }
+
+    pub async fn sweep(&self, app: &App) -> Result<(), Problem> {
+        for sweep in self.0.iter().filter_map(|(_, served)| served.sweep.as_ref()) {
+            sweep(app.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// In whose words it is said that there is nothing at a path.
+    pub fn refuse_at(&self, path: &str) -> Option<Refuse> {
+        let fits = |dialect: &&'static Dialect| {
+            dialect.prefixes.iter().filter(|prefix| path.starts_with(**prefix)).map(|prefix| prefix.len()).max()
+        };
+        let owners = self.0.iter().filter_map(|(dialect, _)| Some((fits(dialect)?, dialect.surface.rules.refuse)));
+        owners.max_by_key(|(length, _)| *length).map(|(_, refuse)| refuse)
+    }
+
+    pub fn respell(&self, path: &str) -> Option<String> {
+        self.0.iter().find_map(|(dialect, _)| (dialect.respell)(path))
+    }
+
+    /// Those that some callers may use without a token, as people write them.
+    pub fn without_token(&self) -> Vec<String> {
+        let open = self.0.iter().filter(|(dialect, _)| dialect.surface.rules.anonymous);
+        open.map(|(dialect, _)| dialect.name()).collect()
+    }
+}
+
+/// What the handlers of a dialect with a state of its own get: the app, and that state.
+pub struct With<S> {
+    app: App,
+    pub own: Arc<S>,
+}
+
+impl<S> With<S> {
+    pub fn new(app: App, own: Arc<S>) -> Self {
+        Self { app, own }
+    }
+}
+
+impl<S> Clone for With<S> {
+    fn clone(&self) -> Self {
+        Self { app: self.app.clone(), own: self.own.clone() }
+    }
+}
+
+impl<S> Deref for With<S> {
+    type Target = App;
+    fn deref(&self) -> &App {
+        &self.app
+    }
+}
+
+/// Handlers that need nothing but the app take nothing else.
+impl<S> FromRef<With<S>> for App {
+    fn from_ref(with: &With<S>) -> App {
+        with.app.clone()
+    }
+}
+
+/// Makes routes whose handlers share a state.
+pub struct Mount<S>(pub Arc<S>);
+
+impl<S: Send + Sync + 'static> Mount<S> {
+    pub fn route<H, T>(&self, method: Method, path: &'static str, access: Access, handler: H) -> Route
+    where
+        H: Handler<T, With<S>>,
+        T: 'static,
+    {
+        let own = self.0.clone();
+        let run = move |request, app| -> BoxFuture<'static, _> {
+            Box::pin(handler.clone().call(request, With { app, own: own.clone() }))
+        };
+        Route::of(method, path, access, Arc::new(run))
+    }
+
+    pub fn get<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+        self.route(Method::GET, path, access, handler)
+    }
+    pub fn post<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+        self.route(Method::POST, path, access, handler)
+    }
+    pub fn put<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+        self.route(Method::PUT, path, access, handler)
+    }
+    pub fn delete<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+        self.route(Method::DELETE, path, access, handler)
+    }
+}

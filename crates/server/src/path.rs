@@ -1,0 +1,128 @@
+//! What a path names: its parts where the route has `{name}`, decoded.
+
+use http::request::Parts;
+use percent_encoding::percent_decode_str;
+use std::{borrow::Cow, sync::Arc};
+use windlass_api::Uuid;
+
+/// Goes with a request from the table to its handler.
+#[derive(Clone, Debug)]
+pub struct Named {
+    names: Arc<[&'static str]>,
+    /// The name whose part is no text.
+    texts: Result<Vec<String>, &'static str>,
+}
+
+impl Named {
+    /// `names` are the route's; `parts` stand in the path as they were sent.
+    pub fn new<'a>(names: Arc<[&'static str]>, parts: impl Iterator<Item = &'a str>) -> Self {
+        let decoded = |(name, part): (&&'static str, &str)| {
+            percent_decode_str(part).decode_utf8().map(Cow::into_owned).map_err(|_| *name)
+        };
+        let texts = names.iter().zip(parts).map(decoded).collect();
+        Self { names, texts }
+    }
+
+    fn nothing() -> Self {
+        Self { names: Arc::default(), texts: Ok(Vec::new()) }
+    }
+
+    fn texts<const N: usize>(self) -> Result<[(&'static str, String); N], String> {
+        let texts = self.texts.map_err(|name| format!("Invalid URL: Invalid UTF-8 in `{name}`"))?;
+        let named: Vec<_> = self.names.iter().copied().zip(texts).collect();
+        named.try_into().map_err(|named: Vec<_>| format!("the path names {}, and its handler takes {N}", named.len()))
+    }
+}
+
+/// What the path of a request names; or why it cannot be what the handler takes.
+pub fn take<T: FromPath>(parts: &mut Parts) -> Result<T, String> {
+    T::from_path(parts.extensions.remove::<Named>().unwrap_or_else(Named::nothing))
+}
+
+/// What a handler may take from a path.
+pub trait FromPath: Sized {
+    fn from_path(named: Named) -> Result<Self, String>;
+}
+
+impl FromPath for String {
+    fn from_path(named: Named) -> Result<Self, String> {
+        named.texts().map(|[(_, text)]| text)
+    }
+}
+
+impl FromPath for Uuid {
+    fn from_path(named: Named) -> Result<Self, String> {
+        named.texts().and_then(|[one]| Part::read(0, one))
+    }
+}
+
+impl<A: Part, B: Part> FromPath for (A, B) {
+    fn from_path(named: Named) -> Result<Self, String> {
+        let [a, b] = named.texts()?;
+        Ok((A::read(0, a)?, B::read(1, b)?))
+    }
+}
+
+impl<A: Part, B: Part, C: Part> FromPath for (A, B, C) {
+    fn from_path(named: Named) -> Result<Self, String> {
+        let [a, b, c] = named.texts()?;
+        Ok((A::read(0, a)?, B::read(1, b)?, C::read(2, c)?))
+    }
+}
+
+/// One of the names in a path.
+pub trait Part: Sized {
+    fn read(index: usize, named: (&'static str, String)) -> Result<Self, String>;
+}
+
+impl Part for String {
+    fn read(_: usize, (_, text): (&'static str, String)) -> Result<Self, String> {
+        Ok(text)
+    }
+}
+
+impl Part for Uuid {
+    fn read(_: usize, (name, text): (&'static str, String)) -> Result<Self, String> {
+        let why =
+            |error| format!("Invalid URL: Cannot parse `{name}` with value `{text}`: UUID parsing failed: {error}");
+        Uuid::parse_str(&text).map_err(why)
+    }
+}
+
+impl Part for u32 {
+    fn read(index: usize, (_, text): (&'static str, String)) -> Result<Self, String> {
+        let why = |_| format!("Invalid URL: Cannot parse value at index {index} with value `{text}` to a `u32`");
+        text.parse().map_err(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: FromPath>(names: &[&'static str], parts: &[&str]) -> Result<T, String> {
+        T::from_path(Named::new(names.into(), parts.iter().copied()))
+    }
+
+    #[test]
+    fn parts_are_decoded_and_what_does_not_fit_is_named() {
+        assert_eq!(read::<String>(&["name"], &["a%2Fb%20c"]).unwrap(), "a/b c");
+        let pair = read::<(String, u32)>(&["name", "version"], &["x", "7"]).unwrap();
+        assert_eq!(pair, ("x".to_owned(), 7));
+        for (wrong, said) in [
+            (read::<String>(&["name"], &["%ff"]).map(drop), "Invalid URL: Invalid UTF-8 in `name`"),
+            (
+                read::<(String, u32)>(&["name", "version"], &["x", "-1"]).map(drop),
+                "Invalid URL: Cannot parse value at index 1 with value `-1` to a `u32`",
+            ),
+            (
+                read::<Uuid>(&["id"], &["x"]).map(drop),
+                "Invalid URL: Cannot parse `id` with value `x`: UUID parsing failed: ",
+            ),
+            (read::<String>(&[], &[]).map(drop), "the path names 0, and its handler takes 1"),
+        ] {
+            let why = wrong.unwrap_err();
+            assert!(why.starts_with(said), "{why}");
+        }
+    }
+}
