@@ -16,6 +16,7 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+use tokio::runtime::Handle;
 use windlass_api::Uuid;
 use windlass_core::Namespace;
 use windlass_engine::{
@@ -70,10 +71,23 @@ struct Staged {
     finished: bool,
 }
 
+impl Staged {
+    fn remove(&mut self) {
+        self.finished = true;
+        drop(fs::remove_file(&self.at));
+    }
+}
+
+/// The caller went away. Removing a large file takes longer than a request may hold its thread.
 impl Drop for Staged {
     fn drop(&mut self) {
-        if !self.finished {
-            drop(fs::remove_file(&self.at));
+        if self.finished {
+            return;
+        }
+        let at = std::mem::take(&mut self.at);
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || fs::remove_file(at))),
+            Err(_) => drop(fs::remove_file(at)),
         }
     }
 }
@@ -154,10 +168,13 @@ impl<'a> Upload<'a> {
 
     /// Nothing of it stays.
     pub async fn give_up(self) {
-        if let To::Store(upload) = self.to
-            && let Err(error) = upload.abort().await
-        {
-            tracing::warn!(%error, "an incomplete upload could not be removed; the next sweep tries again");
+        match self.to {
+            To::Folder(mut staged) => drop(self.app.writers.0.run(Some(self.namespace), move || staged.remove()).await),
+            To::Store(upload) => {
+                if let Err(error) = upload.abort().await {
+                    tracing::warn!(%error, "an incomplete upload could not be removed; the next sweep tries again");
+                }
+            }
         }
     }
 }
