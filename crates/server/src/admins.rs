@@ -10,7 +10,7 @@ use windlass_core::{
 };
 use windlass_engine::{Engine, Error, store::RecordQuery};
 
-const PAGE: usize = 1_000;
+pub const PAGE: usize = 1_000;
 
 /// Looks tokens and principals up, each once.
 pub struct Lookup<'a> {
@@ -96,15 +96,7 @@ pub async fn find(
     }
     let mut after = None;
     loop {
-        let query = RecordQuery {
-            namespace: home(),
-            kind: Token::KIND.into(),
-            parent: None,
-            facet: None,
-            after: after.take(),
-            limit: PAGE,
-        };
-        let found = engine.store().records(&query).await?;
+        let found = engine.store().records(&tokens_after(after.take())).await?;
         for record in &found {
             let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
             if lookup.is_admins(&record.key.key, &token, &stays).await? {
@@ -116,4 +108,9 @@ pub async fn find(
             _ => return Ok(None),
         }
     }
+}
+
+/// A page of all tokens.
+pub fn tokens_after(after: Option<Arc<str>>) -> RecordQuery {
+    RecordQuery { namespace: home(), kind: Token::KIND.into(), parent: None, facet: None, after, limit: PAGE }
 }

@@ -1,13 +1,17 @@
 //! Removes tokens that nobody can call with any more: the line they were made in is broken, and nothing mends that. They are not listed
 //! and not valid, so this is about room, and about names that dialects keep for them, only.
 
-use crate::{admins::Lookup, app::App, auth::home, problem::Problem};
+use crate::{
+    admins::{Lookup, PAGE, tokens_after},
+    app::App,
+    auth::home,
+    problem::Problem,
+};
 use std::time::Duration;
 use tokio::time::sleep;
-use windlass_core::{Command, Refusal, commands::tokens::RevokeToken, principal::Token, record::Kind};
-use windlass_engine::{Error, store::RecordQuery};
+use windlass_core::{Command, Refusal, commands::tokens::RevokeToken, principal::Token};
+use windlass_engine::Error;
 
-const PAGE: usize = 500;
 const EVERY: Duration = Duration::from_secs(3_600);
 
 /// Runs until it is aborted.
@@ -26,15 +30,7 @@ pub async fn run(app: App) {
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let (mut gone, mut after) = (0, None);
     loop {
-        let query = RecordQuery {
-            namespace: home(),
-            kind: Token::KIND.into(),
-            parent: None,
-            facet: None,
-            after: after.take(),
-            limit: PAGE,
-        };
-        let found = app.engine.store().records(&query).await?;
+        let found = app.engine.store().records(&tokens_after(after.take())).await?;
         let mut lookup = Lookup::new(&app.engine).await?;
         let mut void: Vec<Command> = Vec::new();
         for record in &found {
