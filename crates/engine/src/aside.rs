@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread,
@@ -91,6 +92,17 @@ impl Aside {
         self.shared.push(namespace.cloned(), Box::new(job))?;
         told.await.map_err(|_| Undone::Failed)
     }
+
+    /// The same for work whose result is large.
+    pub async fn run_large<T: Send + 'static, E: Send + 'static>(
+        &self,
+        namespace: Option<&Namespace>,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<Result<Large<T>, E>, Undone> {
+        let (shared, whose) = (self.shared.clone(), namespace.cloned());
+        let large = move || work().map(|value| Large { value: Some(value), shared, whose });
+        self.run(namespace, large).await
+    }
 }
 
 /// Threads end when what waits is done.
@@ -113,7 +125,22 @@ impl Shared {
             return Err(Undone::TooMany(self.pool.waiting_max));
         }
         line.jobs.push_back(job);
-        lines.enqueue(&whose, self.pool.threads);
+        self.wake(lines, &whose);
+        Ok(())
+    }
+
+    /// Before all that waits: it only gives memory back.
+    fn push_first(self: &Arc<Self>, whose: &Whose, job: Job) {
+        let mut lines = self.lock();
+        if lines.closed {
+            return;
+        }
+        lines.of.entry(whose.clone()).or_default().jobs.push_front(job);
+        self.wake(lines, whose);
+    }
+
+    fn wake(self: &Arc<Self>, mut lines: MutexGuard<'_, Lines>, whose: &Whose) {
+        lines.enqueue(whose, self.pool.threads);
         // A thread that was woken for another is counted as idle still.
         let start = lines.next.len() > lines.idle && lines.started < self.pool.threads;
         lines.started += usize::from(start);
@@ -122,7 +149,6 @@ impl Shared {
             self.start();
         }
         self.more.notify_one();
-        Ok(())
     }
 
     fn start(self: &Arc<Self>) {
@@ -193,8 +219,41 @@ impl Lines {
     }
 }
 
+/// A value of so many parts that giving its memory back takes a while: wherever it is dropped, that is done aside.
+pub struct Large<T: Send + 'static> {
+    /// Some until it is taken or dropped.
+    value: Option<T>,
+    shared: Arc<Shared>,
+    whose: Whose,
+}
+
+impl<T: Send + 'static> Large<T> {
+    /// For whoever is aside already.
+    pub fn into_inner(mut self) -> T {
+        self.value.take().expect(HERE)
+    }
+}
+
+const HERE: &str = "a value is there until it is taken or dropped";
+
+impl<T: Send + 'static> Deref for Large<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect(HERE)
+    }
+}
+
+impl<T: Send + 'static> Drop for Large<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.shared.push_first(&self.whose, Box::new(move || drop(value)));
+        }
+    }
+}
+
 /// Linux counts a thread as a process here; elsewhere it stays as it is.
-fn yield_to_others(by: i32) {
+pub fn yield_to_others(by: i32) {
     #[cfg(not(target_os = "linux"))]
     let _ = by;
     #[cfg(target_os = "linux")]
@@ -281,6 +340,27 @@ mod tests {
         assert_eq!(fault.unwrap_err(), Undone::Failed);
         assert_eq!(aside.run(ns("a").as_ref(), || 1).await.unwrap(), 1, "and the thread goes on");
         assert!(begins.try_recv().is_err(), "it was never begun");
+    }
+
+    /// Says on which thread it was dropped.
+    struct Part(mpsc::Sender<Option<String>>);
+
+    impl Drop for Part {
+        fn drop(&mut self) {
+            let _ = self.0.send(thread::current().name().map(str::to_owned));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_large_is_dropped_aside_also_where_nobody_looked_at_it() {
+        let aside = two();
+        let (say, said) = mpsc::channel();
+        let made = aside.run_large(ns("a").as_ref(), move || Ok::<_, ()>(Part(say))).await.unwrap();
+        let made = made.unwrap_or_else(|()| panic!("it was made"));
+        assert!(said.try_recv().is_err(), "it lives");
+        drop(made);
+        let by = tokio::task::spawn_blocking(move || said.recv().unwrap()).await.unwrap();
+        assert_eq!(by.as_deref(), Some("aside"));
     }
 
     #[tokio::test]

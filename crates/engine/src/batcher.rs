@@ -15,7 +15,10 @@ use crate::{
     store::{Batch, StoreError},
 };
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -65,6 +68,10 @@ pub enum Which {
 #[derive(Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
+    /// Apart from what waits: callers who only ask must not wait for the batcher, nor it for them.
+    sharing: Mutex<Sharing>,
+    /// Commands of one namespace in the batch before; 0: all.
+    each: AtomicUsize,
     bell: Notify,
 }
 
@@ -77,7 +84,6 @@ struct Waiting {
     logs: Lines,
     /// Which of the first two goes first.
     turn: bool,
-    sharing: Sharing,
     closed: bool,
 }
 
@@ -114,11 +120,12 @@ const SHARED_BYTES_MAX: usize = 512 << 10;
 impl Queue {
     /// False: nothing more is taken.
     pub fn push(&self, request: Request, is_log: bool) -> bool {
+        let is_promise = request.is_promise();
         let mut waiting = self.lock();
         if waiting.closed {
             return false;
         }
-        match (is_log, request.is_promise()) {
+        match (is_log, is_promise) {
             (true, _) => waiting.logs.push(request),
             (_, true) => waiting.promises.push(request),
             (_, false) => waiting.others.push(request),
@@ -153,17 +160,17 @@ impl Queue {
 
     /// Whether several namespaces were at work a moment ago.
     pub fn is_shared(&self) -> bool {
-        self.lock().sharing.is_shared()
+        self.sharing().is_shared()
     }
 
     /// How many commands of one caller go together while others are at work. None: all.
     pub fn piece(&self) -> Option<usize> {
-        self.lock().sharing.each()
+        Some(self.each.load(Ordering::Relaxed)).filter(|each| *each > 0)
     }
 
     /// What a batch cost that others had to wait for.
     fn learn(&self, took: Duration, commands: usize) {
-        self.lock().sharing.learn(took, commands);
+        self.sharing().learn(took, commands);
     }
 
     /// Somebody should look again.
@@ -185,8 +192,11 @@ impl Queue {
         let mut waiting = self.lock();
         let waiting = &mut *waiting;
         let mut batch = Vec::new();
-        waiting.sharing.see(waiting.promises.namespaces().chain(waiting.others.namespaces()));
-        let each = waiting.sharing.each();
+        let mut sharing = self.sharing();
+        sharing.see(waiting.promises.namespaces().chain(waiting.others.namespaces()));
+        let each = sharing.each();
+        drop(sharing);
+        self.each.store(each.unwrap_or(0), Ordering::Relaxed);
         let (mut count, mut bytes) = (settings.batch_max, settings.batch_bytes_max);
         if each.is_some() {
             (count, bytes) = (count.min(SHARED_MAX), bytes.min(SHARED_BYTES_MAX));
@@ -199,6 +209,10 @@ impl Queue {
         waiting.logs.take(&mut logs, &mut Space { count, bytes, each });
         batch.extend(logs);
         batch
+    }
+
+    fn sharing(&self) -> MutexGuard<'_, Sharing> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -341,12 +355,23 @@ pub fn take_back(inner: &Inner, namespace: &Namespace, undelivered: Vec<Result<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_core::commands::tell::Tell;
+    use windlass_core::commands::{tell::Tell, tokens::UseToken};
 
     fn request(namespace: &str) -> Request {
         let tell = Tell { namespace: Namespace::new(namespace).unwrap(), topic: "t".into(), data: "{}".into() };
         let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         Request { commands: vec![tell.into()], reply: oneshot::channel().0, room, abandon: None, weight: 258 }
+    }
+
+    #[test]
+    fn looking_up_a_token_takes_nothing_from_whoever_is_alone() {
+        let (queue, settings) = (Queue::default(), Settings::default());
+        queue.push(request("much"), false);
+        let mut lookup = request("much");
+        lookup.commands = vec![UseToken { namespace: Namespace::new("system").unwrap(), hash: "h".into() }.into()];
+        queue.push(lookup, false);
+        assert_eq!(queue.next_batch(Which::All, &settings).len(), 2);
+        assert!(!queue.is_shared());
     }
 
     #[test]

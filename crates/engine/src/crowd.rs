@@ -101,11 +101,12 @@ pub async fn admit(engine: &Engine, commands: &[Command]) -> Result<(), Error> {
         let jobs: usize = commands.iter().map(Command::jobs).sum();
         crowd.admit_jobs(&**engine.store(), namespace, jobs as u64, max)?;
     }
+    // Boxed: these are rare, and every call would carry what they need.
     if let Some((namespace, worker)) = commands.iter().find_map(registers) {
-        admit_worker(engine, namespace, worker).await?;
+        Box::pin(admit_worker(engine, namespace, worker)).await?;
     }
     match commands.iter().find_map(schedules) {
-        Some((namespace, name)) => admit_schedule(engine, namespace, name).await,
+        Some((namespace, name)) => Box::pin(admit_schedule(engine, namespace, name)).await,
         None => Ok(()),
     }
 }
@@ -123,8 +124,10 @@ async fn admit_schedule(engine: &Engine, namespace: &Namespace, name: &str) -> R
 /// A claim makes its worker known.
 pub async fn admit_claim(engine: &Engine, claim: &Claim) -> Result<(), Error> {
     match claim.unknown {
-        Unknown::Create(_) => admit_worker(engine, &claim.namespace, &claim.worker).await,
-        Unknown::Refuse => Ok(()),
+        Unknown::Create(_) if engine.inner().crowd.doubts_workers.load(Relaxed) => {
+            Box::pin(admit_worker(engine, &claim.namespace, &claim.worker)).await
+        }
+        Unknown::Create(_) | Unknown::Refuse => Ok(()),
     }
 }
 

@@ -8,7 +8,8 @@ use crate::{
     feed::{Feed, Subscription},
     gather::Gather,
     heavy::{self, Heavy},
-    ids, intake,
+    ids,
+    intake::{ROOM_UNIT, is_bulky},
     notices::Notices,
     settings::Settings,
     settle::{Held, Settler},
@@ -118,8 +119,7 @@ pub struct Counts {
 impl Engine {
     /// Starts the batcher and, unless the settings say otherwise, the sweeper.
     pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        let room =
-            |bytes: usize| Arc::new(Semaphore::new((bytes / intake::ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
+        let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
         let inner = Arc::new(Inner {
             room: room(settings.queue_bytes_max),
             log_room: room(settings.log_queue_bytes_max),
@@ -195,10 +195,17 @@ impl Engine {
     /// is [`windlass_core::commands::all::All`].
     pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         crowd::admit(self, &commands).await?;
-        if let Some(namespace) = heavy::of(&commands) {
-            let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
-            return self.run_now(commands).await;
+        if heavy::of(&commands).is_some() {
+            return Box::pin(self.run_heavy(commands)).await;
         }
+        self.run_now(commands).await
+    }
+
+    async fn run_heavy(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let _turn = match heavy::of(&commands) {
+            Some(heavy) => Some(self.inner.heavy.turn(&self.inner, heavy).await?),
+            None => None,
+        };
         self.run_now(commands).await
     }
 
@@ -206,7 +213,9 @@ impl Engine {
         let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
         let begun = reports.then(std::time::Instant::now);
         let replies = match self.inner.queue.piece() {
-            Some(piece) if commands.len() > piece => self.inner.run_in_pieces(commands, piece).await?,
+            Some(piece) if commands.len() > piece || is_bulky(&commands) => {
+                Box::pin(self.inner.run_in_pieces(commands, piece)).await?
+            }
             _ => self.inner.enqueue(commands, None)?.await.map_err(lost)??,
         };
         if let Some(begun) = begun {
@@ -238,7 +247,7 @@ impl Engine {
             let timed_out = tokio::select! {
                 woken = timeout_at(until, waiter.woken()) => woken.is_err(),
                 // The next look says so.
-                () = self.drained(&claim, mark) => true,
+                () = Box::pin(self.drained(&claim, mark)) => true,
                 () = self.hurried() => true,
             };
             if timed_out && self.is_over(deadline) {

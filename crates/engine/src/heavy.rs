@@ -1,4 +1,4 @@
-//! Requests that make hundreds of jobs in one transaction, which nobody else can commit beside.
+//! Requests that make hundreds of jobs or bring half a megabyte in one transaction, which nobody else can commit beside.
 //!
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
@@ -19,8 +19,10 @@ use windlass_core::{Command, Namespace};
 const JOBS: usize = 200;
 /// Bytes that it brings before it does.
 const BYTES: usize = 512 << 10;
-/// How many times as long as it worked a namespace rests: a twentieth of the time is enough for it while others are there.
-const REST: u32 = 19;
+/// How many times as long as it worked a namespace rests while others are there: hundreds of jobs get a twentieth of the
+/// time, bytes a tenth.
+const REST_JOBS: u32 = 19;
+const REST_BYTES: u32 = 9;
 const REST_MAX: Duration = Duration::from_secs(30);
 /// How often somebody who rests looks whether the others are gone.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,12 +31,22 @@ const WAITING_MAX: usize = 8;
 /// The same for all namespaces.
 const ALL_WAITING_MAX: usize = 64;
 
-/// The namespace of a heavy request.
-pub fn of(commands: &[Command]) -> Option<&Namespace> {
+/// The namespace of a heavy request, and how many times as long as it takes the namespace rests afterwards. What a worker
+/// reports under its lease never has to rest: the lease would run out meanwhile.
+pub fn of(commands: &[Command]) -> Option<(&Namespace, u32)> {
     let [command] = commands else { return None };
-    let jobs = command.jobs();
-    let is_heavy = jobs > JOBS || jobs > 1 && command.weight() > BYTES;
-    is_heavy.then(|| command.namespace()).flatten()
+    let rest = if command.jobs() > JOBS {
+        REST_JOBS
+    } else if command.weight() > BYTES && !is_report(command) {
+        REST_BYTES
+    } else {
+        return None;
+    };
+    command.namespace().map(|namespace| (namespace, rest))
+}
+
+fn is_report(command: &Command) -> bool {
+    matches!(command, Command::Complete(_) | Command::Fail(_) | Command::AppendLog(_) | Command::Progress(_))
 }
 
 #[derive(Default)]
@@ -58,20 +70,21 @@ struct Line {
 /// The right to run one heavy request now.
 pub struct Turn<'a> {
     began: Instant,
+    rest: u32,
     rests_until: OwnedMutexGuard<Option<Instant>>,
     _alone: MutexGuard<'a, ()>,
     _place: Place<'a>,
 }
 
 impl Heavy {
-    pub async fn turn<'a>(&'a self, inner: &Inner, namespace: &Namespace) -> Result<Turn<'a>, Error> {
+    pub async fn turn<'a>(&'a self, inner: &Inner, (namespace, rest): (&Namespace, u32)) -> Result<Turn<'a>, Error> {
         let (place, line) = self.line_up(namespace)?;
         let rests_until = line.lock_owned().await;
         if let Some(until) = *rests_until {
-            rest(inner, until).await;
+            sit_out(inner, until).await;
         }
         let alone = self.alone.lock().await;
-        Ok(Turn { began: Instant::now(), rests_until, _alone: alone, _place: place })
+        Ok(Turn { began: Instant::now(), rest, rests_until, _alone: alone, _place: place })
     }
 
     fn line_up(&self, namespace: &Namespace) -> Result<(Place<'_>, Rest), Error> {
@@ -93,7 +106,7 @@ impl Line {
     }
 }
 
-async fn rest(inner: &Inner, until: Instant) {
+async fn sit_out(inner: &Inner, until: Instant) {
     while Instant::now() < until && inner.queue.is_shared() {
         sleep(LOOK).await;
     }
@@ -102,7 +115,7 @@ async fn rest(inner: &Inner, until: Instant) {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
-        *self.rests_until = Some(now + ((now - self.began) * REST).min(REST_MAX));
+        *self.rests_until = Some(now + ((now - self.began) * self.rest).min(REST_MAX));
     }
 }
 
@@ -118,5 +131,29 @@ impl Drop for Place<'_> {
         if let Some(line) = lines.get_mut(&self.namespace) {
             line.waiting -= 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{
+        JobId, LeaseId,
+        commands::{complete::Complete, holder::Holder, tell::Tell},
+    };
+
+    #[test]
+    fn what_brings_half_a_megabyte_rests_unless_a_worker_reports_it() {
+        let namespace = Namespace::new("a").unwrap();
+        let text = |bytes| format!("\"{}\"", "x".repeat(bytes));
+        let tell = |bytes: usize| -> Command {
+            Tell { namespace: namespace.clone(), topic: "t".into(), data: text(bytes).as_str().into() }.into()
+        };
+        assert_eq!(of(&[tell(BYTES / 2)]), None);
+        assert_eq!(of(&[tell(BYTES)]), Some((&namespace, REST_BYTES)));
+        assert_eq!(of(&[tell(BYTES), tell(BYTES)]), None, "these go in pieces");
+        let holder = Holder::lease(&namespace, LeaseId::new(JobId::from_u128(1), Default::default()));
+        let report: Command = Complete { holder, result: text(BYTES).as_str().into() }.into();
+        assert_eq!(of(&[report]), None);
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     delivery::lost,
     engine::{Error, Inner},
 };
+use std::{iter::Peekable, vec::IntoIter};
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
     time::{Instant, sleep},
@@ -13,6 +14,8 @@ use windlass_core::{Command, Namespace, Refusal, Reply};
 
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
 pub const ROOM_UNIT: usize = 256;
+/// Bytes that a caller's commands bring into one transaction while others are at work.
+const PIECE_BYTES: usize = 256 << 10;
 
 impl Inner {
     /// What needs no common transaction lets others in between, and has half of the time.
@@ -26,8 +29,8 @@ impl Inner {
         let mut commands = commands.into_iter().peekable();
         while commands.peek().is_some() {
             let begun = Instant::now();
-            let piece: Vec<Command> = commands.by_ref().take(piece).collect();
-            let (weight, own) = (weight(&piece), matches!(piece[0], Command::Due(_)));
+            let (piece, weight) = next_piece(&mut commands, piece);
+            let own = matches!(piece[0], Command::Due(_));
             let units = room.num_permits().min(weight / ROOM_UNIT);
             let room = room.split(units).ok_or(Error::Overloaded)?;
             replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
@@ -67,8 +70,25 @@ impl Inner {
     }
 }
 
+/// So many commands, or fewer that bring many bytes.
+fn next_piece(commands: &mut Peekable<IntoIter<Command>>, most: usize) -> (Vec<Command>, usize) {
+    let (mut piece, mut bytes) = (Vec::new(), 0);
+    while piece.len() < most
+        && let Some(command) = commands.next_if(|next| bytes == 0 || bytes + next.weight() <= PIECE_BYTES)
+    {
+        bytes += command.weight();
+        piece.push(command);
+    }
+    (piece, bytes)
+}
+
 fn is_log(commands: &[Command]) -> bool {
     matches!(commands.first(), Some(Command::AppendLog(_)))
+}
+
+/// Too many bytes for others to wait for, in commands that need not go together.
+pub fn is_bulky(commands: &[Command]) -> bool {
+    commands.len() > 1 && weight(commands) > PIECE_BYTES
 }
 
 fn weight(commands: &[Command]) -> usize {

@@ -1,7 +1,7 @@
 //! Requests that wait to be run, in a line for each namespace. Whoever was served longest ago is next.
 
 use crate::batcher::Request;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use windlass_core::{Command, Namespace};
 
 /// What the server has to do by itself has twice the room of a namespace: what a namespace makes comes due as well.
@@ -12,7 +12,7 @@ type Whose = Option<Namespace>;
 
 #[derive(Default)]
 pub struct Lines {
-    of: HashMap<Whose, VecDeque<Request>>,
+    of: foldhash::HashMap<Whose, VecDeque<Request>>,
     /// Those who wait, each once.
     turns: VecDeque<Whose>,
     len: usize,
@@ -26,9 +26,10 @@ pub struct Space {
     pub each: usize,
 }
 
+/// Looking up a token is part of every call, whoever makes it: it must not look like a second namespace at work.
 pub fn whose(request: &Request) -> Whose {
     match request.commands.first() {
-        Some(Command::Due(_) | Command::Grace(_)) | None => None,
+        Some(Command::Due(_) | Command::Grace(_) | Command::UseToken(_)) | None => None,
         Some(command) => command.namespace().cloned(),
     }
 }

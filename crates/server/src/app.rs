@@ -87,6 +87,7 @@ pub struct Inner {
     pub lists: tokio::sync::Semaphore,
     /// For all that takes longer than a moment.
     pub aside: crate::aside::Aside,
+    pub behind: crate::behind::Behind,
     pub writers: crate::upload::Writers,
     pub turns: Arc<crate::turns::Turns>,
     /// Cancelled when the server is to stop.
@@ -117,6 +118,7 @@ impl App {
             product: Default::default(),
             metrics: Arc::default(),
             aside: Default::default(),
+            behind: Default::default(),
             writers: Default::default(),
             turns: Arc::default(),
             drain: CancellationToken::new(),

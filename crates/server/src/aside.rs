@@ -4,6 +4,7 @@
 use crate::problem::Problem;
 use std::thread;
 use windlass_core::Namespace;
+pub use windlass_engine::aside::Large;
 use windlass_engine::aside::{Aside as Threads, Pool, Undone};
 
 /// What a namespace may have waiting. Each holds a request, or a turn of a run.
@@ -27,9 +28,22 @@ impl Aside {
         namespace: &Namespace,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        self.0.run(Some(namespace), work).await.map_err(|undone| match undone {
-            Undone::TooMany(_) => Problem::new("unavailable", undone.to_string()).retry_after(500),
-            Undone::Failed => Problem::new("internal", undone.to_string()),
-        })
+        self.0.run(Some(namespace), work).await.map_err(told)
+    }
+
+    /// What the work makes, which is dropped aside as well: of a workflow of ten thousand steps that takes milliseconds.
+    pub async fn run_large<T: Send + 'static>(
+        &self,
+        namespace: &Namespace,
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    ) -> Result<Large<T>, Problem> {
+        self.0.run_large(Some(namespace), work).await.map_err(told)?
+    }
+}
+
+fn told(undone: Undone) -> Problem {
+    match undone {
+        Undone::TooMany(_) => Problem::new("unavailable", undone.to_string()).retry_after(500),
+        Undone::Failed => Problem::new("internal", undone.to_string()),
     }
 }

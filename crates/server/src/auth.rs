@@ -187,9 +187,14 @@ impl Auth {
         }
     }
 
+    /// Whether somebody who has waited for so long need not be asked again who they are.
+    pub fn is_fresh(waited: Duration) -> bool {
+        waited < REMEMBERED
+    }
+
     /// Whether somebody who has waited still may what they might when they came.
-    pub async fn still_holds(&self, caller: &Caller, waited: Duration) -> Result<bool, Problem> {
-        let Some(hash) = caller.token.as_ref().filter(|_| waited >= REMEMBERED) else { return Ok(true) };
+    pub async fn still_holds(&self, caller: &Caller) -> Result<bool, Problem> {
+        let Some(hash) = caller.token.as_ref() else { return Ok(true) };
         let now = Lookup::new(&self.engine).await?.caller(hash).await?;
         Ok(now.is_some_and(|now| now.may_the_same_as(caller)))
     }

@@ -42,6 +42,7 @@ struct Post {
 pub struct Guarded {
     post: Post,
     run: Run,
+    behind: bool,
 }
 
 impl Guarded {
@@ -57,7 +58,7 @@ impl Guarded {
             changes: changes_state(&route.method),
             meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
-        Self { post, run: route.run.clone() }
+        Self { post, run: route.run.clone(), behind: route.behind }
     }
 
     pub async fn answer(&self, mut request: Request) -> Response {
@@ -69,7 +70,8 @@ impl Guarded {
             Ok(_held) => {
                 let caller = request.extensions().get::<Caller>().filter(|_| !post.changes);
                 let share = caller.map(|caller| caller.root.clone());
-                let response = (self.run)(request, post.app.clone()).await;
+                let work = (self.run)(request, post.app.clone());
+                let response = if self.behind { post.app.behind.run(work).await } else { work.await };
                 match share {
                     Some(share) => hold(post, &share, response).unwrap_or_else(Problem::into_response),
                     None => response,

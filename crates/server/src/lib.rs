@@ -12,6 +12,7 @@ pub mod artifacts;
 pub mod aside;
 pub mod ask;
 pub mod auth;
+pub mod behind;
 pub mod bootstrap;
 pub mod calendar;
 pub mod config;

@@ -152,6 +152,8 @@ pub struct Route {
     pub path: &'static str,
     pub access: Access,
     pub body_max: usize,
+    /// Whether it is worked on by threads of its own, see [`crate::behind`].
+    pub behind: bool,
     pub doc: Doc,
     pub run: Run,
 }
@@ -168,7 +170,8 @@ impl Route {
     /// With a handler whose state was given to it already.
     pub fn of(method: Method, path: &'static str, access: Access, run: Run) -> Self {
         let (surface, identify) = (&NATIVE, None);
-        Self { surface, identify, method, path, access, body_max: BODY_MAX, doc: Doc::default(), run }
+        let behind = method == Method::GET && access != Access::Open;
+        Self { surface, identify, method, path, access, body_max: BODY_MAX, behind, doc: Doc::default(), run }
     }
 
     pub fn get<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
@@ -223,6 +226,11 @@ impl Route {
     }
     pub fn refuses(mut self, codes: &[&'static str]) -> Self {
         self.doc.problems.extend(codes);
+        self
+    }
+    /// For a call that is no mere read and may take as much work as one.
+    pub fn behind(mut self) -> Self {
+        self.behind = true;
         self
     }
     pub fn body_max(mut self, bytes: usize) -> Self {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     app::App,
+    aside::Large,
     problem::Problem,
     schema::{self, Part},
 };
@@ -106,7 +107,7 @@ fn fail(why: impl Into<Arc<str>>) -> Move {
     Move::Fail { why: why.into() }
 }
 
-type Planned = Result<Arc<Plan>, Problem>;
+type Planned = Result<Arc<Large<Plan>>, Problem>;
 
 struct Turns<'a> {
     app: &'a App,
@@ -160,7 +161,7 @@ impl Turns<'_> {
     /// On the spot, then aside, then written down, as dear as it turns out to be.
     async fn work_out(
         &self,
-        plan: &Arc<Plan>,
+        plan: &Arc<Large<Plan>>,
         job: &Job,
         asked: Asked<'_>,
         stored: Stored,
@@ -201,7 +202,7 @@ impl Turns<'_> {
 
     async fn aside(
         &self,
-        plan: &Arc<Plan>,
+        plan: &Arc<Large<Plan>>,
         asked: Asked<'_>,
         stored: Stored,
         budget: Budget,

@@ -1,5 +1,6 @@
 //! Plans of runs that were decided for lately. A run's plan never changes.
 
+use crate::aside::Large;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
@@ -19,11 +20,11 @@ pub struct Plans(Mutex<Kept>);
 struct Kept {
     uses: u64,
     bytes: usize,
-    plans: HashMap<RunId, (u64, usize, Arc<Plan>)>,
+    plans: HashMap<RunId, (u64, usize, Arc<Large<Plan>>)>,
 }
 
 impl Plans {
-    pub fn get(&self, run: RunId) -> Option<Arc<Plan>> {
+    pub fn get(&self, run: RunId) -> Option<Arc<Large<Plan>>> {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         kept.uses += 1;
         let now = kept.uses;
@@ -32,7 +33,7 @@ impl Plans {
         Some(plan.clone())
     }
 
-    pub fn put(&self, run: RunId, bytes: usize, plan: Arc<Plan>) {
+    pub fn put(&self, run: RunId, bytes: usize, plan: Arc<Large<Plan>>) {
         let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         kept.uses += 1;
         let now = kept.uses;

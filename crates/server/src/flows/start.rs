@@ -4,6 +4,7 @@
 use super::stored;
 use crate::{
     app::App,
+    aside::Large,
     auth::hash,
     problem::Problem,
     schema::{self, check_value},
@@ -228,8 +229,8 @@ fn versioned(text: &str) -> Result<(&str, Option<u32>), Problem> {
 /// A workflow with all that it contains or refers to, read.
 pub struct Gathered {
     pub bundle: Arc<Bundle>,
-    pub main: Workflow,
-    subs: HashMap<String, Workflow>,
+    pub main: Large<Workflow>,
+    subs: HashMap<String, Large<Workflow>>,
 }
 
 /// Looks up all that a workflow contains or refers to.
@@ -239,7 +240,7 @@ pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Val
     let mut bundle = Bundle { source, input, ..Bundle::default() };
     let names = |workflow: &Workflow| -> Vec<String> { workflow.subs().map(str::to_owned).collect() };
     let mut open = names(&main);
-    let mut subs: HashMap<String, Workflow> = HashMap::new();
+    let mut subs: HashMap<String, Large<Workflow>> = HashMap::new();
     let mut definitions: BTreeSet<String> = main.definitions().map(str::to_owned).collect();
     while let Some(called) = open.pop() {
         if bundle.subs.contains_key(&called) {
@@ -274,18 +275,22 @@ pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Val
 }
 
 impl Gathered {
-    pub async fn plan(self, app: &App, namespace: &Namespace, run: RunId) -> Result<Plan, Problem> {
+    pub async fn plan(self, app: &App, namespace: &Namespace, run: RunId) -> Result<Large<Plan>, Problem> {
         let recipes = recipes(app, namespace, &self.bundle).await?;
-        let make = move || Plan::of(self.main, self.subs, self.bundle.input.clone(), run, recipes);
-        app.aside.run(namespace, make).await?.map_err(|why| Problem::invalid("steps", why))
+        let make = move || {
+            let subs = self.subs.into_iter().map(|(name, sub)| (name, sub.into_inner())).collect();
+            let plan = Plan::of(self.main.into_inner(), subs, self.bundle.input.clone(), run, recipes);
+            plan.map_err(|why| Problem::invalid("steps", why))
+        };
+        app.aside.run_large(namespace, make).await
     }
 }
 
 /// A plan from its bundle, which may take as long as reading a definition does.
-pub async fn plan(app: &App, namespace: &Namespace, bundle: Bundle, run: RunId) -> Result<Plan, Problem> {
+pub async fn plan(app: &App, namespace: &Namespace, bundle: Bundle, run: RunId) -> Result<Large<Plan>, Problem> {
     let recipes = recipes(app, namespace, &bundle).await?;
     let read = move || Plan::new(&bundle, run, recipes).map_err(|why| Problem::invalid("steps", why));
-    app.aside.run(namespace, read).await?
+    app.aside.run_large(namespace, read).await
 }
 
 async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<HashMap<String, Recipe>, Problem> {

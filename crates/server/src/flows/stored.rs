@@ -2,7 +2,7 @@
 //!
 //! A definition may be larger than a record, so its text lies in pieces beside its version.
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, aside::Large, problem::Problem};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use windlass_core::{
@@ -66,7 +66,7 @@ pub fn problem(faults: &[Fault]) -> Problem {
 }
 
 /// Read and checked aside: a large definition takes seconds.
-pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<Workflow, Problem> {
+pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<Large<Workflow>, Problem> {
     let read = move || {
         let made = Workflow::parse(&source).map_err(|faults| problem(&faults))?;
         if let Some(schema) = &made.input_schema {
@@ -74,7 +74,7 @@ pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<W
         }
         Ok(made)
     };
-    app.aside.run(namespace, read).await?
+    app.aside.run_large(namespace, read).await
 }
 
 async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(Head, u64)>, Problem> {

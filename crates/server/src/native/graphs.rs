@@ -32,7 +32,7 @@ pub fn routes() -> Vec<Route> {
             .query::<AskGraph>()
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
-        Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put)
+        Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put).behind()
             .says("Store an item's graph or a part of it; states are updated, also in other items. A worker sends its lease")
             .body_max(BODY_MAX)
             .reads(LEASE)
@@ -49,7 +49,7 @@ pub fn routes() -> Vec<Route> {
             .query::<AskDirty>()
             .answers::<Graph>(200)
             .refuses(&["not-found", "invalid"]),
-        Route::post("/api/v1/items/{part_number}/graph/dirty", Access::Editor, mark)
+        Route::post("/api/v1/items/{part_number}/graph/dirty", Access::Editor, mark).behind()
             .says("Mark a node and everything that depends on it as dirty")
             .takes::<MarkDirty>()
             .answers::<SyncedGraph>(200)

@@ -94,6 +94,7 @@ fn bom_routes() -> Vec<Route> {
             .answers::<Page<Leaf>>(200)
             .refuses(&["not-found", "invalid", "cycle", "too-large"]),
         Route::post("/api/v1/items/{part_number}/bom/merge", Access::Editor, merge)
+            .behind()
             .says("Merge the contents of a CAD assembly, and create the jobs this triggers")
             .takes::<MergeBom>()
             .answers::<MergedBom>(200)

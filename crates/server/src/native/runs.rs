@@ -51,6 +51,7 @@ const SCAN_MAX: usize = 5_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::post("/api/v1/runs", Access::Editor, begin)
+            .behind()
             .says("Start a run of the definition in the request")
             .reads(IDEMPOTENCY_KEY)
             .takes::<InlineRun>()
@@ -82,6 +83,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Run>(200)
             .refuses(&["not-found"]),
         Route::post("/api/v1/runs/{id}/retry", Access::Editor, again)
+            .behind()
             .says("Run again what did not complete, as a new run that reuses the results of completed steps")
             .answers::<StartedRun>(201)
             .refuses(&["not-found", "invalid", "too-large"]),

@@ -31,14 +31,14 @@ pub const REFUSED_RUN: [&str; 8] =
 
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::put("/api/v1/workflows/{name}", Access::Editor, put)
+        Route::put("/api/v1/workflows/{name}", Access::Editor, put).behind()
             .says("Store a workflow as YAML or JSON; a changed definition is a new version, the same definition changes nothing")
             .query::<PutWorkflow>()
             .takes_bytes("application/yaml")
             .answers::<Workflow>(200)
             .refuses(&REFUSED)
             .body_max(BYTES_MAX),
-        Route::post("/api/v1/workflows", Access::Editor, create)
+        Route::post("/api/v1/workflows", Access::Editor, create).behind()
             .says("Store a workflow under the name in its definition")
             .query::<PutWorkflow>()
             .takes_bytes("application/yaml")
@@ -67,7 +67,7 @@ pub fn routes() -> Vec<Route> {
             .says("Delete a workflow; its versions and runs stay readable")
             .answers_with(204, "")
             .refuses(&["not-found", "version-mismatch"]),
-        Route::post("/api/v1/workflows/{name}/runs", Access::Editor, run)
+        Route::post("/api/v1/workflows/{name}/runs", Access::Editor, run).behind()
             .says("Start a run of a workflow")
             .reads(IDEMPOTENCY_KEY)
             .takes::<StartRun>()
@@ -79,7 +79,7 @@ pub fn routes() -> Vec<Route> {
 
 async fn source_of(request: Request) -> Result<String, Problem> {
     let bytes = crate::ask::read(request.into_body()).await?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Problem::new("bad-request", "the definition is not UTF-8").at("body"))
+    String::from_utf8(bytes.into()).map_err(|_| Problem::new("bad-request", "the definition is not UTF-8").at("body"))
 }
 
 fn wire(namespace: &Namespace, version: &Version, source: Option<String>) -> Workflow {
@@ -130,9 +130,10 @@ async fn write(
     let name = name.map(str::to_owned).or(own);
     let name =
         name.ok_or_else(|| Problem::invalid("name", "the definition has no name; add one, or PUT it under one"))?;
-    let main = gathered.plan(app, &ask.namespace, RunId::from_u128(0)).await?.main;
+    let plan = gathered.plan(app, &ask.namespace, RunId::from_u128(0)).await?;
+    let main = &plan.main;
     if dry {
-        stored::check_name(&name, &main)?;
+        stored::check_name(&name, main)?;
         return Ok(ok(Workflow {
             name,
             namespace: ask.namespace.to_string(),
@@ -144,7 +145,7 @@ async fn write(
             source: None,
         }));
     }
-    let (version, _) = stored::put(app, &ask.namespace, &name, (&source, &main), &ask.caller.name).await?;
+    let (version, _) = stored::put(app, &ask.namespace, &name, (&source, main), &ask.caller.name).await?;
     Ok(ok(wire(&ask.namespace, &version, Some(source))))
 }
 

@@ -186,7 +186,9 @@ fn runner_routes(on: &Mount<Own>) -> Vec<Route> {
         on.post("/api/runner/heartbeat", Access::Worker, work::heartbeat).says("A runner's sign of life"),
         on.post("/api/runner/claim", Access::Worker, work::claim).says("Claim a job"),
         on.put("/api/runner/jobs/{id}/progress", Access::Worker, work::progress).says("Report progress"),
-        on.put("/api/runner/jobs/{id}/dag", Access::Worker, dag::put_for_job).says("Write the graph of a job's item"),
+        on.put("/api/runner/jobs/{id}/dag", Access::Worker, dag::put_for_job)
+            .behind()
+            .says("Write the graph of a job's item"),
         on.post("/api/runner/jobs/{id}/complete", Access::Worker, work::complete).says("Report success"),
         on.post("/api/runner/jobs/{id}/fail", Access::Worker, work::fail).says("Report failure"),
         on.post("/api/runner/jobs/{id}/log", Access::Worker, work::log).says("Append to the job's log"),
@@ -219,7 +221,7 @@ fn bom_routes(on: &Mount<Own>) -> Vec<Route> {
         on.get("/api/items/{part}/bom/expanded", Access::Viewer, bom::expanded).says("All levels"),
         on.get("/api/items/{part}/bom/where-used", Access::Viewer, bom::where_used).says("What contains the item"),
         on.get("/api/items/{part}/bom/flat", Access::Viewer, bom::flat).says("All leaf parts with their quantities"),
-        on.post("/api/items/{part}/bom/merge", Access::Editor, bom::merge).says("Merge what an assembly says"),
+        on.post("/api/items/{part}/bom/merge", Access::Editor, bom::merge).behind().says("Merge what an assembly says"),
         on.put("/api/items/{part}/bom/{child}", Access::Editor, bom::update).says("Change a row"),
         on.delete("/api/items/{part}/bom/{child}", Access::Editor, bom::remove).says("Remove a row"),
     ]
@@ -228,13 +230,15 @@ fn bom_routes(on: &Mount<Own>) -> Vec<Route> {
 fn graph_routes(on: &Mount<Own>) -> Vec<Route> {
     vec![
         on.get("/api/items/{part}/dag", Access::Viewer, dag::whole).says("An item's graph"),
-        on.put("/api/items/{part}/dag", Access::EditorOrWorker, dag::put).says("Write an item's graph"),
+        on.put("/api/items/{part}/dag", Access::EditorOrWorker, dag::put).behind().says("Write an item's graph"),
         on.get("/api/items/{part}/dag/forward-cone/{key}", Access::Viewer, dag::forward).says("What depends on a node"),
         on.get("/api/items/{part}/dag/backward-cone/{key}", Access::Viewer, dag::backward)
             .says("What a node depends on"),
         on.get("/api/items/{part}/dag/dirty", Access::Viewer, dag::dirty).says("What has to be validated"),
         on.get("/api/items/{part}/dag/compare", Access::Viewer, dag::compare).says("Can two changes be merged?"),
-        on.post("/api/items/{part}/dag/mark-dirty/{key}", Access::Editor, dag::mark_dirty).says("Mark a node dirty"),
+        on.post("/api/items/{part}/dag/mark-dirty/{key}", Access::Editor, dag::mark_dirty)
+            .behind()
+            .says("Mark a node dirty"),
         on.post("/api/items/{part}/edit-sessions", Access::Editor, sessions::acquire).says("Take an edit lock"),
         on.get("/api/items/{part}/edit-sessions", Access::Viewer, sessions::of_item).says("An item's edit locks"),
         on.get("/api/edit-sessions", Access::Viewer, sessions::own).says("The caller's edit locks"),

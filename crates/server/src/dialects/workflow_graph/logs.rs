@@ -1,6 +1,7 @@
 //! Logs: sent under a lease, read as the chunks they were sent in, followed live.
 
 use super::{
+    array::{self, Array},
     body::{No, Path, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
@@ -11,17 +12,9 @@ use crate::{
     log_view,
     sse::{self, Closed, Sink},
 };
-use axum::{
-    Extension,
-    body::Body,
-    extract::State,
-    response::{IntoResponse, Response},
-};
-use bytes::Bytes;
-use futures_util::stream;
+use axum::{Extension, extract::State, response::Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use windlass_api::Uuid;
 use windlass_core::{
     Chunk, Job, JobId, LogAppend, LogForm, LogStream, Payload,
@@ -29,14 +22,10 @@ use windlass_core::{
     log::{self, CHUNK_HEAD_MAX},
     log_count::LogCount,
 };
-use windlass_engine::StoreError;
 
 /// Executions whose logs are shown together.
 const EXECUTIONS_MAX: usize = 100;
 const READ_BYTES: usize = 256 << 10;
-/// Of an answer: what is written at a time, and how many of these may wait for the reader.
-const PART_BYTES: usize = 32 << 10;
-const PARTS_WAITING: usize = 2;
 const KEEP_ALIVE: &str = ": keep-alive\n\n";
 /// More than this is put into pieces by a thread that may block.
 const ASIDE_BYTES: usize = 64 << 10;
@@ -158,31 +147,10 @@ impl Lines {
 /// The answer is written while it is read, so that a long log takes no more memory than a short one.
 pub async fn list(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
     let executions = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
-    let (parts, queue) = mpsc::channel(PARTS_WAITING);
-    tokio::spawn(async move {
-        let written = write_list(&app, &workflow, &job, executions, &parts).await;
-        if let Err(error) = written {
-            // Half a list is none: the connection ends with it.
-            drop(parts.send(Err(error)).await);
-        }
-    });
-    let parts = stream::unfold(queue, |mut queue| async move { queue.recv().await.map(|part| (part, queue)) });
-    let mut response = Body::from_stream(parts).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    Ok(array::answer(move |list| async move { write_list(&app, &workflow, &job, executions, list).await }))
 }
 
-type Part = Result<Bytes, StoreError>;
-
-/// Ends early if nobody reads any more.
-async fn write_list(
-    app: &App,
-    workflow: &str,
-    job: &str,
-    executions: Vec<Job>,
-    parts: &mpsc::Sender<Part>,
-) -> Result<(), StoreError> {
-    let (mut text, mut between) = (String::from("["), "");
+async fn write_list(app: &App, workflow: &str, job: &str, executions: Vec<Job>, mut list: Array) -> Result<(), No> {
     for execution in executions {
         let mut lines = Lines::new(workflow, job, Some(&execution));
         let mut after = 0;
@@ -192,18 +160,12 @@ async fn write_list(
             after = last.piece;
             for piece in &pieces {
                 for chunk in lines.of(piece) {
-                    text += std::mem::replace(&mut between, ",");
-                    text += &serde_json::to_string(&chunk).unwrap_or_default();
-                    if text.len() >= PART_BYTES && parts.send(Ok(std::mem::take(&mut text).into())).await.is_err() {
-                        return Ok(());
-                    }
+                    list.push(&chunk).await?;
                 }
             }
         }
     }
-    text += "]";
-    drop(parts.send(Ok(text.into())).await);
-    Ok(())
+    list.end().await
 }
 
 /// Where a follower has come to.

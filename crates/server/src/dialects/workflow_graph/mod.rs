@@ -6,6 +6,7 @@
 //! a cancelled job ends cancelled and never runs again in that run; starting a run twice makes one; duplicate ids, unknown
 //! dependencies and cycles are refused; lists are in order of creation; logs belong to the lease that sent them; no files are served.
 
+mod array;
 mod body;
 mod claims;
 pub mod file;
@@ -78,11 +79,12 @@ fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/workflows", Access::Viewer, workflows::list).says("List workflows"),
         Route::post("/api/workflows", Access::Editor, workflows::create)
+            .behind()
             .says("Create a workflow")
             .body_max(CREATE_BODY_MAX),
         Route::post("/api/workflows/sample", Access::Editor, workflows::sample).says("Create the sample workflow"),
         Route::get("/api/workflows/{id}/status", Access::Viewer, workflows::status).says("A workflow and its jobs"),
-        Route::post("/api/workflows/{id}/run", Access::Editor, workflows::run).says("Run a workflow"),
+        Route::post("/api/workflows/{id}/run", Access::Editor, workflows::run).behind().says("Run a workflow"),
         Route::post("/api/workflows/{id}/cancel", Access::Editor, workflows::cancel).says("Cancel a workflow's run"),
         Route::get("/api/workflows/{id}/jobs/{job}/logs", Access::Viewer, logs::list).says("A job's log"),
         Route::get("/api/workflows/{id}/jobs/{job}/logs/stream", Access::Viewer, logs::stream)

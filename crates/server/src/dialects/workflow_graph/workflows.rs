@@ -1,13 +1,14 @@
 //! Create, list, show, run and cancel workflows.
 
 use super::{
+    array::{self, Array},
     body::{Json, No, Path, Query, Sent, Who},
     namespace, sample as example,
     status::{self, Stored},
     translate, wire,
 };
 use crate::app::App;
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use http::StatusCode;
 use windlass_core::{
     Command, Refusal,
@@ -48,11 +49,14 @@ pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, No> 
     Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
 }
 
-pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Result<Json<Vec<wire::Workflow>>, No> {
-    let (mut skip, limit) = (query.offset.unwrap_or(0), query.limit.unwrap_or(LIST).min(LIST_MAX));
-    let mut found = Vec::new();
+pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Response {
+    array::answer(move |found| write_list(app, query, found))
+}
+
+async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(), No> {
+    let (mut skip, mut left) = (query.offset.unwrap_or(0), query.limit.unwrap_or(LIST).min(LIST_MAX));
     let mut after = None;
-    while found.len() < limit {
+    while left > 0 {
         let page = status::ids(&app, after).await?;
         let Some(last) = page.last().cloned() else { break };
         for id in page {
@@ -71,14 +75,15 @@ pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Re
                 skip -= 1;
                 continue;
             }
-            found.push(shown);
-            if found.len() == limit {
+            found.push(&shown).await?;
+            left -= 1;
+            if left == 0 {
                 break;
             }
         }
         after = Some(last);
     }
-    Ok(Json(StatusCode::OK, found))
+    found.end().await
 }
 
 pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>, No> {
