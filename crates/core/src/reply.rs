@@ -1,4 +1,5 @@
-//! What a command answers when it was not refused.
+//! What a command answers when it was not refused. Each command names the type of its answer in the list of commands;
+//! `Reply` is any of them, for batches of different commands.
 
 use crate::{
     definition::Definition,
@@ -12,53 +13,102 @@ use crate::{
     worker::Worker,
 };
 
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
-    Done,
-    /// `existing`: the key was used before and this is the job it made.
-    Submitted {
-        job: JobId,
-        state: State,
-        existing: bool,
-    },
+macro_rules! replies {
+    ($($name:ident($type:ty)),+ $(,)?) => {
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Reply { Done, $($name($type)),+ }
+
+        $(impl From<$type> for Reply {
+            fn from(reply: $type) -> Self { Reply::$name(reply) }
+        }
+        impl TryFrom<Reply> for $type {
+            type Error = Reply;
+            fn try_from(reply: Reply) -> Result<Self, Reply> {
+                match reply { Reply::$name(reply) => Ok(reply), other => Err(other) }
+            }
+        })+
+    };
+}
+
+replies! {
+    Submitted(Submitted),
     Leases(Vec<Leased>),
-    /// `cancelled`: stop working, the end is already decided.
-    Renewed {
-        until: Option<Timestamp>,
-        cancelled: bool,
-    },
-    /// `replayed`: this very report was accepted before.
-    Ended {
-        job: Box<Job>,
-        replayed: bool,
-    },
+    Renewed(Renewed),
+    Ended(Ended),
     Job(Box<Job>),
-    /// `piece`: the place of what was appended, or of the last one where nothing was.
-    Logged {
-        piece: u64,
-        at: Timestamp,
-        dropped_bytes: u64,
-        cancelled: bool,
-    },
+    Logged(Logged),
     Worker(Box<Worker>),
-    Run {
-        id: RunId,
-        run: Box<Run>,
-    },
+    Run(KnownRun),
     Definition(Box<Definition>),
-    /// Steps that went on by an event; or it is kept for the first that waits for it.
-    Signalled {
-        steps: u32,
-        kept: bool,
-    },
+    Signalled(Signalled),
     Principal(Box<Principal>),
-    /// A token, and whom it stands for.
-    Token {
-        principal: Box<Principal>,
-        token: Box<Token>,
-    },
+    Token(KnownToken),
     Record(Box<Record>),
     All(Vec<Reply>),
+}
+
+impl From<()> for Reply {
+    fn from((): ()) -> Self {
+        Reply::Done
+    }
+}
+
+impl TryFrom<Reply> for () {
+    type Error = Reply;
+    fn try_from(reply: Reply) -> Result<Self, Reply> {
+        if matches!(reply, Reply::Done) { Ok(()) } else { Err(reply) }
+    }
+}
+
+/// `existing`: the key was used before and this is the job it made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Submitted {
+    pub job: JobId,
+    pub state: State,
+    pub existing: bool,
+}
+
+/// `cancelled`: stop working, the end is already decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Renewed {
+    pub until: Option<Timestamp>,
+    pub cancelled: bool,
+}
+
+/// `replayed`: this very report was accepted before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    pub job: Box<Job>,
+    pub replayed: bool,
+}
+
+/// `piece`: the place of what was appended, or of the last one where nothing was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Logged {
+    pub piece: u64,
+    pub at: Timestamp,
+    pub dropped_bytes: u64,
+    pub cancelled: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownRun {
+    pub id: RunId,
+    pub run: Box<Run>,
+}
+
+/// Steps that went on by an event; or it is kept for the first that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Signalled {
+    pub steps: u32,
+    pub kept: bool,
+}
+
+/// A token, and whom it stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownToken {
+    pub principal: Box<Principal>,
+    pub token: Box<Token>,
 }
 
 /// A job under a fresh lease, with all its worker needs.

@@ -33,6 +33,7 @@ use windlass_core::{
     Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State,
     Tags, Timestamp, WorkerKey,
     commands::{
+        ask::{Ask, Asked},
         claim::{Claim, Offer},
         grace::Grace,
         tokens::UseToken,
@@ -169,7 +170,7 @@ impl Engine {
             let held = self.inner.store.jobs(&query).await?;
             let Some(last) = held.last() else { return Ok(()) };
             query.before = Some((last.key.namespace.clone(), last.key.id));
-            self.run_many(held.into_iter().map(|job| Grace { job: job.key }.into()).collect()).await?;
+            self.run_many(held.into_iter().map(|job| Grace { job: job.key }).collect()).await?;
         }
     }
 
@@ -186,14 +187,26 @@ impl Engine {
     }
 
     /// Runs one command. Answered after its transaction has committed and, if it is a promise, when no power cut can undo it.
-    pub async fn run(&self, command: impl Into<Command>) -> Result<Reply, Error> {
-        let mut replies = self.run_many(vec![command.into()]).await?;
-        Ok(replies.pop().expect("one command has one reply")?)
+    pub async fn run<A: Ask>(&self, command: A) -> Result<A::Reply, Error> {
+        let reply = self.run_all(vec![command.into()]).await?.pop().ok_or_else(mixed_up)?;
+        A::read(reply?).ok_or_else(mixed_up)
     }
 
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
-    pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+    pub async fn run_many<A: Ask>(&self, commands: Vec<A>) -> Result<Vec<Result<A::Reply, Refusal>>, Error> {
+        let replies = self.run_all(commands.into_iter().map(Into::into).collect()).await?;
+        replies.into_iter().map(|reply| read(A::read, reply)).collect()
+    }
+
+    /// The same for commands of different kinds.
+    pub async fn run_mixed<T>(&self, asked: Vec<Asked<T>>) -> Result<Vec<Result<T, Refusal>>, Error> {
+        let (commands, reads): (Vec<_>, Vec<_>) = asked.into_iter().map(|asked| (asked.command, asked.read)).unzip();
+        let replies = self.run_all(commands).await?;
+        reads.into_iter().zip(replies).map(|(of, reply)| read(of, reply)).collect()
+    }
+
+    async fn run_all(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         crowd::admit(self, &commands).await?;
         if let Some(namespace) = heavy::of(&commands) {
             let _turn = self.inner.heavy.turn(&self.inner, namespace).await?;
@@ -266,11 +279,8 @@ impl Engine {
         let abandon = claim.request_id.is_none().then(|| claim.namespace.clone());
         let receiver = self.inner.enqueue(vec![claim.into()], abandon.clone())?;
         let mut delivery = Delivery { inner: self.inner.clone(), abandon, receiver };
-        match delivery.answer().await?.pop() {
-            Some(Ok(Reply::Leases(leases))) => Ok(leases),
-            Some(Err(refusal)) => Err(refusal.into()),
-            other => unreachable!("a claim answers with leases, not {other:?}"),
-        }
+        let reply = delivery.answer().await?.pop().ok_or_else(mixed_up)?;
+        Claim::read(reply?).ok_or_else(mixed_up)
     }
 
     /// The tags to wait by.
@@ -530,6 +540,15 @@ impl Inner {
         self.queue.close();
         self.alarm.stop();
     }
+}
+
+fn read<T>(of: fn(Reply) -> Option<T>, reply: Result<Reply, Refusal>) -> Result<Result<T, Refusal>, Error> {
+    reply.map(|reply| of(reply).ok_or_else(mixed_up)).map_or_else(|refusal| Ok(Err(refusal)), |reply| reply.map(Ok))
+}
+
+/// The rules answer each command with its own type, so only a store that returns replies in another order can cause this.
+fn mixed_up() -> Error {
+    StoreError::Unavailable("it answered a command with the reply to another".into()).into()
 }
 
 /// Passes on what other servers on the same store did.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use windlass_core::{Event, Reply, What};
+use windlass_core::{Event, Reply, What, reply::Ended};
 
 /// How often something took how long.
 pub struct Histogram {
@@ -117,7 +117,9 @@ impl Tally {
                     between(&self.wait, live.pending_since, live.claimed_at);
                 }
             }
-            Reply::Ended { job, replayed: false } => between(&self.run, job.live.claimed_at, job.live.finished_at),
+            Reply::Ended(Ended { job, replayed: false }) => {
+                between(&self.run, job.live.claimed_at, job.live.finished_at)
+            }
             Reply::All(replies) => replies.iter().for_each(|reply| self.reply(reply)),
             _ => {}
         }

@@ -15,9 +15,10 @@ use std::{
 };
 use tokio::sync::Semaphore;
 use windlass_core::{
-    Namespace, Refusal, Reply,
+    Namespace, Refusal,
     commands::tokens::UseToken,
     principal::{ANONYMOUS, Principal, Role, Token},
+    reply::KnownToken,
 };
 use windlass_engine::{Engine, Error};
 
@@ -133,14 +134,13 @@ impl Auth {
         let text: Arc<str> = text.into();
         let lookup = UseToken { namespace: home(), hash: text.clone() };
         match self.engine.run(lookup).await {
-            Ok(Reply::Token { principal, token }) => {
+            Ok(KnownToken { principal, token }) => {
                 let caller = Caller::new(&principal, &token, text);
                 self.remember(hash, &caller, forgotten);
                 Ok(caller)
             }
             Err(Error::Refused(Refusal::NotFound { .. })) => Err(not_valid()),
             Err(error) => Err(error.into()),
-            Ok(other) => unreachable!("a token stands for a principal, not {other:?}"),
         }
     }
 

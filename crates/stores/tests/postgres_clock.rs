@@ -1,6 +1,6 @@
 //! The database's clock is set while servers run: what is a length of time stays one.
 
-use crate::support::{claim, complete, lease_of, ns, quiet, run, submit};
+use crate::support::{claim, complete, ns, quiet, run, submit};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -109,7 +109,7 @@ async fn engine(database: &Database) -> Engine {
 
 async fn hold(engine: &Engine, length: i64) -> LeaseId {
     engine.run(submit(1)).await.unwrap();
-    lease_of(&[engine.run(leased(length)).await.map_err(|error| panic!("{error}"))])
+    engine.run(leased(length)).await.unwrap()[0].lease
 }
 
 #[tokio::test(flavor = "multi_thread")]

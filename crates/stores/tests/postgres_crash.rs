@@ -31,7 +31,7 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, stops: bool
         let id = (at << 64) + round;
         match run(&*store, vec![submit(id).into()]).await {
             Ok(outcome) => match &outcome.replies[0] {
-                Ok(Reply::Submitted { .. }) => submitted.push(JobId::from_u128(id)),
+                Ok(Reply::Submitted(windlass_core::reply::Submitted { .. })) => submitted.push(JobId::from_u128(id)),
                 other => panic!("a first submit was answered with {other:?}"),
             },
             Err(StoreError::Unavailable(_)) => continue,
@@ -41,7 +41,7 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, stops: bool
         for lease in leases_of(&outcome.replies) {
             let Ok(outcome) = run(&*store, vec![complete(lease, "done").into()]).await else { continue };
             match &outcome.replies[0] {
-                Ok(Reply::Ended { replayed: false, .. }) => completed.push(lease.job),
+                Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. })) => completed.push(lease.job),
                 // A claim promises nothing: the database may stop before it is on disk, and then the job is free again.
                 Err(Refusal::LeaseLost { .. } | Refusal::NotHeld { .. }) if stops => {}
                 other => panic!("a first completion was answered with {other:?}"),

@@ -37,7 +37,10 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, count: Arc<
         let Ok(outcome) = run(&*store, vec![claim(&format!("w{at}"), id, 1).into()]).await else { continue };
         for lease in leases_of(&outcome.replies) {
             if let Ok(outcome) = run(&*store, vec![complete(lease, "done").into()]).await {
-                let first = matches!(&outcome.replies[0], Ok(Reply::Ended { replayed: false, .. }));
+                let first = matches!(
+                    &outcome.replies[0],
+                    Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))
+                );
                 assert!(first, "a first completion was answered with {:?}", outcome.replies[0]);
                 done.completed.push(lease.job);
                 count.fetch_add(1, Ordering::Relaxed);

@@ -54,11 +54,14 @@ async fn a_claim_the_database_lost_is_handed_out_again() {
         let found = store.job(&key).await.unwrap().expect("a submit is a promise");
         let answer = run(&store, vec![complete(first, "first").into()]).await.unwrap();
         match (found.state, &answer.replies[0]) {
-            (State::Claimed, Ok(Reply::Ended { replayed: false, .. })) => {}
+            (State::Claimed, Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))) => {}
             (State::Pending, Err(Refusal::NotHeld { .. })) => {
                 let second = lease_of(&run(&store, vec![claim("w2", id + 100, 1).into()]).await.unwrap().replies);
                 let answer = run(&store, vec![complete(second, "second").into()]).await.unwrap();
-                assert!(matches!(answer.replies[0], Ok(Reply::Ended { replayed: false, .. })), "{answer:?}");
+                assert!(
+                    matches!(answer.replies[0], Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))),
+                    "{answer:?}"
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -19,7 +19,6 @@ use crate::{
     payload::Payload,
     record,
     refusal::Refusal,
-    reply::Reply,
     run::{self, Run},
     stage::{self, Hold, Turn},
 };
@@ -102,7 +101,7 @@ impl Advance {
         );
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         check_size("moves", self.moves.len(), desk.limits().nodes_max)?;
         // Whatever order they come in, each is about a step of its own.
         desk.for_all(&self.moves, |desk, (id, hold, wanted)| {
@@ -118,7 +117,7 @@ impl Advance {
             desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, None))?;
             self.last_word(desk, undo)?;
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 
     fn apply(&self, desk: &mut Desk, mut job: Job, wanted: &Move) -> Result<(), Stop> {

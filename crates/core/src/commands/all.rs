@@ -14,7 +14,7 @@ impl All {
     }
 
     /// The first refusal takes everything back, also what a refusal alone would have written.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Vec<Reply>> {
         check_size("commands", self.commands.len(), desk.limits().nodes_max)?;
         let mut replies = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
@@ -24,7 +24,7 @@ impl All {
             }
             replies.push(command.decide(desk)??);
         }
-        Ok(Ok(Reply::All(replies)))
+        Ok(Ok(replies))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     keys::Keys,
     log::{self, LogForm},
     payload::Payload,
-    reply::Reply,
+    reply::Logged,
 };
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl AppendLog {
     }
 
     /// What exceeds the cap goes from the middle of the log, and is counted; the job goes on.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Logged> {
         let limits = desk.limits();
         check_size("log", self.data.len(), limits.log_piece_bytes_max)?;
         let mut job = match self.holder.held(desk)? {
@@ -55,7 +55,7 @@ impl AppendLog {
         }
         let (piece, dropped_bytes) = (job.live.log.pieces, job.live.log.dropped_bytes);
         desk.put_job(job);
-        Ok(Ok(Reply::Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
+        Ok(Ok(Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
     }
 }
 
@@ -63,6 +63,7 @@ impl AppendLog {
 mod tests {
     use super::*;
     use crate::commands::testing::{Story, code, ns, once};
+    use crate::reply::Reply;
 
     #[test]
     fn beyond_the_cap_the_beginning_and_the_newest_part_are_kept() {
@@ -71,7 +72,8 @@ mod tests {
         let lease = story.submit_and_claim(once(1));
         let append = |text: &str| AppendLog::new(Holder::lease(&ns(), lease), text);
         for (text, dropped_bytes) in [("1234", 0), ("567é", 0), ("x", 0), ("", 0), ("yy", 5), ("z34567é", 10)] {
-            let Ok(Reply::Logged { dropped_bytes: told, cancelled: false, .. }) = story.run(append(text)) else {
+            let Ok(Reply::Logged(Logged { dropped_bytes: told, cancelled: false, .. })) = story.run(append(text))
+            else {
                 panic!("{text}");
             };
             assert_eq!(told, dropped_bytes, "{text}");
@@ -113,7 +115,7 @@ mod tests {
         story.tables.limits.log_bytes_max = 0;
         let lease = story.submit_and_claim(once(1));
         let reply = story.run(AppendLog::new(Holder::lease(&ns(), lease), "abc"));
-        assert!(matches!(reply, Ok(Reply::Logged { dropped_bytes: 3, .. })), "{reply:?}");
+        assert!(matches!(reply, Ok(Reply::Logged(Logged { dropped_bytes: 3, .. }))), "{reply:?}");
         assert!(story.tables.logs.is_empty());
     }
 }

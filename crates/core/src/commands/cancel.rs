@@ -6,13 +6,12 @@ use crate::{
     desk::Desk,
     event::What,
     id::JobId,
-    job::{CancelRequest, State},
+    job::{CancelRequest, Job, State},
     keys::{JobKey, Keys},
     life,
     name::Namespace,
     policy::CancelPolicy,
     refusal::Refusal,
-    reply::Reply,
 };
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ impl Cancel {
 
     /// A waiting job ends at once. A held one ends at once too, or is asked to stop and ends with its report, as is asked for
     /// here or as its policy says. One that was asked to stop can still be ended at once.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let key = JobKey::new(&self.namespace, self.job);
         let mut job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
         if let Some(after) = life::expire(desk, &job)? {
@@ -43,7 +42,7 @@ impl Cancel {
         }
         let drains = job.state.is_held() && self.mode.unwrap_or(job.spec.policy.cancel) == CancelPolicy::Drain;
         if job.live.cancel.is_some() && (drains || self.mode.is_none()) {
-            return Ok(Ok(Reply::Job(Box::new(job))));
+            return Ok(Ok(Box::new(job)));
         }
         job.live.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
         if drains {
@@ -54,13 +53,14 @@ impl Cancel {
             job = life::end_cancelled(desk, job)?;
             debug_assert_eq!(job.state, State::Cancelled);
         }
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::{Renewed, Reply};
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, tries},
         job::Reason,
@@ -76,7 +76,7 @@ mod tests {
             let lease = story.submit_and_claim(job);
             story.submit(keyed(2, 1));
             story.cancel(1).unwrap();
-            assert!(matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })));
+            assert!(matches!(story.renew(lease), Ok(Reply::Renewed(Renewed { cancelled: true, .. }))));
             assert_eq!(story.states(2), ["claimed", "blocked"], "its place is not free yet");
             match how {
                 "complete" => drop(story.complete(lease).unwrap()),
@@ -161,7 +161,7 @@ mod tests {
             story.run(cancel(CancelPolicy::Drain)).unwrap();
             story.cancel(1).unwrap();
             assert!(
-                matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })),
+                matches!(story.renew(lease), Ok(Reply::Renewed(Renewed { cancelled: true, .. }))),
                 "asked again, nothing changes"
             );
             story.run(cancel(CancelPolicy::Revoke)).unwrap();

@@ -10,7 +10,7 @@ use crate::{
     name::Namespace,
     record,
     refusal::Refusal,
-    reply::Reply,
+    reply::KnownRun,
     run::{self, Run},
 };
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl CancelRun {
         keys.run_jobs.insert((self.namespace.clone(), self.run));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownRun> {
         let key = self.run.to_string();
         let mut run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         if run.finished_at.is_none() && run.cancel.is_none() {
@@ -39,7 +39,7 @@ impl CancelRun {
             life::settle(desk, ended)?;
             run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         }
-        Ok(Ok(Reply::Run { id: self.run, run: Box::new(run) }))
+        Ok(Ok(KnownRun { id: self.run, run: Box::new(run) }))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     policy::{LeaseEnd, LeaseLength, MayClaim, WorkerPolicy, check_length},
     record::{self, Kind},
     refusal::Refusal,
-    reply::{Leased, Reply},
+    reply::Leased,
     time::{Millis, Timestamp},
     worker::{self, Liveness, Worker},
 };
@@ -115,7 +115,7 @@ impl Claim {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Vec<Leased>> {
         self.check(desk)?;
         let known = desk.peek::<Worker>(&self.namespace, self.worker.as_str())?;
         if let Some(worker) = &known {
@@ -123,7 +123,7 @@ impl Claim {
         }
         // Before anything else is asked of the worker: what it was given, it may hear again.
         if let Some(leases) = self.asked_before(desk)? {
-            return Ok(Ok(Reply::Leases(leases)));
+            return Ok(Ok(leases));
         }
         let worker = match known {
             Some(known) => self.admit(desk, known)?,
@@ -136,7 +136,7 @@ impl Claim {
         };
         let leases = self.take(desk, &self.query(offered))?;
         self.remember(desk, &leases)?;
-        Ok(Ok(Reply::Leases(leases)))
+        Ok(Ok(leases))
     }
 
     fn check(&self, desk: &Desk) -> Result<(), Refusal> {

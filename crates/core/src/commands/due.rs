@@ -11,7 +11,6 @@ use crate::{
     keys::{JobKey, Keys, RecordKey},
     life,
     record::{Kind, Record},
-    reply::Reply,
     run::Run,
     schedule::Schedule,
     stage,
@@ -38,9 +37,9 @@ impl Due {
 
     /// What cannot be done (a record it needs is damaged) is put off and told: were it still due, the sweep would come
     /// back to it at once and for ever.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         match self.act(desk) {
-            Ok(()) => Ok(Ok(Reply::Done)),
+            Ok(()) => Ok(Ok(())),
             Err(Stop::Refused(refusal)) => {
                 desk.roll_back();
                 self.put_off(desk)?;

@@ -13,7 +13,6 @@ use crate::{
     policy::check_length,
     record,
     refusal::Refusal,
-    reply::Reply,
     schedule::{Rule, Schedule},
     time::Timestamp,
 };
@@ -48,7 +47,7 @@ impl PutSchedule {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.schedule.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let limits = desk.limits();
         check_name("name", &self.schedule.name, &limits)?;
         check_time("next_at", self.schedule.next_at, &limits)?;
@@ -60,7 +59,7 @@ impl PutSchedule {
         let before = desk.get::<Schedule>(&self.namespace, &self.schedule.name)?;
         let fired = before.map_or(self.schedule.fired, |before| before.fired);
         desk.put(&self.namespace, &self.schedule.name, &Schedule { fired, ..self.schedule.clone() })?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -69,12 +68,12 @@ impl DeleteSchedule {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         if desk.get::<Schedule>(&self.namespace, &self.name)?.is_none() {
             return Err(Refusal::not_found("schedule", &self.name).into());
         }
         desk.remove::<Schedule>(&self.namespace, &self.name)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -83,7 +82,7 @@ impl Fire {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let found = desk.get::<Schedule>(&self.namespace, &self.name)?;
         let mut schedule = found.ok_or_else(|| Refusal::not_found("schedule", &self.name))?;
         if schedule.next_at != self.expected_at || self.next_at <= self.expected_at {
@@ -96,7 +95,7 @@ impl Fire {
         let let_go = schedule.is_let_go(self.wall);
         schedule.next_at = self.next_at;
         move_on(desk, &self.namespace, schedule, let_go)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 

@@ -5,7 +5,6 @@ use super::Decided;
 use crate::{
     desk::Desk,
     keys::{JobKey, Keys},
-    reply::Reply,
     worker,
 };
 
@@ -19,8 +18,8 @@ impl Grace {
         keys.jobs.insert(self.job.clone());
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let Some(mut job) = desk.job(&self.job)?.filter(|job| job.state.is_held()) else { return Ok(Ok(Reply::Done)) };
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
+        let Some(mut job) = desk.job(&self.job)?.filter(|job| job.state.is_held()) else { return Ok(Ok(())) };
         let now = desk.now();
         let lease = job.live.lease.as_mut().expect("a held job has a lease");
         match lease.until {
@@ -34,7 +33,7 @@ impl Grace {
                 worker::excuse(desk, &self.job.namespace, &worker)?;
             }
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 

@@ -231,7 +231,7 @@ mod tests {
 
     fn told(answer: &Answer) -> &'static str {
         match answer {
-            Ok(crate::reply::Reply::Ended { replayed: true, .. }) => "replayed",
+            Ok(crate::Reply::Ended(crate::reply::Ended { replayed: true, .. })) => "replayed",
             other => code(other),
         }
     }

@@ -9,7 +9,6 @@ use crate::{
     keys::Keys,
     life,
     policy::check_length,
-    reply::Reply,
     time::Millis,
 };
 use std::sync::Arc;
@@ -28,13 +27,13 @@ impl Release {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let job = match self.holder.handed_back(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let job = release(desk, job)?;
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 
@@ -52,7 +51,7 @@ impl PassOn {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let limits = desk.limits();
         check_length("delay_ms", self.delay, 1, &limits)?;
         check_size("message", self.why.len(), limits.message_bytes_max)?;
@@ -61,7 +60,7 @@ impl PassOn {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let job = pass_on(desk, job, self.delay, &self.why)?;
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 

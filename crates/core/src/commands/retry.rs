@@ -10,7 +10,7 @@ use crate::{
     life,
     name::Namespace,
     refusal::Refusal,
-    reply::Reply,
+    reply::Submitted,
     stage::Stage,
 };
 
@@ -30,7 +30,7 @@ impl Retry {
         keys.payloads.insert(JobKey::new(&self.namespace, self.job));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Submitted> {
         let old_key = JobKey::new(&self.namespace, self.job);
         let old = desk.job(&old_key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
         if !old.state.is_final() {
@@ -59,7 +59,7 @@ impl Retry {
         desk.tell(&self.namespace, What::Submitted { job: self.id });
         desk.put_payload(&key, payload);
         desk.put_job(job.clone());
-        Ok(Ok(Reply::Submitted { job: self.id, state: job.state, existing: false }))
+        Ok(Ok(Submitted { job: self.id, state: job.state, existing: false }))
     }
 }
 

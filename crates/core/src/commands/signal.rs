@@ -11,7 +11,7 @@ use crate::{
     payload::Payload,
     record::{self, Kind},
     refusal::Refusal,
-    reply::Reply,
+    reply::Signalled,
     run::Run,
     stage::{self, Hold, Kept, Waiting},
 };
@@ -63,7 +63,7 @@ impl Signal {
     }
 
     /// Everyone who waits goes on; if nobody does, the first that will goes on at once.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Signalled> {
         check_name("name", &self.event, &desk.limits())?;
         check_size("payload", self.payload.len(), desk.limits().payload_bytes_max)?;
         open_run(desk, &self.namespace, self.run)?;
@@ -82,7 +82,7 @@ impl Signal {
         if steps == 0 {
             self.keep(desk, &place)?;
         }
-        Ok(Ok(Reply::Signalled { steps, kept: steps == 0 }))
+        Ok(Ok(Signalled { steps, kept: steps == 0 }))
     }
 
     fn keep(&self, desk: &mut Desk, place: &str) -> Result<(), Stop> {
@@ -102,7 +102,7 @@ impl Judge {
         keys.want_record(record::key_of::<Waiting>(&self.namespace, &place), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let limits = desk.limits();
         check_size("payload", self.approved.as_ref().map_or(0, |result| result.len()), limits.payload_bytes_max)?;
         check_size("comment", self.why.len(), limits.message_bytes_max)?;
@@ -125,6 +125,6 @@ impl Judge {
                 life::end(desk, job, State::Failed, Some(outcome))?
             }
         };
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     policy::{JobPolicy, check_length},
     record,
     refusal::Refusal,
-    reply::Reply,
+    reply::Submitted,
     stage::Stage,
     time::{Millis, Timestamp},
     unique,
@@ -191,7 +191,7 @@ impl Submit {
         Ok(())
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Submitted> {
         self.job.check(&desk.limits())?;
         self.check_alone()?;
         let (namespace, new) = (&self.namespace, &self.job);
@@ -200,7 +200,7 @@ impl Submit {
         {
             // A job outlives its key; only one that was retried as another may be gone, and it had failed.
             let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
-            return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
+            return Ok(Ok(Submitted { job: existing, state, existing: true }));
         }
         check_new(desk, namespace, new)?;
         let mut job = new.make(desk, namespace, None);
@@ -208,7 +208,7 @@ impl Submit {
         desk.put_payload(&job.key, new.payload.clone());
         let failed = join_parents(desk, &mut job)?;
         let job = admit(desk, job, failed.as_ref())?;
-        Ok(Ok(Reply::Submitted { job: job.key.id, state: job.state, existing: false }))
+        Ok(Ok(Submitted { job: job.key.id, state: job.state, existing: false }))
     }
 }
 
@@ -293,6 +293,7 @@ fn admit(desk: &mut Desk, mut job: Job, failed: Option<&Job>) -> Result<Job, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Reply;
     use crate::{
         commands::{
             definitions::{DeleteDefinition, PutDefinition},
@@ -371,9 +372,9 @@ mod tests {
             submit(unique(3, "ann", "other", after)).into(),
             submit(unique(4, "bob", "other", after)).into(),
         ]);
-        assert_eq!(answers[1], Ok(Reply::Submitted { job: id(1), state: State::Pending, existing: true }));
+        assert_eq!(answers[1], Ok(Reply::Submitted(Submitted { job: id(1), state: State::Pending, existing: true })));
         assert_eq!(code(&answers[2]), "key-reused");
-        assert_eq!(answers[3], Ok(Reply::Submitted { job: id(4), state: State::Pending, existing: false }));
+        assert_eq!(answers[3], Ok(Reply::Submitted(Submitted { job: id(4), state: State::Pending, existing: false })));
         story.wait(1_000);
         assert_eq!(story.submit(unique(5, "ann", "other", after)), State::Pending, "free again, swept or not");
     }
@@ -383,9 +384,9 @@ mod tests {
         let mut story = Story::new();
         let lease = story.submit_and_claim(unique(1, "ann", "h", UniqueUntil::Final));
         let again = |number| submit(unique(number, "ann", "h", UniqueUntil::Final));
-        assert!(matches!(story.run(again(2)), Ok(Reply::Submitted { existing: true, .. })));
+        assert!(matches!(story.run(again(2)), Ok(Reply::Submitted(Submitted { existing: true, .. }))));
         story.fail(lease).unwrap();
-        assert!(matches!(story.run(again(3)), Ok(Reply::Submitted { existing: false, .. })));
+        assert!(matches!(story.run(again(3)), Ok(Reply::Submitted(Submitted { existing: false, .. }))));
     }
 
     #[test]
@@ -399,7 +400,7 @@ mod tests {
         story.wait(49_999);
         story.sweep();
         let answer = story.run(submit(NewJob { id: id(2), ..again }));
-        assert_eq!(answer, Ok(Reply::Submitted { job: id(1), state: State::Failed, existing: true }));
+        assert_eq!(answer, Ok(Reply::Submitted(Submitted { job: id(1), state: State::Failed, existing: true })));
         story.wait(1);
         story.sweep();
         assert!(story.tables.jobs.is_empty());

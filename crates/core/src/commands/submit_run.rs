@@ -18,7 +18,7 @@ use crate::{
     policy::RetryForm,
     record,
     refusal::Refusal,
-    reply::Reply,
+    reply::KnownRun,
     run::Run,
     stage::{self, Hold, PlanPart, RunIndex, Stage},
     time::Timestamp,
@@ -75,7 +75,7 @@ impl SubmitRun {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownRun> {
         let plan = self.plan(desk)?;
         let key = self.id.to_string();
         if desk.get::<Run>(&self.namespace, &key)?.is_some() {
@@ -106,7 +106,7 @@ impl SubmitRun {
         self.put_beside(desk)?;
         desk.tell(&self.namespace, What::RunStarted { run: self.id });
         plan.make_jobs(desk, &self.namespace, self.id, None)?;
-        Ok(Ok(Reply::Run { id: self.id, run: Box::new(run) }))
+        Ok(Ok(KnownRun { id: self.id, run: Box::new(run) }))
     }
 
     fn put_beside(&self, desk: &mut Desk) -> Result<(), Stop> {

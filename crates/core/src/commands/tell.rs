@@ -6,7 +6,6 @@ use crate::{
     event::What,
     keys::Keys,
     name::{Namespace, check_name},
-    reply::Reply,
 };
 use std::sync::Arc;
 
@@ -21,12 +20,12 @@ pub struct Tell {
 impl Tell {
     pub(crate) fn keys(&self, _: &mut Keys) {}
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let limits = desk.limits();
         check_name("topic", &self.topic, &limits)?;
         check_size("data", self.data.len(), limits.extra_bytes_max)?;
         desk.tell(&self.namespace, What::Told { topic: self.topic.clone(), data: self.data.clone() });
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 

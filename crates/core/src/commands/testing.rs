@@ -133,7 +133,7 @@ impl Story {
 
     pub fn submit(&mut self, job: NewJob) -> State {
         match self.run(Submit { namespace: ns(), job }) {
-            Ok(Reply::Submitted { state, .. }) => state,
+            Ok(Reply::Submitted(submitted)) => submitted.state,
             other => panic!("{other:?}"),
         }
     }

@@ -11,7 +11,6 @@ use crate::{
     policy::{OnlineFrom, Unregister, WorkerPolicy},
     record::{self, Kind},
     refusal::Refusal,
-    reply::Reply,
     worker::{self, Liveness, Worker},
 };
 use std::sync::Arc;
@@ -78,7 +77,7 @@ impl RegisterWorker {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let limits = desk.limits();
         self.tags.check("tags", limits.worker_tags_max, &limits)?;
         self.policy.check(&limits)?;
@@ -110,7 +109,7 @@ impl RegisterWorker {
             OnlineFrom::Registration => worker::seen(desk, &self.namespace, &mut worker)?,
             OnlineFrom::FirstSign => desk.put(&self.namespace, self.worker.as_str(), &worker)?,
         }
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -119,10 +118,10 @@ impl Heartbeat {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         worker::seen(desk, &self.namespace, &mut worker)?;
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -131,7 +130,7 @@ impl DrainWorker {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         if worker.draining != self.draining {
             worker.draining = self.draining;
@@ -141,7 +140,7 @@ impl DrainWorker {
             desk.tell(&self.namespace, told);
             desk.put(&self.namespace, self.worker.as_str(), &worker)?;
         }
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -152,7 +151,7 @@ impl UnregisterWorker {
         keys.siblings.insert((self.namespace.clone(), KeptPlace::KIND.into(), self.worker.as_str().into()));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
@@ -167,7 +166,7 @@ impl UnregisterWorker {
                 desk.put(&self.namespace, self.worker.as_str(), &worker)?;
             }
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 

@@ -61,8 +61,7 @@ impl Begun {
         let key = self.key.clone();
         let put = PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at };
         match self.app.engine.run(put).await {
-            Ok(windlass_core::Reply::Record(record)) => Ok(record.version),
-            Ok(_) => Ok(0),
+            Ok(record) => Ok(record.version),
             Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
                 Err(Problem::new("unavailable", "another server works on this turn").retry_after(500))
             }

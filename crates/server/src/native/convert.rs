@@ -7,11 +7,12 @@ use crate::{
 use std::{collections::BTreeMap, sync::Arc};
 use windlass_api as api;
 use windlass_core::{
-    Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, State, Tags, Timestamp,
+    Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, Tags, Timestamp,
     commands::submit::NewJob,
     job::{self, ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
     policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
     principal::Role,
+    reply::Submitted,
     worker::{Liveness, Worker},
 };
 use windlass_engine::store::JobBody;
@@ -315,6 +316,6 @@ pub fn event(number: u64, event: &Event) -> api::event::Event {
     }
 }
 
-pub fn submitted(job: JobId, reached: State, existing: bool) -> api::job::Submitted {
-    api::job::Submitted { id: job.0, state: state(reached), existing }
+pub fn submitted(made: Submitted) -> api::job::Submitted {
+    api::job::Submitted { id: made.job.0, state: state(made.state), existing: made.existing }
 }

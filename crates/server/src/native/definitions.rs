@@ -18,7 +18,7 @@ use windlass_api::{
     page::{Page, Paging},
 };
 use windlass_core::{
-    JobId, Limits, Namespace, Reply,
+    JobId, Limits, Namespace,
     commands::{
         audited::Audited,
         definitions::{DeleteDefinition, PutDefinition},
@@ -137,10 +137,8 @@ async fn put(
 ) -> Result<Answer<Definition>, Problem> {
     let stored = checked(&app, &ask.namespace, &name, body).await?;
     let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored };
-    match app.engine.run(Audited::new(&ask.caller.name, put)).await? {
-        Reply::Definition(row) => Ok(ok(wire(&ask.namespace, &row)?)),
-        other => unreachable!("a definition answers with its version, not {other:?}"),
-    }
+    let row = app.engine.run(Audited::new(&ask.caller.name, put)).await?;
+    Ok(ok(wire(&ask.namespace, &row)?))
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {

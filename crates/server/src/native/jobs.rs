@@ -20,9 +20,9 @@ use windlass_api::{
     page::Page,
 };
 use windlass_core::{
-    Facet, JobId, JobKey, Namespace, Reply, RunId, State as JobState, WorkerId,
+    Facet, JobId, JobKey, Namespace, RunId, State as JobState, WorkerId,
     commands::{
-        all::All,
+        ask::AllOf,
         cancel::Cancel,
         retry::Retry,
         submit::{NewJob, Submit},
@@ -119,7 +119,7 @@ async fn submit(
     let mut command = command(&app, &ask, &body, &mut room).await?;
     let mut span = app.options.traces.begin("submit", ask.trace);
     span.stamp(&mut command.job);
-    let submitted = submitted(app.engine.run(command).await?);
+    let submitted = convert::submitted(app.engine.run(command).await?);
     let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Answer(status, submitted))
 }
@@ -155,11 +155,8 @@ fn in_job(at: usize, mut problem: Problem) -> Problem {
 
 async fn all_or_none(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
     let jobs: Vec<Submit> = jobs.into_iter().collect::<Result<_, _>>()?;
-    let commands = jobs.into_iter().map(Into::into).collect();
-    match app.engine.run(All { commands }).await? {
-        Reply::All(replies) => Ok(replies.into_iter().map(|reply| Each::Done(submitted(reply))).collect()),
-        other => unreachable!("several commands have several replies, not {other:?}"),
-    }
+    let submitted = app.engine.run(AllOf(jobs)).await?;
+    Ok(submitted.into_iter().map(|job| Each::Done(convert::submitted(job))).collect())
 }
 
 async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
@@ -168,7 +165,7 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
     for job in jobs {
         match job {
             Ok(job) => {
-                commands.push(job.into());
+                commands.push(job);
                 answers.push(None);
             }
             Err(problem) => answers.push(Some(problem)),
@@ -178,7 +175,7 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
     let answer = |(at, refused): (usize, Option<Problem>)| match refused {
         Some(problem) => Each::Refused { problem: *problem.0 },
         None => match replies.next().expect("each command has a reply") {
-            Ok(reply) => Each::Done(submitted(reply)),
+            Ok(submitted) => Each::Done(convert::submitted(submitted)),
             Err(refusal) => Each::Refused { problem: wire(in_job(at, refusal.into())) },
         },
     };
@@ -187,13 +184,6 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
 
 pub fn wire(problem: Problem) -> WireProblem {
     *problem.0
-}
-
-fn submitted(reply: Reply) -> Submitted {
-    match reply {
-        Reply::Submitted { job, state, existing } => convert::submitted(job, state, existing),
-        other => unreachable!("a submit answers with its job, not {other:?}"),
-    }
 }
 
 /// What a definition adds takes room as if it had been sent: a small request could ask for much of it.
@@ -367,15 +357,12 @@ async fn cancel(
 ) -> Result<Answer<Job>, Problem> {
     let mode = query.mode.map(convert::cancel);
     let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone(), mode };
-    match app.engine.run(cancel).await? {
-        Reply::Job(job) => Ok(ok(convert::job(&job))),
-        other => unreachable!("a cancellation answers with the job, not {other:?}"),
-    }
+    Ok(ok(convert::job(&*app.engine.run(cancel).await?)))
 }
 
 async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>, Problem> {
     let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id() };
-    Ok(Answer(StatusCode::CREATED, submitted(app.engine.run(retry).await?)))
+    Ok(Answer(StatusCode::CREATED, convert::submitted(app.engine.run(retry).await?)))
 }
 
 #[cfg(test)]

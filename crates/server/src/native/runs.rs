@@ -29,12 +29,13 @@ use windlass_api::{
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, Signalled, StartedRun, Step, WaitsFor},
 };
 use windlass_core::{
-    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId,
+    Facet, Job, JobId, Namespace, Payload, Record, RunId,
     commands::{
         cancel_run::CancelRun,
         signal::{Judge, Signal as Tell},
     },
     record::Kind,
+    reply::KnownRun,
     run::{Run as Row, RunState as State_},
     stage::{Hold, RunIndex},
 };
@@ -334,10 +335,8 @@ async fn wait(
 
 async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
     let cancel = CancelRun { namespace: ask.namespace.clone(), run: RunId(id), by: ask.caller.name.clone() };
-    match app.engine.run(cancel).await? {
-        Reply::Run { id, run } => Ok(ok(wire(&ask.namespace, id, &run))),
-        other => unreachable!("a cancellation answers with the run, not {other:?}"),
-    }
+    let KnownRun { id, run } = app.engine.run(cancel).await?;
+    Ok(ok(wire(&ask.namespace, id, &run)))
 }
 
 async fn again(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<StartedRun>, Problem> {
@@ -375,10 +374,7 @@ async fn judge(
 ) -> Result<Answer<Step>, Problem> {
     let (namespace, name): (_, Arc<str>) = (ask.namespace.clone(), name.into());
     let judge = Judge { namespace, run: RunId(id), step: name, approved, why: why.into() };
-    match app.engine.run(judge).await? {
-        Reply::Job(job) => Ok(ok(step(&job))),
-        other => unreachable!("a decision answers with the job, not {other:?}"),
-    }
+    Ok(ok(step(&*app.engine.run(judge).await?)))
 }
 
 async fn signal(
@@ -389,8 +385,6 @@ async fn signal(
 ) -> Result<Answer<Signalled>, Problem> {
     let payload = convert::payload(body.payload.as_ref());
     let tell = Tell { namespace: ask.namespace.clone(), run: RunId(id), event: body.name.into(), payload };
-    match app.engine.run(tell).await? {
-        Reply::Signalled { steps, kept } => Ok(ok(Signalled { steps, kept })),
-        other => unreachable!("an event answers with what it came to, not {other:?}"),
-    }
+    let told = app.engine.run(tell).await?;
+    Ok(ok(Signalled { steps: told.steps, kept: told.kept }))
 }

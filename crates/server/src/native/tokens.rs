@@ -30,9 +30,9 @@ use windlass_api::{
     token::{CreateToken, CreatedToken, Force, Me, Token},
 };
 use windlass_core::{
-    Command, Namespace, Reply,
+    Namespace,
     commands::{
-        all::All,
+        ask::Both,
         audited::Audited,
         principals::CreatePrincipal,
         tokens::{IssueToken, RevokeToken},
@@ -105,20 +105,15 @@ async fn create(
         expires_at,
         made_by: caller.token.clone(),
     };
-    let command: Command = match known {
-        Some(_) => issue.into(),
+    let made = match known {
+        Some(_) => app.engine.run(Audited::new(&caller.name, issue)).await?,
         None => {
             let make = CreatePrincipal { namespace: home(), name, role, namespaces };
-            All { commands: vec![make.into(), issue.into()] }.into()
+            app.engine.run(Audited::new(&caller.name, Both(make, issue))).await?.1
         }
     };
-    let made = match app.engine.run(Audited::new(&caller.name, command)).await? {
-        Reply::All(mut replies) => replies.pop(),
-        reply => Some(reply),
-    };
-    let Some(Reply::Token { principal, token: row }) = made else { unreachable!("a token was made") };
     app.auth.forget();
-    let about = wire(&caller, &hash, &row, &principal);
+    let about = wire(&caller, &hash, &made.token, &made.principal);
     Ok(Answer(StatusCode::CREATED, CreatedToken { token: token.reveal().to_owned(), about }))
 }
 

@@ -16,7 +16,7 @@ use windlass_api::{
     worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
 use windlass_core::{
-    Reply, WorkerId, WorkerKey,
+    WorkerId, WorkerKey,
     commands::{audited::Audited, workers as core},
     policy::{Unregister, WorkerPolicy},
     record::Kind,
@@ -66,12 +66,9 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn answer(app: &App, ask: &Ask, reply: Reply) -> Result<Answer<Worker>, Problem> {
-    match reply {
-        // A worker that was just written was seen by the clock that decides.
-        Reply::Worker(worker) => Ok(ok(convert::worker(&ask.namespace, &worker, app.engine.now().await?))),
-        other => unreachable!("a worker command answers with the worker, not {other:?}"),
-    }
+async fn answer(app: &App, ask: &Ask, worker: &Row) -> Result<Answer<Worker>, Problem> {
+    // A worker that was just written was seen by the clock that decides.
+    Ok(ok(convert::worker(&ask.namespace, worker, app.engine.now().await?)))
 }
 
 async fn register(
@@ -93,17 +90,16 @@ async fn register(
         },
         extra: body.info.as_ref().map(|info| info.to_string().into()),
     };
-    let reply = app.engine.run(command).await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &*app.engine.run(command).await?).await
 }
 
 async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<Answer<Worker>, Problem> {
     let worker = WorkerId::new(&body.worker)?;
-    let reply = app
+    let worker = app
         .engine
         .run(core::Heartbeat { namespace: ask.namespace.clone(), worker, principal: Some(ask.caller.name.clone()) })
         .await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &worker).await
 }
 
 async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode, Problem> {
@@ -150,8 +146,7 @@ async fn drain(
     let worker = WorkerId::new(&name)?;
     let draining = body.draining.unwrap_or(true);
     let drain = core::DrainWorker { namespace: ask.namespace.clone(), worker, draining, principal: None };
-    let reply = app.engine.run(Audited::new(&ask.caller.name, drain)).await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &*app.engine.run(Audited::new(&ask.caller.name, drain)).await?).await
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {

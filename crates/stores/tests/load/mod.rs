@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    JobId, JobKey, Leased, Millis, Namespace, Reply, State, Tags, WorkerId,
+    JobId, JobKey, Leased, Millis, Namespace, State, Tags, WorkerId,
     commands::{
         cancel::Cancel,
         claim::Claim,
@@ -104,7 +104,7 @@ async fn one_round(
         let at = ids::seed() as usize % mine.len();
         let cancel = Cancel { namespace: ns(), job: mine.swap_remove(at), by: "load".into(), mode: None };
         let target = cancel.job;
-        if let Ok(Reply::Job(job)) = engine.run(cancel).await {
+        if let Ok(job) = engine.run(cancel).await {
             assert_eq!(job.state, State::Cancelled);
             record(Ack::Cancelled(target));
         }
@@ -131,20 +131,24 @@ async fn report(engine: &Engine, record: &Recorder, leased: &Leased) -> Result<(
     let (job, number) = (leased.lease.job, ids::seed());
     let answer = match number % 20 {
         0 => return Ok(()),
-        1 => engine.run(Release { holder }).await,
+        1 => return engine.run(Release { holder }).await.map(drop).or_else(only_the_store),
         2 | 3 => engine.run(Fail { holder, message: "again".into(), retryable: number % 3 > 0 }).await,
         _ => engine.run(Complete { holder, result: number.to_string().as_str().into() }).await,
     };
     match answer {
-        Ok(Reply::Ended { job: ended, replayed: false }) => match ended.state {
+        Ok(report) if !report.replayed => match report.job.state {
             State::Completed => record(Ack::Completed(job, number)),
             State::Failed => record(Ack::Failed(job)),
             _ => {}
         },
-        Err(windlass_engine::Error::Store(error)) => return Err(error.into()),
-        _ => {}
+        Ok(_) => {}
+        Err(error) => return only_the_store(error),
     }
     Ok(())
+}
+
+fn only_the_store(error: windlass_engine::Error) -> Result<(), windlass_engine::Error> {
+    if matches!(error, windlass_engine::Error::Store(_)) { Err(error) } else { Ok(()) }
 }
 
 /// Claims and completes until every job has ended, as patient workers would after a crash.
@@ -168,7 +172,7 @@ pub async fn drain(engine: &Engine, record: &Recorder) {
             let number = ids::seed();
             let complete =
                 Complete { holder: Holder::lease(&ns(), leased.lease), result: number.to_string().as_str().into() };
-            if let Ok(Reply::Ended { replayed: false, .. }) = engine.run(complete).await {
+            if engine.run(complete).await.is_ok_and(|report| !report.replayed) {
                 record(Ack::Completed(leased.lease.job, number));
             }
         }

@@ -412,7 +412,7 @@ fn audited(world: &mut World) -> Command {
         2 => drain(world),
         _ => heartbeat(world),
     };
-    Audited { by: "alice".into(), command: Box::new(command) }.into()
+    Audited::new(&"alice".into(), command).into()
 }
 
 fn record_key(world: &mut World) -> RecordKey {
