@@ -22,7 +22,7 @@ pub mod why;
 pub mod worker;
 pub mod workflow;
 
-pub use problem::Problem;
+pub use problem::{Code, Problem};
 pub use serde_json::value::RawValue;
 pub use uuid::Uuid;
 

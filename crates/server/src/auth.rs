@@ -6,7 +6,11 @@
 //! A wrong token costs one read of the store, a few at a time, and nothing while it is remembered to be wrong; only a token
 //! that is there goes through the engine, which notes its use. So guessing takes nothing from those who work.
 
-use crate::{admins::Lookup, problem::Problem, route::Access};
+use crate::{
+    admins::Lookup,
+    problem::{Code, Problem},
+    route::Access,
+};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -90,12 +94,12 @@ impl Caller {
     /// A principal's rights end at its namespaces.
     pub fn check_namespace(&self, namespace: &Namespace) -> Result<(), Problem> {
         if namespace.as_str() == HOME {
-            return Err(Problem::new("forbidden", format!("the namespace {namespace} is the server's own")));
+            return Err(Problem::new(Code::Forbidden, format!("the namespace {namespace} is the server's own")));
         }
         if self.namespaces.is_empty() || self.namespaces.contains(namespace) {
             return Ok(());
         }
-        Err(Problem::new("forbidden", format!("this token has no rights in the namespace {namespace}")))
+        Err(Problem::new(Code::Forbidden, format!("this token has no rights in the namespace {namespace}")))
     }
 }
 
@@ -208,7 +212,7 @@ impl Auth {
 }
 
 pub fn not_valid() -> Problem {
-    Problem::new("unauthorized", "the token is not valid")
+    Problem::new(Code::Unauthorized, "the token is not valid")
 }
 
 pub fn hex(bytes: &[u8]) -> String {

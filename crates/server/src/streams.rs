@@ -3,7 +3,12 @@
 //! A stream is open for minutes, so what its token stood for is looked at again: at once when rights were changed on this server, and
 //! every few seconds for what another server changed and for tokens that run out. Streams of other tokens go on.
 
-use crate::{admins::Lookup, app::App, auth::Caller, problem::Problem};
+use crate::{
+    admins::Lookup,
+    app::App,
+    auth::Caller,
+    problem::{Code, Problem},
+};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -63,7 +68,7 @@ impl Streams {
         let count = open.by_name.entry(caller.root.clone()).or_default();
         if *count >= STREAMS_MAX {
             let why = format!("{} has {count} streams open, and may have no more", caller.root);
-            return Err(Problem::new("too-many", why).retry_after(1_000));
+            return Err(Problem::new(Code::TooMany, why).retry_after(1_000));
         }
         *count += 1;
         let (token, ended) = match &caller.token {

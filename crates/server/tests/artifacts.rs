@@ -227,16 +227,19 @@ fn the_folder_for_artifacts_is_the_server_s_alone() {
 
 #[tokio::test]
 async fn bytes_go_first_where_a_full_disk_keeps_their_record() {
-    use windlass_server::{content, problem::Problem};
+    use windlass_server::{
+        content,
+        problem::{Code, Problem},
+    };
     let server = Server::start().await;
     let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
     let id = text(&made["id"]).parse().unwrap();
-    let full = || Problem::new("store-full", "no room");
+    let full = || Problem::new(Code::StoreFull, "no room");
     let delete = || async { if server.artifact_files().is_empty() { Ok(7) } else { Err(full()) } };
     assert_eq!(content::freeing(&server.app, async { Ok(vec![id]) }, delete).await.unwrap(), 7);
     let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
     let id = text(&made["id"]).parse().unwrap();
-    let other = || async { Err::<(), _>(Problem::new("unavailable", "away")) };
+    let other = || async { Err::<(), _>(Problem::new(Code::Unavailable, "away")) };
     assert!(content::freeing(&server.app, async { Ok(vec![id]) }, other).await.is_err());
     assert_eq!(server.artifact_files().len(), 1, "otherwise nothing goes that is still known");
 }

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use windlass_api::{
-    RawValue, Uuid,
+    Code, RawValue, Uuid,
     job::{Answer, SubmitJob, SubmitMany, Submitted},
 };
 use windlass_sdk::Client;
@@ -243,7 +243,7 @@ impl Many {
                 }
             }
             // The reply of an earlier try was lost, but the job was not.
-            Err(problem) if again && problem.code() == "exists" => {
+            Err(problem) if again && problem.is(Code::Exists) => {
                 tally.submitted += 1;
                 tally.last = id;
             }

@@ -5,7 +5,7 @@ use super::stored;
 use crate::{
     app::App,
     auth::hash,
-    problem::Problem,
+    problem::{Code, Problem},
     schema::{self, check_value},
 };
 use serde::{Deserialize, Serialize};
@@ -115,10 +115,12 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
         Err(Error::Refused(
             Refusal::Exists { what: "record", .. } | Refusal::VersionMismatch { what: "record", .. },
         )) => {
-            let key = key.ok_or_else(|| Problem::new("internal", "a key was taken that nobody asked for"))?;
+            let key = key.ok_or_else(|| Problem::new(Code::Internal, "a key was taken that nobody asked for"))?;
             match existing(app, &wanted, &key).await? {
                 Known::Run(started) => Ok(started),
-                Known::Free(_) => Err(Problem::new("unavailable", "the key was used a moment ago").retry_after(200)),
+                Known::Free(_) => {
+                    Err(Problem::new(Code::Unavailable, "the key was used a moment ago").retry_after(200))
+                }
             }
         }
         Err(error) => Err(error.into()),
@@ -144,9 +146,9 @@ async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Kno
     let found = app.engine.store().record(key).await?.filter(|record| record.due.is_none_or(|due| due > now));
     let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
     let taken: Taken =
-        serde_json::from_str(&record.value).map_err(|error| Problem::new("damaged", error.to_string()))?;
+        serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
     if wanted.idempotency.as_ref().is_some_and(|(_, hash)| *hash != taken.body_hash) {
-        return Err(Problem::new("key-reused", "the key was used before with another body"));
+        return Err(Problem::new(Code::KeyReused, "the key was used before with another body"));
     }
     let run = app.engine.read_record::<Run>(wanted.namespace, &taken.run.to_string()).await?;
     let started = |run: Run| Known::Run(Started { id: taken.run, state: run.state(), existing: true });
@@ -161,7 +163,7 @@ fn take(
 ) -> Result<Command, Problem> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
     let value = serde_json::to_string(&Taken { run, body_hash })
-        .map_err(|error| Problem::new("internal", error.to_string()))?;
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let expires_at = Some(until);
     Ok(PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at }.into())
 }
@@ -181,7 +183,7 @@ async fn check_input(
                 "the input takes more than {INPUT_ROOM_MAX} bytes of memory, the most that a run may be given; \
                  give it less, or the name of an artifact"
             );
-            return Err(Problem::new("too-large", why).at("input"));
+            return Err(Problem::new(Code::TooLarge, why).at("input"));
         }
         let Some(schema) = schema else { return Ok(()) };
         check_value("input_schema", &schema, Some(&Payload::from(input.to_string().as_str()))).map_err(|problem| {

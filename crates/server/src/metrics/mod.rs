@@ -8,7 +8,7 @@ pub mod text;
 use crate::{
     app::App,
     auth::Caller,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route, Surface},
 };
 use axum::{
@@ -231,7 +231,7 @@ const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-
 async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     if !caller.namespaces.is_empty() {
         let why = "metrics cover all namespaces; use a token that is not limited to some";
-        return Err(Problem::new("forbidden", why));
+        return Err(Problem::new(Code::Forbidden, why));
     }
     let figures = app.metrics.figures.get(&app).await?;
     let text = app.metrics.write(&app, &figures);

@@ -1,7 +1,7 @@
 //! Between the wire and the engine: pure functions, no rules.
 
 use crate::{
-    problem::Problem,
+    problem::{Code, Problem},
     wire_time::{maybe, millis, parse, text},
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -83,7 +83,7 @@ fn concurrency(wire: &api::job::Concurrency) -> ConcurrencyKey {
 pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> {
     let Some(key) = &body.idempotency_key else { return Ok(None) };
     let bare = api::job::SubmitJob { idempotency_key: None, idempotency_ms: None, id: None, ..body.clone() };
-    let bytes = serde_json::to_vec(&bare).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let bytes = serde_json::to_vec(&bare).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let until = match body.idempotency_ms.unwrap_or(IDEMPOTENCY_MS) {
         0 => UniqueUntil::Final,
         length => UniqueUntil::After(millis(length)),

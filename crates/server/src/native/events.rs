@@ -6,7 +6,7 @@ use crate::{
     ask::{Answer, Query, ok},
     auth::{Caller, home},
     flows, guard,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     sse::{self, Closed, Sink},
 };
@@ -35,12 +35,12 @@ pub fn routes() -> Vec<Route> {
             .query::<ListenEvents>()
             .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
-            .refuses(&["invalid", "too-many"]),
+            .refuses(&[Code::Invalid, Code::TooMany]),
         Route::get("/api/v1/audit", Access::Admin, audit)
             .says("The audit log: actions of operators, newest first")
             .query::<Paging>()
             .answers::<Page<Event>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
     ]
 }
 

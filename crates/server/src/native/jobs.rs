@@ -5,7 +5,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
-    problem::Problem,
+    problem::{Code, Problem},
     room::Room,
     route::{Access, Header, Route},
     schema::{self, Part},
@@ -47,8 +47,16 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 const MANY_BODY_MAX: usize = 16 << 20;
 
 /// Why a submit is refused, one job or many.
-const REFUSED: [&str; 8] =
-    ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
+const REFUSED: [Code; 8] = [
+    Code::Invalid,
+    Code::Schema,
+    Code::TooLarge,
+    Code::KeyReused,
+    Code::Exists,
+    Code::Cycle,
+    Code::NotFound,
+    Code::VersionMismatch,
+];
 
 pub const IDEMPOTENCY_KEY: Header = Header::text(
     "Idempotency-Key",
@@ -76,25 +84,25 @@ pub fn routes() -> Vec<Route> {
             .says("List jobs, newest first")
             .query::<ListJobs>()
             .answers::<Page<Job>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/jobs/{id}", Access::Any, show)
             .says("One job, with payload, result and past attempts")
             .answers::<Job>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/jobs/{id}/wait", Access::Any, wait)
             .says("Wait until a job has ended, or the time is up; returns the job")
             .query::<WaitJob>()
             .answers::<Job>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
             .says("Cancel a job; the worker of a running job is told at once")
             .query::<CancelJob>()
             .answers::<Job>(200)
-            .refuses(&["not-found", "final"]),
+            .refuses(&[Code::NotFound, Code::Final]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
             .says("Run a finished job again, as a new job")
             .answers::<Submitted>(201)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
     ]
 }
 
@@ -131,7 +139,7 @@ async fn submit_many(
 ) -> Result<Answer<SubmittedMany>, Problem> {
     if body.jobs.len() > MANY_MAX {
         let why = format!("{} jobs in one request; at most {MANY_MAX}", body.jobs.len());
-        return Err(Problem::new("too-large", why).at("jobs"));
+        return Err(Problem::new(Code::TooLarge, why).at("jobs"));
     }
     let mut jobs = Vec::with_capacity(body.jobs.len());
     let mut span = app.options.traces.begin("submit", ask.trace);

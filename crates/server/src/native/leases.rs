@@ -9,7 +9,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
     auth::{Caller, not_valid},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
@@ -46,7 +46,7 @@ const BATCH_BODY_MAX: usize = 16 << 20;
 
 pub fn routes() -> Vec<Route> {
     let post = |path, summary| (path, summary);
-    let lost = &["lease-lost", "not-held", "not-holder", "not-found", "invalid"];
+    let lost = &[Code::LeaseLost, Code::NotHeld, Code::NotHolder, Code::NotFound, Code::Invalid];
     let row = |(path, summary): (&'static str, &'static str), route: fn(&'static str) -> Route| {
         route(path).says(summary).refuses(lost)
     };
@@ -54,7 +54,7 @@ pub fn routes() -> Vec<Route> {
         row(post("/api/v1/leases/claim", "Claim jobs; with `wait_ms`, wait for some"), |path| {
             Route::post(path, Access::Worker, claim).takes::<Claim>().answers::<Claimed>(200)
         })
-        .refuses(&["worker-not-online", "worker-draining", "forbidden"]),
+        .refuses(&[Code::WorkerNotOnline, Code::WorkerDraining, Code::Forbidden]),
         row(post("/api/v1/leases/renew", "Renew a lease"), |path| {
             Route::post(path, Access::Worker, renew).takes::<LeaseOnly>().answers::<Renewed>(200)
         }),
@@ -65,17 +65,17 @@ pub fn routes() -> Vec<Route> {
         row(post("/api/v1/leases/logs", "Append to a job's log"), |path| {
             Route::post(path, Access::Worker, logs).takes::<AppendLog>().answers::<Logged>(200)
         })
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(
             post("/api/v1/leases/complete", "Report success, and optionally claim the next jobs in the same call"),
             |path| Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200),
         )
-        .refuses(&["too-large", "schema"]),
+        .refuses(&[Code::TooLarge, Code::Schema]),
         row(
             post("/api/v1/leases/fail", "Report failure, and optionally claim the next jobs in the same call"),
             |path| Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200),
         )
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(post("/api/v1/leases/release", "Give a job back without using up an attempt"), |path| {
             Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)
         }),
@@ -85,11 +85,11 @@ pub fn routes() -> Vec<Route> {
                 Route::post(path, Access::Worker, sync).takes::<Sync>().answers::<Synced>(200).body_max(BATCH_BODY_MAX)
             },
         )
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(post("/api/v1/leases/batch", "Many reports in one transaction, and a claim after them"), |path| {
             Route::post(path, Access::Worker, batch).takes::<Batch>().answers::<BatchDone>(200).body_max(BATCH_BODY_MAX)
         })
-        .refuses(&["too-large", "schema"]),
+        .refuses(&[Code::TooLarge, Code::Schema]),
     ]
 }
 
@@ -375,7 +375,7 @@ fn check_count(field: &'static str, count: usize) -> Result<(), Problem> {
     if count <= MANY_MAX {
         return Ok(());
     }
-    Err(Problem::new("too-large", format!("{count} in one request; at most {MANY_MAX}")).at(field))
+    Err(Problem::new(Code::TooLarge, format!("{count} in one request; at most {MANY_MAX}")).at(field))
 }
 
 async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Result<Asked<Done>, Problem> {

@@ -16,7 +16,7 @@ use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{self, Caller, home},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     secret,
     streams::rights_changed,
@@ -51,17 +51,17 @@ pub fn routes() -> Vec<Route> {
             .says("Create a token, and its principal if it does not exist; the token is shown only once")
             .takes::<CreateToken>()
             .answers::<CreatedToken>(201)
-            .refuses(&["invalid", "too-large", "exists", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::TooLarge, Code::Exists, Code::Forbidden]),
         Route::get("/api/v1/tokens", Access::Admin, list)
             .says("List tokens, without the secrets")
             .query::<Paging>()
             .answers::<Page<Token>>(200)
-            .refuses(&["invalid", "too-many"]),
+            .refuses(&[Code::Invalid, Code::TooMany]),
         Route::delete("/api/v1/tokens/{id}", Access::Admin, revoke)
             .says("Revoke a token; tokens created with it are revoked too")
             .query::<Force>()
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "last-admin"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::LastAdmin]),
     ]
 }
 
@@ -87,11 +87,11 @@ async fn create(
             "the principal {name} exists with role {is}; `windlass principal change` (PUT /api/v1/principals/{name}) gives it \
              another role or other namespaces"
         );
-        return Err(Problem::new("exists", why).at("role"));
+        return Err(Problem::new(Code::Exists, why).at("role"));
     }
     let namespaces = known.as_ref().map_or(namespaces, |known| known.namespaces.clone());
     if !rules(&caller, &namespaces) {
-        return Err(Problem::new("forbidden", "a token may not reach further than the one that makes it"));
+        return Err(Problem::new(Code::Forbidden, "a token may not reach further than the one that makes it"));
     }
     let token = secret::draw_token(role);
     let (hash, shown): (Arc<str>, Arc<str>) = (auth::hash(token.reveal()).into(), secret::shown(&token).into());

@@ -4,7 +4,7 @@ use super::{convert, jobs::WAIT_MS_MAX, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::millis,
 };
@@ -29,40 +29,40 @@ pub fn routes() -> Vec<Route> {
             .says("Register a worker, or replace its registration")
             .takes::<RegisterWorker>()
             .answers::<Worker>(200)
-            .refuses(&["invalid", "too-large", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::TooLarge, Code::Forbidden]),
         Route::post("/api/v1/workers/heartbeat", Access::Worker, heartbeat)
             .says("Say that the worker is alive")
             .takes::<WorkerName>()
             .answers::<Worker>(200)
-            .refuses(&["not-found", "invalid", "forbidden"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Forbidden]),
         Route::post("/api/v1/workers/unregister", Access::Worker, unregister)
             .says("Unregister a worker; jobs it holds return to the queue")
             .takes::<WorkerName>()
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "forbidden"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Forbidden]),
         Route::post("/api/v1/workers/watch", Access::Worker, watch)
             .says("Wait until a job of the worker is cancelled or revoked, or the worker is drained or undrained")
             .takes::<WatchWorker>()
             .answers::<WorkerNews>(200)
-            .refuses(&["invalid", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::Forbidden]),
         Route::get("/api/v1/workers", Access::Viewer, list)
             .says("List workers by name")
             .query::<Paging>()
             .answers::<Page<Worker>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/workers/{worker}", Access::Viewer, show)
             .says("One worker")
             .answers::<Worker>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/workers/{worker}/drain", Access::Editor, drain)
             .says("Drain a worker (it finishes its jobs and claims no more), or end the drain")
             .takes::<DrainWorker>()
             .answers::<Worker>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/workers/{worker}", Access::Admin, delete)
             .says("Delete a worker; jobs it holds count as lost")
             .answers_with(204, "")
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
     ]
 }
 
@@ -117,7 +117,7 @@ async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) 
     }
     let row = app.engine.read_record::<Row>(&namespace, worker.as_str()).await?;
     if row.is_some_and(|row| row.owner.is_some_and(|owner| owner != ask.caller.name)) {
-        return Err(Problem::new("forbidden", format!("the worker {worker} belongs to somebody else")));
+        return Err(Problem::new(Code::Forbidden, format!("the worker {worker} belongs to somebody else")));
     }
     let wait = Duration::from_millis(wait);
     let (news, seen) = app.engine.notice(&WorkerKey { namespace, worker }, body.seen.as_deref(), wait).await;
