@@ -133,54 +133,74 @@ pub enum What {
     },
 }
 
+/// What an event is about, and whether it is the end of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About<'a> {
+    Job(JobId),
+    JobEnd(JobId),
+    Run(RunId),
+    RunEnd(RunId),
+    Worker(&'a WorkerId),
+    /// The worker itself should hear of it at once.
+    WorkerOrder(&'a WorkerId),
+    Definition,
+    Record,
+    /// A dialect's own.
+    Told,
+    /// For those who may read the audit trail.
+    Audit,
+}
+
 impl What {
-    /// The job this is about, if it is about one.
-    pub fn job(&self) -> Option<JobId> {
+    pub fn about(&self) -> About<'_> {
         match self {
             What::Submitted { job }
             | What::Ready { job }
             | What::Claimed { job, .. }
             | What::Started { job }
             | What::Progress { job, .. }
-            | What::Completed { job }
-            | What::Failed { job, .. }
             | What::Requeued { job, .. }
             | What::Released { job }
-            | What::CancelRequested { job, .. }
+            | What::CancelRequested { job, .. } => About::Job(*job),
+            What::Completed { job }
+            | What::Failed { job, .. }
             | What::Cancelled { job, .. }
-            | What::Skipped { job } => Some(*job),
-            What::WorkerRegistered { .. }
-            | What::WorkerOnline { .. }
-            | What::WorkerUnreachable { .. }
-            | What::WorkerOffline { .. }
-            | What::WorkerDraining { .. }
-            | What::WorkerUndrained { .. }
-            | What::WorkerDeleted { .. }
-            | What::RunStarted { .. }
-            | What::RunGrew { .. }
-            | What::RunFinished { .. }
-            | What::DefinitionPut { .. }
-            | What::DefinitionDeleted { .. }
-            | What::RecordPut { .. }
-            | What::RecordDeleted { .. }
-            | What::Told { .. }
-            | What::Audit { .. } => None,
+            | What::Skipped { job } => About::JobEnd(*job),
+            What::WorkerRegistered { worker }
+            | What::WorkerOnline { worker }
+            | What::WorkerUnreachable { worker }
+            | What::WorkerOffline { worker } => About::Worker(worker),
+            What::WorkerDraining { worker } | What::WorkerUndrained { worker } | What::WorkerDeleted { worker } => {
+                About::WorkerOrder(worker)
+            }
+            What::RunStarted { run } | What::RunGrew { run, .. } => About::Run(*run),
+            What::RunFinished { run, .. } => About::RunEnd(*run),
+            What::DefinitionPut { .. } | What::DefinitionDeleted { .. } => About::Definition,
+            What::RecordPut { .. } | What::RecordDeleted { .. } => About::Record,
+            What::Told { .. } => About::Told,
+            What::Audit { .. } => About::Audit,
         }
     }
 
-    /// The worker that should hear of it at once.
-    pub(crate) fn concerns(&self) -> Option<&WorkerId> {
-        match self {
-            What::WorkerDraining { worker } | What::WorkerUndrained { worker } | What::WorkerDeleted { worker } => {
-                Some(worker)
-            }
+    /// The job this is about, if it is about one.
+    pub fn job(&self) -> Option<JobId> {
+        match self.about() {
+            About::Job(job) | About::JobEnd(job) => Some(job),
+            _ => None,
+        }
+    }
+
+    /// The run this is about, if it is about one.
+    pub fn run(&self) -> Option<RunId> {
+        match self.about() {
+            About::Run(run) | About::RunEnd(run) => Some(run),
             _ => None,
         }
     }
 
     /// Whether this ends its job.
     pub fn ends_job(&self) -> bool {
-        matches!(self, What::Completed { .. } | What::Failed { .. } | What::Cancelled { .. } | What::Skipped { .. })
+        matches!(self.about(), About::JobEnd(_))
     }
 
     /// Stable, for filters and scenario texts.

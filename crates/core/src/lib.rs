@@ -48,7 +48,7 @@ pub mod worker;
 pub use change::{Decision, JobChange, LogAppend, LogDrop, RecordChange, Wake};
 pub use commands::Command;
 pub use decider::{Context, Decider, Step};
-pub use event::{Event, What};
+pub use event::{About, Event, What};
 pub use id::{JobId, LeaseId, RunId};
 pub use job::{Attempt, Job, Lease, Outcome, Progress, Reason, Spec, State};
 pub use keys::{Head, HeadQuery, JobKey, Keys, RecordKey, Rows, WorkerKey};

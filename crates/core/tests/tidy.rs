@@ -230,6 +230,8 @@ fn the_checks_see_what_they_look_for() {
         "[dependencies]\na.workspace = true\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[dependencies.d]\nx = 1\n";
     assert_eq!(dependencies(manifest, |heading| heading == "dependencies"), ["a", "b", "d"]);
     assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
+    let arms = "match x {\n    What::A => 1,\n    What::B => {\n        2\n    }\n    _ => 3,\n}\nmatch y {\n    Other::A => 1,\n    _ => 2,\n}\n";
+    assert_eq!(catch_alls(arms, &["What::"]), [6]);
     assert_eq!(spellings("a_b"), ["a_b", "a-b", "ab"]);
     assert!(is_own(Path::new("cli/src/dialects/a_b.rs"), "a_b") && is_own(Path::new("x/a_b/mod.rs"), "a_b"));
     assert!(!is_own(Path::new("x/a_bc/mod.rs"), "a_b"));
@@ -295,6 +297,33 @@ fn the_native_api_and_the_dialects_do_not_know_each_other() {
     for (folder, other) in [("native", "dialects::"), ("dialects", "native::")] {
         for (file, text) in files(&server.join(folder), ".rs") {
             assert!(!shipped(&text).contains(other), "{} uses {other}", file.display());
+        }
+    }
+}
+
+/// The arms of a file that take whatever is left, in matches that name one of these types.
+fn catch_alls(text: &str, types: &[&str]) -> Vec<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let catches = |at: &usize| lines[*at].trim_start().starts_with("_ =>");
+    let is_of = |at: &usize| {
+        let inner =
+            lines[..*at].iter().rev().take_while(|line| line.trim().is_empty() || indent(line) >= indent(lines[*at]));
+        let mut arms = inner.filter(|line| indent(line) == indent(lines[*at])).map(|line| line.trim_start());
+        arms.any(|arm| types.iter().any(|of| arm.trim_start_matches("| ").starts_with(of)))
+    };
+    (0..lines.len()).filter(catches).filter(is_of).map(|at| at + 1).collect()
+}
+
+/// A new refusal or kind of event does not compile until every surface has said what becomes of it.
+#[test]
+fn every_surface_names_every_refusal_and_every_kind_of_event() {
+    for (name, path) in crates().into_iter().filter(|(name, _)| ["server", "engine", "cli"].contains(&name.as_str())) {
+        for (file, text) in files(&path.join("src"), ".rs") {
+            if !file.starts_with(path.join("src/testing")) {
+                let found = catch_alls(&shipped(&text), &["Refusal::", "What::"]);
+                assert!(found.is_empty(), "{} of {name} takes what is left in lines {found:?}", file.display());
+            }
         }
     }
 }

@@ -105,7 +105,27 @@ impl Tally {
             What::Failed { .. } => &self.failed,
             What::Cancelled { .. } => &self.cancelled,
             What::Skipped { .. } => &self.skipped,
-            _ => return,
+            What::Ready { .. }
+            | What::Started { .. }
+            | What::Progress { .. }
+            | What::Released { .. }
+            | What::CancelRequested { .. }
+            | What::WorkerRegistered { .. }
+            | What::WorkerOnline { .. }
+            | What::WorkerUnreachable { .. }
+            | What::WorkerOffline { .. }
+            | What::WorkerDraining { .. }
+            | What::WorkerUndrained { .. }
+            | What::WorkerDeleted { .. }
+            | What::RunStarted { .. }
+            | What::RunGrew { .. }
+            | What::RunFinished { .. }
+            | What::DefinitionPut { .. }
+            | What::DefinitionDeleted { .. }
+            | What::RecordPut { .. }
+            | What::RecordDeleted { .. }
+            | What::Told { .. }
+            | What::Audit { .. } => return,
         };
         counter.fetch_add(1, Relaxed);
     }

@@ -3,6 +3,7 @@
 use super::{Desk, JobSlot, Queue, RecordSlot};
 use crate::{
     change::{Decision, JobChange, RecordChange, Wake},
+    event::About,
     job::{Job, State},
     keys::{Keys, RecordKey, Rows, WorkerKey},
     name::{Lane, Tags},
@@ -131,8 +132,8 @@ impl Desk {
             }
         }
         out.notices.extend(out.events.iter().filter_map(|event| {
-            let worker = event.what.concerns()?.clone();
-            Some(WorkerKey { namespace: event.namespace.clone(), worker })
+            let About::WorkerOrder(worker) = event.what.about() else { return None };
+            Some(WorkerKey { namespace: event.namespace.clone(), worker: worker.clone() })
         }));
         if planners {
             let (namespace, tags) = (stage::home(), Tags::default());
