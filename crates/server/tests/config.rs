@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 use windlass_server::config::{
     Config, Effective, Origin, Sources, docs, effective,
-    table::{Foreign, From, Table, as_it_is},
+    table::{self, Foreign, From, Table, as_it_is},
 };
 use windlass_server::dialects::{self, silo};
 
@@ -20,7 +20,7 @@ fn find<'a>(found: &'a [Effective], name: &str) -> &'a Effective {
 }
 
 fn silo_settings(config: &Config) -> silo::Settings {
-    silo::Settings::read(&config.values.reader(silo::DIALECT.settings))
+    silo::Settings::read(&config.values)
 }
 
 #[track_caller]
@@ -142,9 +142,9 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
     }
     let known = || -> Table {
         let key = |key, to| Foreign { from: From::Key { block: "jobs", key }, to, convert: as_it_is };
-        let port = Foreign { from: From::Variable("PORT"), to: "listen", convert: port };
+        let port = Foreign { from: From::Variable("PORT"), to: table::listen, convert: port };
         let mut table = dialects::table();
-        table.foreign.extend([port, key("log_limit", "job_log_max")]);
+        table.foreign.extend([port, key("log_limit", table::job_log_max)]);
         table
     };
     let set = variables(&[("PORT", "8080"), ("CORS_ORIGINS", "https://a.example, https://b.example")]);

@@ -43,7 +43,7 @@ pub fn markdown(table: &Table) -> String {
             From::Plain(key) => format!("{key} (in the file)"),
             From::Key { block, key } => format!("{block}.{key} (in the file)"),
         };
-        let _ = writeln!(text, "| `{name}` | `{}` |", foreign.to);
+        let _ = writeln!(text, "| `{name}` | `{}` |", foreign.to.name);
     }
     text
 }

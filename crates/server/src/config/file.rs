@@ -33,7 +33,7 @@ pub fn read(path: &Path, text: &str, table: &Table) -> Result<Vec<Entry>, Config
         {
             let text = flat(&value).ok_or_else(|| file.wrong(line, format!("{key} takes a single value")))?;
             let text = (meant.convert)(&text).map_err(|why| file.wrong(line, format!("{key}: {why}")))?;
-            entries.push(Entry { setting: meant.to, text, line, foreign: true });
+            entries.push(Entry { setting: meant.to.name, text, line, foreign: true });
         } else if is_block(foreign, &key) {
             file.read_block(&key, value, line, foreign, &mut entries)?;
         } else {
@@ -88,7 +88,7 @@ impl File<'_> {
             };
             let text = flat(&value).ok_or_else(|| self.wrong(line, format!("{block}.{key} takes a single value")))?;
             let text = (meant.convert)(&text).map_err(|why| self.wrong(line, format!("{block}.{key}: {why}")))?;
-            entries.push(Entry { setting: meant.to, text, line, foreign: true });
+            entries.push(Entry { setting: meant.to.name, text, line, foreign: true });
         }
         Ok(())
     }

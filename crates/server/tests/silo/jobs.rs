@@ -218,7 +218,7 @@ async fn a_job_times_out_whatever_is_reported_and_is_followed_by_another() {
 
 #[tokio::test]
 async fn runners_come_go_and_are_told_apart_from_people() {
-    let settings = Values::default().with("silo_runner_timeout", "300ms");
+    let settings = Values::default().with(windlass_server::dialects::silo::settings::silo_runner_timeout, "300ms");
     let silo = Silo::with(&[("d.yaml", &manual("d", "  max_retries: 1\n"))], settings).await;
     silo.item("P", "part").await;
     let made = silo.admin("POST", "/api/runners", json!({"name": "w-1", "tags": ["b", "a", "a"]})).await.expect(201);

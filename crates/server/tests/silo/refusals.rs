@@ -259,7 +259,11 @@ async fn a_graph_of_two_hundred_thousand_nodes_is_refused_and_not_stored() {
 
 #[tokio::test]
 async fn a_watched_folder_is_loaded_again_by_itself() {
-    let silo = Silo::with(&[("a.yaml", &manual("a", ""))], Values::default().with("silo_watch", "true")).await;
+    let silo = Silo::with(
+        &[("a.yaml", &manual("a", ""))],
+        Values::default().with(windlass_server::dialects::silo::settings::silo_watch, "true"),
+    )
+    .await;
     let _running = silo.app().dialects.start(silo.app()).await;
     silo.write("b.yaml", &manual("b", ""));
     let mut names = json!([]);

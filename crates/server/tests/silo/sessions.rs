@@ -74,7 +74,7 @@ async fn of_many_who_want_one_object_one_gets_it() {
 
 #[tokio::test]
 async fn a_lock_nobody_keeps_is_gone_and_swept() {
-    let settings = Values::default().with("silo_lock_timeout", "100ms");
+    let settings = Values::default().with(windlass_server::dialects::silo::settings::silo_lock_timeout, "100ms");
     let silo = Silo::with(&[], settings).await;
     graph(&silo).await;
     let (ann, bob) = (token(Role::Editor), token(Role::Admin));

@@ -20,7 +20,7 @@ mod revisions;
 mod runners;
 pub mod schedule;
 pub mod sessions;
-mod settings;
+pub mod settings;
 mod show;
 pub mod tokens;
 pub mod trigger;
@@ -28,7 +28,7 @@ mod work;
 
 use crate::{
     app::App,
-    config::values::Reader,
+    config::values::Values,
     content::ROUTE_MAX,
     dialect::{self, Dialect, Mount, Served, With},
     route::{Access, Route, Rules, Surface},
@@ -80,7 +80,7 @@ pub static DIALECT: Dialect = Dialect {
     serve,
 };
 
-fn serve(read: &Reader) -> Served {
+fn serve(read: &Values) -> Served {
     let own = Arc::new(Own::new(Settings::read(read)));
     Served::new(routes(&Mount(own.clone())))
         .starts(move |app| duties::start(With::new(app, own.clone())))
