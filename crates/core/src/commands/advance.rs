@@ -10,17 +10,19 @@ use super::{
 };
 use crate::{
     desk::{Desk, Stop},
-    event::What,
-    id::{JobId, RunId},
-    job::{Job, Outcome, Reason, State},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    payload::Payload,
-    record,
-    refusal::Refusal,
-    run::{self, Run},
-    stage::{self, Hold, Turn},
+    model::{
+        event::What,
+        id::{JobId, RunId},
+        job::{Job, Outcome, Reason, State},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        payload::Payload,
+        record,
+        refusal::Refusal,
+        run::Run,
+        stage::{self, Hold, Turn},
+    },
+    moves::{life, runs, steps},
 };
 use std::sync::Arc;
 
@@ -132,7 +134,7 @@ impl Advance {
             Move::Fail { why } => drop(life::end(desk, job, State::Failed, ended(Reason::PlanFailed, why))?),
             Move::Complete { result } => {
                 check_size("result", result.len(), desk.limits().payload_bytes_max)?;
-                let ended = stage::finish(desk, job, result.clone())?;
+                let ended = steps::finish(desk, job, result.clone())?;
                 life::settle(desk, vec![ended])?;
             }
             Move::Expand { nodes, payload } => {
@@ -154,7 +156,7 @@ impl Advance {
         desk.put_payload(&job.key, payload.clone());
         if job.spec.stage.wait.is_some() {
             job.live.hold = Some(Hold::Event);
-            let ended = stage::begin_wait(desk, job)?;
+            let ended = steps::begin_wait(desk, job)?;
             return life::settle(desk, ended.into_iter().collect());
         }
         job.live.hold = None;
@@ -190,7 +192,7 @@ impl Advance {
         }
         run.undone = true;
         if undo.is_empty() || run.cancel.is_some() {
-            run::finish(desk, &self.namespace, self.run, &mut run);
+            runs::finish(desk, &self.namespace, self.run, &mut run);
             return desk.put(&self.namespace, &key, &run);
         }
         desk.put(&self.namespace, &key, &run)?;
@@ -208,8 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, graph, id, ns, once},
-        limits::Limits,
-        record::Kind,
+        model::{limits::Limits, record::Kind},
     };
 
     fn staged(lines: &[&str]) -> crate::commands::submit_run::SubmitRun {

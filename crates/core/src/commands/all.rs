@@ -1,7 +1,10 @@
 //! Several commands, all or nothing: a revision and the jobs it triggers, a worker's removal with everything tied to it.
 
 use super::{Command, Decided, submit::check_size};
-use crate::{desk::Desk, keys::Keys, refusal::Refusal, reply::Reply};
+use crate::{
+    desk::Desk,
+    model::{keys::Keys, refusal::Refusal, reply::Reply},
+};
 
 #[derive(Clone, Debug)]
 pub struct All {
@@ -38,7 +41,7 @@ mod tests {
             submit::Submit,
             testing::{Story, code, ns, once, tries},
         },
-        job::State,
+        model::job::State,
     };
 
     #[test]

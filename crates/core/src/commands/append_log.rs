@@ -2,12 +2,14 @@
 
 use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
-    change::{LogAppend, LogDrop},
     desk::Desk,
-    keys::Keys,
-    log::{self, LogForm},
-    payload::Payload,
-    reply::Logged,
+    model::{
+        change::{LogAppend, LogDrop},
+        keys::Keys,
+        log::{self, LogForm},
+        payload::Payload,
+        reply::Logged,
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -63,7 +65,7 @@ impl AppendLog {
 mod tests {
     use super::*;
     use crate::commands::testing::{Story, code, ns, once};
-    use crate::reply::Reply;
+    use crate::model::reply::Reply;
 
     #[test]
     fn beyond_the_cap_the_beginning_and_the_newest_part_are_kept() {

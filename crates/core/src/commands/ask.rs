@@ -1,7 +1,7 @@
 //! What a command answers, as a type: whoever asks gets that and nothing else.
 
 use super::{Command, all::All, audited::Audited};
-use crate::reply::Reply;
+use crate::model::reply::Reply;
 
 /// A command, or something made of commands, that knows the type of its answer.
 pub trait Ask: Into<Command> {

@@ -3,11 +3,13 @@
 use super::{Command, Decided};
 use crate::{
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+        refusal::Refusal,
+        reply::Reply,
+    },
 };
 use std::sync::Arc;
 
@@ -102,7 +104,7 @@ mod tests {
             testing::{Story, code, ns, once},
             tokens::IssueToken,
         },
-        principal::Role,
+        model::principal::Role,
     };
 
     fn noted(story: &Story) -> Vec<String> {

@@ -2,16 +2,17 @@
 
 use super::Decided;
 use crate::{
-    concurrency,
     desk::Desk,
-    event::What,
-    id::JobId,
-    job::{CancelRequest, Job, State},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    policy::CancelPolicy,
-    refusal::Refusal,
+    model::{
+        event::What,
+        id::JobId,
+        job::{CancelRequest, Job, State},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        policy::CancelPolicy,
+        refusal::Refusal,
+    },
+    moves::{concurrency, life},
 };
 use std::sync::Arc;
 
@@ -60,10 +61,10 @@ impl Cancel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::{Renewed, Reply};
+    use crate::model::reply::{Renewed, Reply};
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, tries},
-        job::Reason,
+        model::job::Reason,
     };
 
     #[test]
@@ -85,7 +86,7 @@ mod tests {
                     story.wait(30_000);
                     story.sweep();
                 }
-                _ => drop(story.unregister("w", crate::policy::Unregister::Requeue).unwrap()),
+                _ => drop(story.unregister("w", crate::model::policy::Unregister::Requeue).unwrap()),
             }
             assert_eq!(story.states(2), ["cancelled", "pending"], "{how}");
             assert_eq!(story.reason(1), Some(Reason::Cancelled));
@@ -102,11 +103,11 @@ mod tests {
     fn a_job_that_is_taken_away_keeps_its_place_until_its_holder_confirms_or_its_time_is_over() {
         for how in ["complete", "fail", "release", "lapse", "renew", "unregister", "remove", "offline"] {
             let mut story = Story::new();
-            story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
+            story.register("w", crate::model::policy::WorkerPolicy::default()).unwrap();
             let mut job = keyed(1, 1);
             job.policy.cancel = CancelPolicy::Revoke;
             if how == "offline" {
-                job.policy.lease.ends = crate::policy::LeaseEnd::WithWorker;
+                job.policy.lease.ends = crate::model::policy::LeaseEnd::WithWorker;
             }
             let lease = story.submit_and_claim(job);
             story.submit(keyed(2, 1));
@@ -118,10 +119,10 @@ mod tests {
                 "fail" => code(&story.fail(lease)) == "lease-lost",
                 "release" => code(&story.release(lease)) == "lease-lost",
                 "renew" => code(&story.renew(lease)) != "lease-lost",
-                "unregister" => story.unregister("w", crate::policy::Unregister::Requeue).is_ok(),
-                "remove" => story.unregister("w", crate::policy::Unregister::Fail).is_ok(),
+                "unregister" => story.unregister("w", crate::model::policy::Unregister::Requeue).is_ok(),
+                "remove" => story.unregister("w", crate::model::policy::Unregister::Fail).is_ok(),
                 "offline" => {
-                    story.unregister("w", crate::policy::Unregister::Offline).unwrap();
+                    story.unregister("w", crate::model::policy::Unregister::Offline).unwrap();
                     assert_eq!(story.states(2)[1], "blocked", "it may come back");
                     story.sweep();
                     true
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn whom_a_change_concerns_is_told() {
         let mut story = Story::new();
-        story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
+        story.register("w", crate::model::policy::WorkerPolicy::default()).unwrap();
         story.tables.notices.clear();
         let told = |story: &mut Story| std::mem::take(&mut story.tables.notices).len();
         let lease = story.submit_and_claim(keyed(1, 2));
@@ -189,7 +190,7 @@ mod tests {
         story.cancel(4).unwrap();
         assert_eq!(told(&mut story), 0, "nobody holds it");
         for draining in [true, true, false] {
-            let worker = crate::name::WorkerId::new("w").unwrap();
+            let worker = crate::model::name::WorkerId::new("w").unwrap();
             let drain = crate::commands::workers::DrainWorker { namespace: ns(), worker, draining, principal: None };
             story.run(drain).unwrap();
         }

@@ -7,14 +7,16 @@ use super::{
 };
 use crate::{
     desk::Desk,
-    digest::digest,
-    job::{Report, State},
-    keys::Keys,
-    life,
-    payload::Payload,
-    policy::StartPolicy,
-    refusal::Refusal,
-    reply::Ended,
+    model::{
+        digest::digest,
+        job::{Report, State},
+        keys::Keys,
+        payload::Payload,
+        policy::StartPolicy,
+        refusal::Refusal,
+        reply::Ended,
+    },
+    moves::life,
 };
 
 #[derive(Clone, Debug)]
@@ -61,14 +63,14 @@ impl Complete {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::Reply;
+    use crate::model::reply::Reply;
     use crate::{
         commands::{
             Command,
             fail::Fail,
             testing::{Story, code, ns, once, tries},
         },
-        policy::CancelPolicy,
+        model::policy::CancelPolicy,
     };
 
     #[test]

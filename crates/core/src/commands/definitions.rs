@@ -2,13 +2,15 @@
 
 use super::{Decided, submit::check_size};
 use crate::{
-    definition::{Definition, DefinitionHead, version_key},
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
-    record,
-    refusal::Refusal,
+    model::{
+        definition::{Definition, DefinitionHead, version_key},
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+        record,
+        refusal::Refusal,
+    },
 };
 use std::sync::Arc;
 
@@ -77,7 +79,7 @@ impl DeleteDefinition {
 mod tests {
     use super::*;
     use crate::commands::testing::{Answer, Story, code, ns};
-    use crate::reply::Reply;
+    use crate::model::reply::Reply;
 
     fn version(answer: &Answer) -> u32 {
         match answer {

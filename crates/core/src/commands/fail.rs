@@ -7,11 +7,13 @@ use super::{
 };
 use crate::{
     desk::Desk,
-    digest::digest,
-    job::{Outcome, Reason, Report},
-    keys::Keys,
-    life,
-    reply::Ended,
+    model::{
+        digest::digest,
+        job::{Outcome, Reason, Report},
+        keys::Keys,
+        reply::Ended,
+    },
+    moves::life,
 };
 use std::sync::Arc;
 
@@ -49,10 +51,12 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, after, backoff, failure, id, keyed, ns, once, tries},
-        job::{State, UniqueKey, UniqueUntil},
-        policy::RetryForm,
-        reply::Reply,
-        unique::{Taken, record_key},
+        model::{
+            job::{State, UniqueKey, UniqueUntil},
+            policy::RetryForm,
+            reply::Reply,
+        },
+        moves::unique::{Taken, record_key},
     };
 
     /// Attempts allowed, which of failure, loss and deadline are retried, what happens, and what comes of it.

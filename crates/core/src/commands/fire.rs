@@ -6,15 +6,17 @@ use super::{
 };
 use crate::{
     desk::{Desk, Stop},
-    id::JobId,
-    keys::Keys,
-    name::{Namespace, check_name},
-    payload::Payload,
-    policy::check_length,
-    record,
-    refusal::Refusal,
-    schedule::{Rule, Schedule},
-    time::Timestamp,
+    model::{
+        id::JobId,
+        keys::Keys,
+        name::{Namespace, check_name},
+        payload::Payload,
+        policy::check_length,
+        record,
+        refusal::Refusal,
+        schedule::{Rule, Schedule},
+        time::Timestamp,
+    },
 };
 use std::sync::Arc;
 
@@ -146,8 +148,10 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, ns},
-        schedule::{Missed, Template},
-        time::Millis,
+        model::{
+            schedule::{Missed, Template},
+            time::Millis,
+        },
     };
 
     fn every(seconds: i64, next_at: i64) -> Schedule {
@@ -219,7 +223,7 @@ mod tests {
     #[test]
     fn a_firing_makes_the_job_as_it_was_described() {
         let mut story = Story::new();
-        let facets = vec![crate::name::Facet::new("room", "blue")];
+        let facets = vec![crate::model::name::Facet::new("room", "blue")];
         let template = Template { facets: facets.clone(), priority: 3, ..Template::default() };
         story.run(put(Schedule { template, ..every(10, 1_000_000) })).unwrap();
         story.sweep();

@@ -4,8 +4,8 @@
 use super::Decided;
 use crate::{
     desk::Desk,
-    keys::{JobKey, Keys},
-    worker,
+    model::keys::{JobKey, Keys},
+    moves::liveness,
 };
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Grace {
             Some(_) => {}
             None => {
                 let worker = lease.worker.clone();
-                worker::excuse(desk, &self.job.namespace, &worker)?;
+                liveness::excuse(desk, &self.job.namespace, &worker)?;
             }
         }
         Ok(Ok(()))
@@ -42,8 +42,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, bound, id, ns, once},
-        job::State,
-        time::Millis,
+        model::{job::State, time::Millis},
     };
 
     #[test]

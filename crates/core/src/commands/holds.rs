@@ -2,7 +2,10 @@
 //! lease is looked at in the transaction that writes, so nothing lands after the job was reported, given back or lost.
 
 use super::{Decided, holder::Holder};
-use crate::{desk::Desk, job::Job, keys::Keys};
+use crate::{
+    desk::Desk,
+    model::{job::Job, keys::Keys},
+};
 
 #[derive(Clone, Debug)]
 pub struct Holds {
@@ -30,9 +33,7 @@ mod tests {
             records::{Expect, PutRecord},
             testing::{Story, code, ns, once, tries},
         },
-        id::LeaseId,
-        keys::RecordKey,
-        policy::CancelPolicy,
+        model::{id::LeaseId, keys::RecordKey, policy::CancelPolicy},
     };
 
     fn key() -> RecordKey {

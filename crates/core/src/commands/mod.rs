@@ -34,16 +34,18 @@ use self::{
     workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
 };
 use crate::{
-    definition::Definition,
     desk::{Desk, Stop},
-    job::Job,
-    keys::Keys,
-    name::Namespace,
-    principal::Principal,
-    record::Record,
-    refusal::Refusal,
-    reply::{Ended, KnownRun, KnownToken, Leased, Logged, Renewed, Reply, Signalled, Submitted},
-    worker::Worker,
+    model::{
+        definition::Definition,
+        job::Job,
+        keys::Keys,
+        name::Namespace,
+        principal::Principal,
+        record::Record,
+        refusal::Refusal,
+        reply::{Ended, KnownRun, KnownToken, Leased, Logged, Renewed, Reply, Signalled, Submitted},
+        worker::Worker,
+    },
 };
 
 pub mod advance;

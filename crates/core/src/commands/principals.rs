@@ -3,11 +3,13 @@
 use super::{Decided, tokens};
 use crate::{
     desk::{Desk, Stop},
-    keys::Keys,
-    name::{Namespace, check_name},
-    principal::{ANONYMOUS, Principal, Role, Token},
-    record::{self, Kind},
-    refusal::Refusal,
+    model::{
+        keys::Keys,
+        name::{Namespace, check_name},
+        principal::{ANONYMOUS, Principal, Role, Token},
+        record::{self, Kind},
+        refusal::Refusal,
+    },
 };
 use std::sync::Arc;
 
@@ -142,14 +144,16 @@ impl EnablePrincipal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::{KnownToken, Reply};
+    use crate::model::reply::{KnownToken, Reply};
     use crate::{
         commands::{
             testing::{Story, code, ns},
             tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
         },
-        principal::LINE_MAX,
-        time::{Millis, Timestamp},
+        model::{
+            principal::LINE_MAX,
+            time::{Millis, Timestamp},
+        },
     };
 
     fn create() -> CreatePrincipal {

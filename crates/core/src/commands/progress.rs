@@ -3,10 +3,12 @@
 use super::{Decided, holder::Holder, start::started, submit::check_size};
 use crate::{
     desk::Desk,
-    event::What,
-    job::{Job, Progress},
-    keys::Keys,
-    refusal::Refusal,
+    model::{
+        event::What,
+        job::{Job, Progress},
+        keys::Keys,
+        refusal::Refusal,
+    },
 };
 use std::sync::Arc;
 

@@ -2,21 +2,25 @@
 
 use super::{Decided, claim::Asked, submit::check_size};
 use crate::{
-    concurrency::{KeptPlace, KeyUse},
-    definition::{Definition, DefinitionHead},
     desk::Desk,
-    event::What,
-    keys::{Keys, RecordKey},
-    name::{Facet, check_facets, check_name},
-    principal::{Principal, Token},
-    record::{Kind, Record},
-    refusal::Refusal,
-    run::Run,
-    schedule::Schedule,
-    stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
-    time::Timestamp,
-    unique::Taken,
-    worker::Worker,
+    model::{
+        definition::{Definition, DefinitionHead},
+        event::What,
+        keys::{Keys, RecordKey},
+        name::{Facet, check_facets, check_name},
+        principal::{Principal, Token},
+        record::{Kind, Record},
+        refusal::Refusal,
+        run::Run,
+        schedule::Schedule,
+        stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
+        time::Timestamp,
+        worker::Worker,
+    },
+    moves::{
+        concurrency::{KeptPlace, KeyUse},
+        unique::Taken,
+    },
 };
 use std::sync::Arc;
 
@@ -139,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, ns},
-        time::Millis,
+        model::time::Millis,
     };
 
     fn key(kind: &str) -> RecordKey {

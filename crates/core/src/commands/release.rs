@@ -2,14 +2,15 @@
 
 use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
-    concurrency,
     desk::{Desk, Stop},
-    event::What,
-    job::{Job, Outcome, Reason},
-    keys::Keys,
-    life,
-    policy::check_length,
-    time::Millis,
+    model::{
+        event::What,
+        job::{Job, Outcome, Reason},
+        keys::Keys,
+        policy::check_length,
+        time::Millis,
+    },
+    moves::{concurrency, life},
 };
 use std::sync::Arc;
 
@@ -105,8 +106,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, once, tries},
-        id::LeaseId,
-        job::State,
+        model::{id::LeaseId, job::State},
     };
 
     fn pass(lease: LeaseId, delay: i64) -> PassOn {

@@ -3,10 +3,12 @@
 use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
-    keys::Keys,
-    policy::{LeaseEnd, check_length},
-    reply::Renewed,
-    time::Millis,
+    model::{
+        keys::Keys,
+        policy::{LeaseEnd, check_length},
+        reply::Renewed,
+        time::Millis,
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -48,7 +50,7 @@ impl Renew {
 mod tests {
     use super::*;
     use crate::commands::testing::{Story, bound, code, ns, once};
-    use crate::reply::Reply;
+    use crate::model::reply::Reply;
 
     /// How the lease ends, what is asked for, and how long it then has.
     #[test]

@@ -3,15 +3,17 @@
 use super::Decided;
 use crate::{
     desk::Desk,
-    event::What,
-    id::JobId,
-    job::{Job, Spec},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    refusal::Refusal,
-    reply::Submitted,
-    stage::Stage,
+    model::{
+        event::What,
+        id::JobId,
+        job::{Job, Spec},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        refusal::Refusal,
+        reply::Submitted,
+        stage::Stage,
+    },
+    moves::life,
 };
 
 #[derive(Clone, Debug)]
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, once},
-        job::State,
+        model::job::State,
     };
 
     #[test]

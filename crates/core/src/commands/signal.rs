@@ -3,17 +3,19 @@
 use super::{Decided, submit::check_size};
 use crate::{
     desk::{Desk, Stop},
-    id::RunId,
-    job::{Job, Outcome, Reason, State},
-    keys::{JobKey, Keys},
-    life,
-    name::{Namespace, check_name},
-    payload::Payload,
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::Signalled,
-    run::Run,
-    stage::{self, Hold, Kept, Waiting},
+    model::{
+        id::RunId,
+        job::{Job, Outcome, Reason, State},
+        keys::{JobKey, Keys},
+        name::{Namespace, check_name},
+        payload::Payload,
+        record::{self, Kind},
+        refusal::Refusal,
+        reply::Signalled,
+        run::Run,
+        stage::{self, Hold, Kept, Waiting},
+    },
+    moves::{life, steps},
 };
 use std::sync::Arc;
 
@@ -73,7 +75,7 @@ impl Signal {
         desk.for_all(keys, |desk, key| {
             let Some(record) = desk.get::<Waiting>(&self.namespace, &key.key)? else { return Ok(()) };
             if let Some(job) = waiting(desk, &self.namespace, &record)? {
-                ended.push(stage::finish(desk, job, self.payload.clone())?);
+                ended.push(steps::finish(desk, job, self.payload.clone())?);
             }
             Ok(())
         })?;
@@ -116,7 +118,7 @@ impl Judge {
         }
         let job = match &self.approved {
             Some(result) => {
-                let ended = stage::finish(desk, job, result.clone())?;
+                let ended = steps::finish(desk, job, result.clone())?;
                 life::settle(desk, vec![ended.clone()])?;
                 ended
             }

@@ -3,10 +3,12 @@
 use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
-    event::What,
-    job::{Job, State},
-    keys::Keys,
-    refusal::Refusal,
+    model::{
+        event::What,
+        job::{Job, State},
+        keys::Keys,
+        refusal::Refusal,
+    },
 };
 
 #[derive(Clone, Debug)]

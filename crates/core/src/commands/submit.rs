@@ -2,24 +2,28 @@
 
 use super::Decided;
 use crate::{
-    definition::DefinitionHead,
     desk::{Desk, Stop},
-    event::What,
-    id::JobId,
-    job::{ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
-    keys::{JobKey, Keys},
-    life,
-    limits::Limits,
-    name::{Facet, Namespace, Tags, check_facets, check_name},
-    parents::{self, End, Heard, Verdict},
-    payload::Payload,
-    policy::{JobPolicy, check_length},
-    record,
-    refusal::Refusal,
-    reply::Submitted,
-    stage::Stage,
-    time::{Millis, Timestamp},
-    unique,
+    model::{
+        definition::DefinitionHead,
+        event::What,
+        id::JobId,
+        job::{ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
+        keys::{JobKey, Keys},
+        limits::Limits,
+        name::{Facet, Namespace, Tags, check_facets, check_name},
+        payload::Payload,
+        policy::{JobPolicy, check_length},
+        record,
+        refusal::Refusal,
+        reply::Submitted,
+        stage::Stage,
+        time::{Millis, Timestamp},
+    },
+    moves::{
+        life,
+        parents::{self, End, Heard, Verdict},
+        unique,
+    },
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -96,7 +100,7 @@ impl NewJob {
             keys.want_record(record::key_of::<unique::Taken>(namespace, &key), true);
         }
         if let Some(concurrency) = &self.concurrency {
-            keys.want_record(record::key_of::<crate::concurrency::KeyUse>(namespace, &concurrency.key), true);
+            keys.want_record(record::key_of::<crate::moves::concurrency::KeyUse>(namespace, &concurrency.key), true);
         }
         if let Some(definition) = &self.definition {
             keys.want_record(record::key_of::<DefinitionHead>(namespace, &definition.name), false);
@@ -293,14 +297,13 @@ fn admit(desk: &mut Desk, mut job: Job, failed: Option<&Job>) -> Result<Job, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::Reply;
+    use crate::model::reply::Reply;
     use crate::{
         commands::{
             definitions::{DeleteDefinition, PutDefinition},
             testing::{Story, after, code, id, ns, once, tags, tries},
         },
-        policy::ParentPolicy,
-        time::Millis,
+        model::{policy::ParentPolicy, time::Millis},
     };
 
     fn submit(job: NewJob) -> Submit {

@@ -3,9 +3,11 @@
 use super::{Decided, submit::check_size};
 use crate::{
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
+    model::{
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+    },
 };
 use std::sync::Arc;
 
@@ -43,7 +45,7 @@ mod tests {
         let mut story = Story::new();
         let tell = |topic: &str, size| Tell { namespace: ns(), topic: topic.into(), data: "x".repeat(size).into() };
         assert_eq!(code(&story.run(tell("item.created", 2))), "ok");
-        let key = crate::keys::RecordKey { namespace: ns(), kind: "item".into(), key: "ghost".into() };
+        let key = crate::model::keys::RecordKey { namespace: ns(), kind: "item".into(), key: "ghost".into() };
         let delete = DeleteRecord { key, expect: Expect::Anything };
         let both = All { commands: vec![tell("item.deleted", 2).into(), delete.into()] };
         assert_eq!(code(&story.run(both)), "not-found");

@@ -17,7 +17,7 @@ use super::{
     submit_run::{RunNode, SubmitRun},
     workers::{Heartbeat, RegisterWorker, UnregisterWorker},
 };
-use crate::{
+use crate::model::{
     id::{JobId, LeaseId, RunId},
     job::{ConcurrencyKey, Job, Reason, State},
     keys::JobKey,
@@ -247,7 +247,7 @@ impl Story {
 
     /// Names of all events so far, of one job where asked.
     pub fn events(&self, job: Option<u128>) -> Vec<&'static str> {
-        let about = |what: &crate::event::What| job.is_none() || what.job() == job.map(id);
+        let about = |what: &crate::model::event::What| job.is_none() || what.job() == job.map(id);
         self.tables.events.iter().map(|event| &event.what).filter(|what| about(what)).map(|what| what.name()).collect()
     }
 }

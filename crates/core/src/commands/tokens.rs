@@ -6,13 +6,15 @@
 use super::{Decided, principals::principal};
 use crate::{
     desk::{Desk, Stop},
-    keys::Keys,
-    name::{Namespace, check_name},
-    principal::{Kept, LINE_MAX, Principal, Standing, Token},
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::KnownToken,
-    time::{Millis, Timestamp},
+    model::{
+        keys::Keys,
+        name::{Namespace, check_name},
+        principal::{Kept, LINE_MAX, Principal, Standing, Token},
+        record::{self, Kind},
+        refusal::Refusal,
+        reply::KnownToken,
+        time::{Millis, Timestamp},
+    },
 };
 use std::sync::Arc;
 

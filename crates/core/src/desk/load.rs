@@ -1,7 +1,7 @@
 //! The desk's two ends: laying down the rows that were loaded, and handing over what the batch came to.
 
 use super::{Desk, JobSlot, Queue, RecordSlot};
-use crate::{
+use crate::model::{
     change::{Decision, JobChange, RecordChange, Wake},
     event::About,
     job::{Job, State},

@@ -4,11 +4,13 @@
 
 use crate::{
     desk::{Desk, Stop},
-    job::Job,
-    keys::JobKey,
-    life,
-    name::{Namespace, WorkerId},
-    record::Kind,
+    model::{
+        job::Job,
+        keys::JobKey,
+        name::{Namespace, WorkerId},
+        record::Kind,
+    },
+    moves::life,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Why not. Every refusal has a stable code, and says what is wrong and where.
 
-use crate::job::State;
+use crate::model::job::State;
 use serde::Serialize;
 use thiserror::Error;
 

@@ -4,7 +4,7 @@
 //! which is run again from its start once the row is there; that is why commands read in a straight line. What a
 //! stopped or refused command had already changed is taken back, so a refusal of one never touches its neighbours.
 
-use crate::{
+use crate::model::{
     change::{Decision, LogAppend, LogDrop},
     event::{Event, What},
     id::{JobId, RunId},
@@ -24,6 +24,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use uuid::Uuid;
 
 mod load;
+mod records;
 
 /// Why a command stopped before it answered.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 //! A job is decided as soon as nothing can change it any more. A failure decides a job that needs all of its parents; that
 //! one was not needed decides nothing while another may still fail.
 
-use crate::{
+use crate::model::{
     job::{Job, Live, Reason, State},
     policy::ParentPolicy,
     stage::Hold,
@@ -85,7 +85,7 @@ mod tests {
             submit::NewJob,
             testing::{Story, after, id, once},
         },
-        id::LeaseId,
+        model::id::LeaseId,
     };
     use ParentPolicy::{CancelRun, OnFailure, RunAnyway, Skip};
 

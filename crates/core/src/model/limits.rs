@@ -1,6 +1,6 @@
 //! A limit on everything a caller controls. One value, carried by the engine, so that operators can change it.
 
-use crate::time::Millis;
+use crate::model::time::Millis;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -9,7 +9,7 @@
 //! | running   | – | as lost or deadline | – | running | completed | pending, scheduled, blocked or failed | cancelled, or draining | – |
 //! | completed, failed, cancelled, skipped | – | removed (retention) | – | refused | refused | refused | refused | – |
 
-use crate::{
+use crate::model::{
     id::{JobId, LeaseId, RunId},
     is_default,
     keys::JobKey,

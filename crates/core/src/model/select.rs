@@ -1,6 +1,6 @@
 //! Who may claim what, in which order: the reference for every store's claim query.
 
-use crate::{
+use crate::model::{
     job::{Job, State},
     keys::HeadQuery,
 };

@@ -1,6 +1,6 @@
 //! The seam towards the stores, outward half: what to write, all of it in one transaction.
 
-use crate::{
+use crate::model::{
     event::Event,
     job::{Attempt, Job},
     keys::{JobKey, RecordKey, WorkerKey},

@@ -1,7 +1,7 @@
 //! What a command answers when it was not refused. Each command names the type of its answer in the list of commands;
 //! `Reply` is any of them, for batches of different commands.
 
-use crate::{
+use crate::model::{
     definition::Definition,
     id::{JobId, LeaseId, RunId},
     job::{Job, State},

@@ -3,7 +3,7 @@
 //! Half of what a log may have is for its beginning, the rest for the newest part. That part is a row of segments, and the
 //! oldest segment goes as a whole: what there is to remove is known from the job's row alone, without a look at the pieces.
 
-use crate::is_default;
+use crate::model::is_default;
 use serde::{Deserialize, Serialize};
 
 /// Segments in the newest part of a log, if its pieces are large.

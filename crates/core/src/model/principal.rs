@@ -2,7 +2,7 @@
 //!
 //! Only the SHA-256 of a token is ever seen in here; the engine's caller draws the token, shows it once and hashes it.
 
-use crate::{is_default, name::Namespace, record::Kind, time::Timestamp};
+use crate::model::{is_default, name::Namespace, record::Kind, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Names people choose: namespaces, workers, tags, facets; and the lanes that follow from tags.
 
-use crate::{limits::Limits, refusal::Refusal};
+use crate::model::{limits::Limits, refusal::Refusal};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{fmt, sync::Arc};

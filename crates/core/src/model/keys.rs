@@ -1,6 +1,6 @@
 //! The seam towards the stores, inward half: what a decision needs to see, and what was found.
 
-use crate::{
+use crate::model::{
     id::{JobId, RunId},
     job::{Job, Spec},
     name::{Namespace, Tags, WorkerId},
@@ -118,6 +118,6 @@ pub struct Rows {
 }
 
 /// Decodes the two JSON columns of a stored job. Shared by the stores, so that they cannot read differently.
-pub fn decode_job_columns(spec: &str, live: &str) -> Result<(Arc<Spec>, crate::job::Live), serde_json::Error> {
+pub fn decode_job_columns(spec: &str, live: &str) -> Result<(Arc<Spec>, crate::model::job::Live), serde_json::Error> {
     Ok((Arc::new(serde_json::from_str(spec)?), serde_json::from_str(live)?))
 }

@@ -1,7 +1,7 @@
 //! Schedules: a job made again and again. Only fixed intervals are decided in here; calendars need a time-zone database,
 //! so whoever has one tells the next time with [`crate::commands::fire::Fire`].
 
-use crate::{
+use crate::model::{
     is_default,
     job::{ConcurrencyKey, DefinitionRef},
     name::{Facet, Tags},

@@ -4,7 +4,7 @@
 //! a byte of flags, then its length, its time and its sequence, as far as it has them; times and sequences as the distance from
 //! the chunk before, which is short for lines that follow each other.
 
-use crate::payload::Payload;
+use crate::model::payload::Payload;
 
 /// Chunks in one piece: whoever shows a piece has to write out each of them.
 pub const CHUNKS_MAX: usize = 4_096;

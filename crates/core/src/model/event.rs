@@ -1,6 +1,6 @@
 //! What happened. An event commits together with the change it tells of, never before and never without it.
 
-use crate::{
+use crate::model::{
     id::{JobId, RunId},
     job::Reason,
     name::{Namespace, WorkerId},
@@ -40,7 +40,7 @@ pub enum What {
     Progress {
         job: JobId,
         percent: f64,
-        #[serde(default, skip_serializing_if = "crate::is_default")]
+        #[serde(default, skip_serializing_if = "crate::model::is_default")]
         message: Arc<str>,
     },
     Completed {
@@ -49,7 +49,7 @@ pub enum What {
     Failed {
         job: JobId,
         reason: Reason,
-        #[serde(default, skip_serializing_if = "crate::is_default")]
+        #[serde(default, skip_serializing_if = "crate::model::is_default")]
         message: Arc<str>,
     },
     Requeued {

@@ -4,12 +4,14 @@
 
 use crate::{
     desk::{Desk, Stop},
-    id::JobId,
-    job::{Job, UniqueKey, UniqueUntil},
-    name::Namespace,
-    record::Kind,
-    refusal::Refusal,
-    time::Timestamp,
+    model::{
+        id::JobId,
+        job::{Job, UniqueKey, UniqueUntil},
+        name::Namespace,
+        record::Kind,
+        refusal::Refusal,
+        time::Timestamp,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

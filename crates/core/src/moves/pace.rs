@@ -3,9 +3,11 @@
 
 use crate::{
     desk::{Desk, Stop},
-    job::Job,
-    record::Kind,
-    time::{Millis, Timestamp},
+    model::{
+        job::Job,
+        record::Kind,
+        time::{Millis, Timestamp},
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -21,7 +23,7 @@ const KEY_BYTES_MAX: usize = 200;
 pub struct Pace {
     pub until: Timestamp,
     /// Parts of a millisecond left over, in thousandths, so that high rates are kept too.
-    #[serde(default, skip_serializing_if = "crate::is_default")]
+    #[serde(default, skip_serializing_if = "crate::model::is_default")]
     pub rest: u32,
 }
 
@@ -72,10 +74,12 @@ fn kind_of(job: &Job) -> String {
 mod tests {
     use super::*;
     use crate::{
-        commands::claim::Offer,
-        commands::submit::NewJob,
-        commands::testing::{Story, leases, tags, tries},
-        job::State,
+        commands::{
+            claim::Offer,
+            submit::NewJob,
+            testing::{Story, leases, tags, tries},
+        },
+        model::job::State,
     };
 
     fn fail_all(story: &mut Story, jobs: usize) {

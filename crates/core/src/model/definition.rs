@@ -1,6 +1,6 @@
 //! Definitions: named recipes for jobs. A version never changes once written; a new body is a new version.
 
-use crate::{is_default, record::Kind, time::Timestamp};
+use crate::model::{is_default, record::Kind, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! All that dialects may differ in, as values on a job or worker. No rule ever asks which dialect a job came from.
 
-use crate::{is_default, limits::Limits, refusal::Refusal, time::Millis};
+use crate::model::{is_default, limits::Limits, refusal::Refusal, time::Millis};
 use serde::{Deserialize, Serialize};
 
 /// How a job is leased, retried, cancelled and ended. The default suits native jobs.

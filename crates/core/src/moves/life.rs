@@ -1,19 +1,24 @@
 //! The moves of a job that several commands share: into the queue, out of an attempt, to its end.
 
 use crate::{
-    concurrency::{self, KeyUse},
     desk::{Desk, Stop},
-    event::What,
-    job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
-    keys::JobKey,
-    pace,
-    parents::{self, End, Heard, Verdict},
-    policy::RetryForm,
-    record::key_of,
-    run::{self, Run},
-    stage::{self, Hold},
-    time::Millis,
-    unique::{self, Taken},
+    model::{
+        event::What,
+        job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
+        keys::JobKey,
+        policy::RetryForm,
+        record::key_of,
+        run::Run,
+        stage::Hold,
+        time::Millis,
+    },
+    moves::{
+        concurrency::{self, KeyUse},
+        pace,
+        parents::{self, End, Heard, Verdict},
+        runs, steps,
+        unique::{self, Taken},
+    },
 };
 use std::sync::Arc;
 
@@ -201,14 +206,14 @@ pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option
     job.live.run_at = None;
     job.live.pending_since = None;
     job.live.outcome = outcome;
-    stage::let_go(desk, &mut job)?;
+    steps::let_go(desk, &mut job)?;
     if job.live.slot_until.is_none() {
         concurrency::release(desk, &mut job)?;
     }
     unique::release(desk, &job)?;
     desk.tell(&job.key.namespace, ending(&job));
     desk.put_job(job.clone());
-    run::job_ended(desk, &job)?;
+    runs::job_ended(desk, &job)?;
     Ok(job)
 }
 
@@ -296,9 +301,9 @@ fn parent_ended(desk: &mut Desk, parent: &Job, mut child: Job) -> Result<Vec<Job
             desk.put_job(child);
             Ok(Vec::new())
         }
-        Verdict::Go if child.live.hold.is_some() => Ok(stage::turn(desk, child)?.into_iter().collect()),
+        Verdict::Go if child.live.hold.is_some() => Ok(steps::turn(desk, child)?.into_iter().collect()),
         Verdict::Go => requeue_waiting(desk, child).map(|_| Vec::new()),
-        Verdict::Cancel if child.run().is_some() => run::cancel_open(desk, &child, &parent_outcome(parent).message),
+        Verdict::Cancel if child.run().is_some() => runs::cancel_open(desk, &child, &parent_outcome(parent).message),
         Verdict::Cancel => Ok(vec![close(desk, child, State::Cancelled, Some(parent_outcome(parent)))?]),
         Verdict::Skip(reason) => {
             let outcome = if reason == Reason::NotNeeded { needless(&child.live) } else { parent_outcome(parent) };
