@@ -3,7 +3,7 @@
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
 
-use crate::engine::{Error, Inner};
+use crate::{batcher::Queue, engine::Error};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -64,11 +64,11 @@ pub struct Turn<'a> {
 }
 
 impl Heavy {
-    pub async fn turn<'a>(&'a self, inner: &Inner, namespace: &Namespace) -> Result<Turn<'a>, Error> {
+    pub async fn turn<'a>(&'a self, queue: &Queue, namespace: &Namespace) -> Result<Turn<'a>, Error> {
         let (place, line) = self.line_up(namespace)?;
         let rests_until = line.lock_owned().await;
         if let Some(until) = *rests_until {
-            rest(inner, until).await;
+            rest(queue, until).await;
         }
         let alone = self.alone.lock().await;
         Ok(Turn { began: Instant::now(), rests_until, _alone: alone, _place: place })
@@ -93,8 +93,8 @@ impl Line {
     }
 }
 
-async fn rest(inner: &Inner, until: Instant) {
-    while Instant::now() < until && inner.queue.is_shared() {
+async fn rest(queue: &Queue, until: Instant) {
+    while Instant::now() < until && queue.is_shared() {
         sleep(LOOK).await;
     }
 }
