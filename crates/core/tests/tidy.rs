@@ -3,6 +3,7 @@
 //! Reads sources and manifests as text, whichever crates there are, so that a new crate is held to it from its first day.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -232,6 +233,13 @@ fn the_checks_see_what_they_look_for() {
     assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
     let arms = "match x {\n    What::A => 1,\n    What::B => {\n        2\n    }\n    _ => 3,\n}\nmatch y {\n    Other::A => 1,\n    _ => 2,\n}\n";
     assert_eq!(catch_alls(arms, &["What::"]), [6]);
+    let module = ["a".to_owned(), "b".to_owned()];
+    let found =
+        imports("use crate::{c::{D, e::F}, g};\nuse super::h;\nuse std::fs;\nlet x = crate::i::j();\n", &module);
+    let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
+    for path in ["c::D", "c::e::F", "g", "a::h", "i::j"] {
+        assert!(found.iter().any(|found| found == path), "{path} is not in {found:?}");
+    }
     assert_eq!(spellings("a_b"), ["a_b", "a-b", "ab"]);
     assert!(is_own(Path::new("cli/src/dialects/a_b.rs"), "a_b") && is_own(Path::new("x/a_b/mod.rs"), "a_b"));
     assert!(!is_own(Path::new("x/a_bc/mod.rs"), "a_b"));
@@ -324,6 +332,104 @@ fn every_surface_names_every_refusal_and_every_kind_of_event() {
                 let found = catch_alls(&shipped(&text), &["Refusal::", "What::"]);
                 assert!(found.is_empty(), "{} of {name} takes what is left in lines {found:?}", file.display());
             }
+        }
+    }
+}
+
+/// Folders of a crate from the bottom up: none imports one behind it.
+const FOLDERS: [(&str, &[&str]); 1] = [("core", &["model", "desk", "moves", "commands"])];
+
+/// Circles of imports that are still there. A folder counts with all below it, a file beside the folders by itself.
+const CIRCLES: [(&str, &[&str], &str); 1] = [(
+    "server",
+    &["config", "dialects", "flows", "listener", "metrics", "native", "product", "schema"],
+    "`App` has a part of each",
+)];
+
+/// What a file imports from its own crate, from the root: `use` trees spelt out, and paths in the code.
+fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let code = shipped(text).replace(['\n', ' '], "");
+    for statement in shipped(text).split("use ").skip(1).filter_map(|rest| rest.split_once(';')) {
+        spell_out(&statement.0.split_whitespace().collect::<String>(), &mut Vec::new(), &mut found);
+    }
+    for rest in code.split("crate::").skip(1) {
+        let path = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next().unwrap_or_default();
+        found.push(["crate"].into_iter().chain(path.split("::")).map(str::to_owned).collect());
+    }
+    let absolute = |path: Vec<String>| match path.first().map(String::as_str) {
+        Some("crate") => Some(path[1..].to_vec()),
+        Some("super") => {
+            let up = path.iter().take_while(|part| *part == "super").count();
+            Some([&module[..module.len().saturating_sub(up)], &path[up..]].concat())
+        }
+        _ => None,
+    };
+    found.into_iter().filter_map(absolute).collect()
+}
+
+/// `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn spell_out(tree: &str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let (mut depth, mut start) = (0, 0);
+    for (at, letter) in tree.char_indices().chain([(tree.len(), ',')]) {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if letter == ',' && depth == 0 {
+            let (path, inner) = tree[start..at].split_once('{').unwrap_or((&tree[start..at], ""));
+            let kept = before.len();
+            before.extend(path.split("::").filter(|part| !part.is_empty()).map(str::to_owned));
+            match inner.strip_suffix('}') {
+                Some(inner) => spell_out(inner, before, found),
+                None => found.push(before.clone()),
+            }
+            before.truncate(kept);
+            start = at + 1;
+        }
+    }
+}
+
+/// By folder, or file beside the folders, what it imports.
+fn import_graph(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let mut graph = BTreeMap::<_, BTreeSet<_>>::new();
+    for (file, text) in files(src, ".rs") {
+        let inside = file.strip_prefix(src).unwrap().with_extension("");
+        let mut module: Vec<String> = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        module.pop_if(|last| last == "mod");
+        for path in imports(&text, &module) {
+            if let Some(to) = path.first().filter(|to| **to != module[0] && is_module(src, to)) {
+                graph.entry(module[0].clone()).or_default().insert(to.clone());
+            }
+        }
+    }
+    graph
+}
+
+fn is_module(src: &Path, name: &str) -> bool {
+    !name.is_empty() && src.join(name).is_dir() || src.join(name).with_extension("rs").is_file()
+}
+
+/// What can be reached from here.
+fn reached(graph: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
+    while let Some(at) = open.pop() {
+        open.extend(graph.get(&at).into_iter().flatten().filter(|to| found.insert((*to).clone())).cloned());
+    }
+    found
+}
+
+#[test]
+fn folders_of_a_crate_do_not_import_each_other_in_circles() {
+    let end_to_end = ("e2e".to_owned(), crates()[0].1.join("../../e2e"));
+    for (name, path) in crates().into_iter().chain([end_to_end]) {
+        let src = path.join("src");
+        let graph = import_graph(&src);
+        let circles = graph.keys().filter(|from| src.join(from).is_dir() && reached(&graph, from).contains(*from));
+        let circles: Vec<&String> = circles.collect();
+        let known = CIRCLES.iter().find(|(of, ..)| *of == name).map_or(&[][..], |(_, folders, _)| folders);
+        assert_eq!(circles, known, "folders of {name} that import each other in circles");
+        for (at, folder) in list(&FOLDERS, &name).unwrap_or_default().iter().enumerate() {
+            let used = graph.get(*folder).into_iter().flatten();
+            let above = used.filter(|to| !list(&FOLDERS, &name).unwrap()[..at].contains(&to.as_str()));
+            assert_eq!(above.collect::<Vec<_>>(), [""; 0], "{folder} of {name} imports what lies above it");
         }
     }
 }
