@@ -356,6 +356,13 @@ pub struct Attempt {
 }
 
 impl Job {
+    /// Whether its end is a failure to those behind it. That it was not needed, or was skipped because something before it was
+    /// not, is none.
+    pub fn is_failure(&self) -> bool {
+        let reason = self.live.outcome.as_ref().map(|outcome| outcome.reason);
+        self.state != State::Completed && reason != Some(Reason::NotNeeded)
+    }
+
     /// A job at a place in the queue, but not yet in it.
     pub(crate) fn queued(key: JobKey, priority: i32, seq: i64, spec: Spec) -> Self {
         let lane = Lane::of(&key.namespace, &spec.tags);

@@ -21,11 +21,10 @@ pub(crate) enum End {
 
 impl End {
     pub fn of(parent: &Job) -> Self {
-        let reason = parent.live.outcome.as_ref().map(|outcome| outcome.reason);
         match parent.state {
             State::Completed => End::Completed,
-            _ if reason == Some(Reason::NotNeeded) => End::NotNeeded,
-            _ => End::Failed,
+            _ if parent.is_failure() => End::Failed,
+            _ => End::NotNeeded,
         }
     }
 }
