@@ -30,9 +30,15 @@ impl Kind for Taken {
     }
 }
 
-/// The line break cannot occur in either half.
-pub(crate) fn record_key(owner: Option<&str>, key: &str) -> String {
+/// Where a key of this owner is kept, of jobs and of runs alike: nobody learns of somebody else's by guessing. The line break
+/// cannot occur in either half.
+pub fn record_key(owner: Option<&str>, key: &str) -> String {
     format!("{}\n{key}", owner.unwrap_or_default())
+}
+
+/// Whoever uses a key again has to ask for the same as before.
+pub fn check_body(key: &str, before: &str, now: &str) -> Result<(), Refusal> {
+    if before == now { Ok(()) } else { Err(Refusal::KeyReused { key: key.to_owned() }) }
 }
 
 /// The job that was made under this key before, if any; otherwise takes the key for `job`.
@@ -47,9 +53,7 @@ pub(crate) fn take(
     if let Some(taken) =
         desk.get::<Taken>(namespace, &key)?.filter(|taken| taken.until.is_none_or(|until| until > desk.now()))
     {
-        if taken.body_hash != unique.body_hash {
-            return Err(Refusal::KeyReused { key: unique.key.to_string() }.into());
-        }
+        check_body(&unique.key, &taken.body_hash, &unique.body_hash)?;
         return Ok(Some(taken.job));
     }
     let until = match unique.until {

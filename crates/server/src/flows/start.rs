@@ -25,6 +25,7 @@ use windlass_core::{
     definition::DefinitionHead,
     job::DefinitionRef,
     run::{Run, RunState},
+    unique,
 };
 use windlass_engine::{Error, ids};
 use windlass_plan::{
@@ -127,9 +128,8 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
     }
 }
 
-/// Of one caller only, so that nobody learns of somebody else's runs by guessing.
 fn key_of(wanted: &Wanted, key: &str) -> RecordKey {
-    let key = hash(&format!("{}\n{key}", wanted.owner));
+    let key = hash(&unique::record_key(Some(&wanted.owner), key));
     RecordKey { namespace: wanted.namespace.clone(), kind: KEY_KIND.into(), key: key.into() }
 }
 
@@ -147,8 +147,8 @@ async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Kno
     let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
     let taken: Taken =
         serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
-    if wanted.idempotency.as_ref().is_some_and(|(_, hash)| *hash != taken.body_hash) {
-        return Err(Problem::new(Code::KeyReused, "the key was used before with another body"));
+    if let Some((key, hash)) = &wanted.idempotency {
+        unique::check_body(key, &taken.body_hash, hash)?;
     }
     let run = app.engine.read_record::<Run>(wanted.namespace, &taken.run.to_string()).await?;
     let started = |run: Run| Known::Run(Started { id: taken.run, state: run.state(), existing: true });
