@@ -258,28 +258,9 @@ pub struct FileUndo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length(pub Millis);
 
-impl Length {
-    pub fn parse(text: &str) -> Option<Self> {
-        let at = text.find(|c: char| !c.is_ascii_digit())?;
-        let number: i64 = text[..at].parse().ok()?;
-        let unit = match &text[at..] {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return None,
-        };
-        Some(Self(Millis(number.checked_mul(unit)?)))
-    }
-}
-
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Length::parse(&text).ok_or_else(|| {
-            D::Error::custom(format!("{text:?} is not a duration; write it like 500ms, 30s, 10m, 2h, 7d"))
-        })
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
     }
 }
 
