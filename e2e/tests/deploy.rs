@@ -212,7 +212,8 @@ fn mapping(value: &Value, known: &Variables) -> Variables {
 }
 
 fn yaml(text: &str) -> Vec<Value> {
-    text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
+    let read = |document| windlass_yaml::read(document, 1 << 20, windlass_yaml::Booleans::Strict).unwrap();
+    text.split("\n---\n").map(read).collect()
 }
 
 /// What an image says about how it is started: its line and its variables.

@@ -8,17 +8,18 @@ use std::{
 };
 
 /// Crates of ours that a crate may be built on. A crate that is not listed may use any, but for the outermost.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("api", &[]),
-    ("plan", &["core"]),
+    ("yaml", &[]),
+    ("plan", &["core", "yaml"]),
     ("engine", &["core"]),
     ("product", &["core", "engine"]),
     ("stores", &["core", "engine"]),
-    ("server", &["core", "engine", "api", "plan", "product"]),
+    ("server", &["core", "engine", "api", "plan", "product", "yaml"]),
     ("sdk", &["api"]),
-    ("worker", &["api", "sdk"]),
-    ("e2e", &["api", "sdk", "stores"]),
+    ("worker", &["api", "sdk", "yaml"]),
+    ("e2e", &["api", "engine", "sdk", "stores", "yaml"]),
 ];
 
 /// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.

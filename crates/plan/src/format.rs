@@ -5,12 +5,11 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 use std::{fmt, marker::PhantomData};
 use windlass_core::Millis;
+use windlass_yaml::{Booleans, Location, Spanned};
 
 pub const BYTES_MAX: usize = 4 << 20;
-const DEPTH_MAX: usize = 32;
 
 /// What is wrong with a definition, where, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +47,7 @@ pub fn is_native(text: &str) -> bool {
         windlass: Option<serde::de::IgnoredAny>,
         steps: Option<serde::de::IgnoredAny>,
     }
-    let marks: Option<Marks> = serde_saphyr::from_str_with_options(text, options()).ok();
+    let marks: Option<Marks> = windlass_yaml::read(text, BYTES_MAX, Booleans::Strict).ok();
     match marks {
         Some(marks) => marks.windlass.is_some() || marks.steps.is_some(),
         // What cannot be read is reported by whoever it seems to belong to.
@@ -57,32 +56,8 @@ pub fn is_native(text: &str) -> bool {
 }
 
 pub fn read(text: &str) -> Result<File, Fault> {
-    if text.len() > BYTES_MAX {
-        let why = format!("the definition has {} bytes; at most {BYTES_MAX}", text.len());
-        return Err(Fault { line: 0, column: 0, field: String::new(), text: why });
-    }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
-        let location = error.location().unwrap_or(Location::UNKNOWN);
-        let told = error.to_string();
-        Fault::at(location, "", told.lines().next().unwrap_or("it cannot be read").to_owned())
-    })
-}
-
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        with_snippet: false,
-        strict_booleans: true,
-        budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            max_aliases: 0,
-            max_anchors: 0,
-            max_merge_keys: 0,
-            max_documents: 1,
-            max_nodes: 1_000_000,
-            max_events: 2_000_000,
-        },
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-    }
+    let fault = |windlass_yaml::Fault { line, column, text }| Fault { line, column, field: String::new(), text };
+    windlass_yaml::read(text, BYTES_MAX, Booleans::Strict).map_err(fault)
 }
 
 #[derive(Debug, Deserialize)]

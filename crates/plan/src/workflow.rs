@@ -7,9 +7,9 @@ use crate::{
     template::Template,
 };
 use serde_json::{Value, json};
-use serde_saphyr::{Location, Spanned};
 use std::collections::{BTreeSet, HashMap};
 use windlass_core::{Millis, graph, stage::Wait};
+use windlass_yaml::{Location, Spanned};
 
 pub const STEPS_MAX: usize = 10_000;
 const NEEDS_MAX: usize = 1_000;

@@ -6,6 +6,7 @@ use super::{
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
+use windlass_yaml::Booleans;
 
 const BYTES_MAX: usize = 256 << 10;
 
@@ -62,7 +63,7 @@ impl File<'_> {
         if self.text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
             return Ok(BTreeMap::new());
         }
-        serde_saphyr::from_str(self.text).map_err(|error| failed(error.to_string()))
+        windlass_yaml::read(self.text, BYTES_MAX, Booleans::Loose).map_err(|fault| failed(fault.to_string()))
     }
 
     fn read_block(

@@ -1,10 +1,13 @@
 //! YAML that somebody wrote: read with its places, and with limits that no file can talk its way around.
+//!
+//! JSON is read by the same parser, so that both have lines.
+#![forbid(unsafe_code)]
 
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
-use serde_saphyr::{Location, Spanned};
+pub use serde_saphyr::{Location, Spanned};
 use std::fmt;
 
 pub const DEPTH_MAX: usize = 32;
@@ -35,27 +38,39 @@ impl Fault {
     }
 }
 
-/// No aliases, so nothing grows on its way in; one document; nothing twice.
-fn options() -> serde_saphyr::Options {
+/// Which words mean true or false.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Booleans {
+    /// Only `true` and `false`.
+    Strict,
+    /// Also `yes`, `no`, `on`, `off`, as YAML once had them.
+    Loose,
+}
+
+/// No aliases, so nothing grows on its way in; one document; nothing twice; no more parts than such a file can sensibly have.
+fn options(bytes_max: usize, booleans: Booleans) -> serde_saphyr::Options {
     serde_saphyr::options! {
         with_snippet: false,
+        strict_booleans: booleans == Booleans::Strict,
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             max_aliases: 0,
             max_anchors: 0,
             max_merge_keys: 0,
             max_documents: 1,
+            max_nodes: bytes_max / 6,
+            max_events: bytes_max / 3,
         },
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
     }
 }
 
-/// JSON is read by the same parser, so that both have lines.
-pub fn read<T: serde::de::DeserializeOwned>(text: &str, bytes_max: usize) -> Result<T, Fault> {
+pub fn read<T: serde::de::DeserializeOwned>(text: &str, bytes_max: usize, booleans: Booleans) -> Result<T, Fault> {
     if text.len() > bytes_max {
-        return Err(Fault::nowhere(format!("the file is larger than {bytes_max} bytes")));
+        let why = format!("it has {} bytes; at most {bytes_max} are read", text.len());
+        return Err(Fault::nowhere(why));
     }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+    serde_saphyr::from_str_with_options(text, options(bytes_max, booleans)).map_err(|error| {
         let location = error.location().unwrap_or(Location::UNKNOWN);
         let fault = Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned());
         tab(text, &fault).unwrap_or(fault)
@@ -199,7 +214,7 @@ mod tests {
 
     #[test]
     fn every_part_knows_its_place() {
-        let tree: Tree = read("a: 1\nb:\n  c: [x, {d: 2.5}]\n", 1_000).unwrap();
+        let tree: Tree = read("a: 1\nb:\n  c: [x, {d: 2.5}]\n", 1_000, Booleans::Loose).unwrap();
         let Node::Map(top) = &tree.node else { panic!("{tree:?}") };
         let places: Vec<_> =
             top.iter().map(|e| (e.key.as_str(), e.line, e.column, e.value.line, e.value.column)).collect();
@@ -212,7 +227,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str) -> Fault {
-        match read::<Tree>(text, 100_000) {
+        match read::<Tree>(text, 100_000, Booleans::Loose) {
             Ok(tree) => panic!("{text:?} was read as {tree:?}"),
             Err(fault) => fault,
         }
@@ -229,11 +244,21 @@ mod tests {
             assert!(refused(text).line > 0, "{text:?}");
         }
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(read::<Tree>(&deep(DEPTH_MAX - 1), 1_000).is_ok());
+        assert!(read::<Tree>(&deep(DEPTH_MAX - 1), 10_000, Booleans::Loose).is_ok());
         for levels in [DEPTH_MAX + 1, 50_000] {
             refused(&deep(levels));
         }
-        assert!(read::<Tree>("a: 1", 3).is_err_and(|fault| fault.text.contains("larger than 3 bytes")));
+        // Small parts take more room in memory than in a file.
+        assert!(refused(&format!("[{}]", "[],".repeat(20_000))).text.contains("node"));
+        assert!(read::<Tree>("a: 1", 3, Booleans::Loose).is_err_and(|fault| fault.text.contains("4 bytes; at most 3")));
+    }
+
+    #[test]
+    fn a_word_is_a_word_where_booleans_are_strict() {
+        for (booleans, expected) in [(Booleans::Strict, serde_json::json!("on")), (Booleans::Loose, true.into())] {
+            let read: std::collections::BTreeMap<String, serde_json::Value> = read("a: on\n", 1_000, booleans).unwrap();
+            assert_eq!(read["a"], expected, "{booleans:?}");
+        }
     }
 
     #[test]
@@ -251,7 +276,7 @@ mod tests {
             assert!(fault.text.contains("a tab"), "{text:?}: {fault}");
         }
         // A tab elsewhere is text like any other.
-        assert!(read::<Tree>("a: |\n  one\n  \ttwo\nb: \"x\ty\"\n", 100).is_ok());
+        assert!(read::<Tree>("a: |\n  one\n  \ttwo\nb: \"x\ty\"\n", 1_000, Booleans::Loose).is_ok());
         assert!(!refused("a: |\n  one\n  \ttwo\nb: 1\nc: 2\nb: 3\n").text.contains("a tab"));
     }
 
