@@ -12,6 +12,7 @@
 #[cfg(test)]
 extern crate self as windlass_core;
 
+pub mod cache;
 pub mod change;
 pub mod commands;
 pub mod concurrency;

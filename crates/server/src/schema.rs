@@ -13,12 +13,13 @@ use cost::Cost;
 use fits::Fit;
 use serde_json::Value;
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
 };
 use windlass_api::definition::DefinitionBody;
 use windlass_core::{
     JobId, JobKey, Namespace, Payload,
+    cache::Cache,
     definition::{Definition, version_key},
     job::DefinitionRef,
 };
@@ -197,10 +198,16 @@ pub async fn check_all(
 type Key = (Namespace, Arc<str>, u32);
 
 /// What is known about definitions and about the jobs made from them. Both never change, so nothing in here goes stale.
-#[derive(Default)]
 pub struct Schemas {
     compiled: Mutex<Kept>,
-    plain: Mutex<Plain>,
+    /// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
+    plain: Mutex<Cache<JobId, ()>>,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        Self { compiled: Mutex::default(), plain: Mutex::new(Cache::new(PLAIN, PLAIN)) }
+    }
 }
 
 #[derive(Default)]
@@ -230,13 +237,6 @@ impl Kept {
         let own = self.versions.iter().filter(|((namespace, ..), _)| namespace == largest);
         own.min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone())
     }
-}
-
-/// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
-#[derive(Default)]
-struct Plain {
-    recent: HashSet<JobId>,
-    older: HashSet<JobId>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -293,16 +293,11 @@ impl Schemas {
 
     /// Remembers that a claimed job has no definition.
     pub fn note_plain(&self, job: JobId) {
-        let mut plain = lock(&self.plain);
-        if plain.recent.len() >= PLAIN {
-            plain.older = std::mem::take(&mut plain.recent);
-        }
-        plain.recent.insert(job);
+        lock(&self.plain).put(job, (), 1);
     }
 
     fn is_plain(&self, job: &JobId) -> bool {
-        let plain = lock(&self.plain);
-        plain.recent.contains(job) || plain.older.contains(job)
+        lock(&self.plain).get(job).is_some()
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.

@@ -10,7 +10,6 @@
 //! bit in a key or an index may hide a row until [`Store::check`], or the check at the start after an unclean stop, finds
 //! it; the latter reads small databases through, larger ones only as far as a quick start allows.
 
-mod cache;
 mod check;
 mod disk;
 mod fault;
