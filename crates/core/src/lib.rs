@@ -42,6 +42,7 @@ pub mod run;
 pub mod schedule;
 pub mod select;
 pub mod stage;
+pub mod tables;
 pub mod time;
 pub mod unique;
 pub mod worker;

@@ -307,9 +307,10 @@ fn no_walk_breaks_a_rule_and_every_job_ends() {
             accepted += walk.step();
         }
         walk.run_out();
+        walks += 1;
         let events = &walk.tables.events;
         let mut ended = BTreeSet::new();
-        for event in events.iter().filter(|event| event.what.ends_job()) {
+        for event in events.values().filter(|event| event.what.ends_job()) {
             assert!(ended.insert((event.namespace.clone(), event.what.job())), "seed {seed}: {event:?} a second time");
         }
     }

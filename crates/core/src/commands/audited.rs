@@ -107,7 +107,7 @@ mod tests {
             What::Audit { by, act, on } => Some(format!("{by} {act} {on}")),
             _ => None,
         };
-        story.tables.events.iter().filter_map(|event| note(&event.what)).collect()
+        story.tables.events.values().filter_map(|event| note(&event.what)).collect()
     }
 
     #[test]

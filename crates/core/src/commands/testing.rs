@@ -248,7 +248,13 @@ impl Story {
     /// Names of all events so far, of one job where asked.
     pub fn events(&self, job: Option<u128>) -> Vec<&'static str> {
         let about = |what: &crate::event::What| job.is_none() || what.job() == job.map(id);
-        self.tables.events.iter().map(|event| &event.what).filter(|what| about(what)).map(|what| what.name()).collect()
+        self.tables
+            .events
+            .values()
+            .map(|event| &event.what)
+            .filter(|what| about(what))
+            .map(|what| what.name())
+            .collect()
     }
 }
 
