@@ -31,12 +31,13 @@ const TRANSITIONS: usize = 3_000;
 
 /// A data folder with what a walk left.
 async fn walked(folder: &Path) {
-    walk_with(folder, SEED).await;
+    walk_with(folder, walk::asked(SEED, TRANSITIONS).0).await;
 }
 
 /// Not every walk leaves a bit of everything behind; the first that does.
 async fn walked_until_all_is_there(home: &Path) -> (String, Snapshot) {
-    for seed in SEED..SEED + 40 {
+    let first = walk::asked(SEED, TRANSITIONS).0;
+    for seed in first..first + 40 {
         let name = format!("walk-{seed}");
         walk_with(&home.join(&name), seed).await;
         let found = all(&open(&home.join(&name))).await;
