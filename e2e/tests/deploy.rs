@@ -172,13 +172,14 @@ async fn the_service_units_start_a_server_a_worker_and_a_runner_that_stay() {
 }
 
 #[test]
+#[cfg_attr(not(systemd), ignore = "there is no systemd-analyze here")]
 fn systemd_finds_nothing_to_say_about_the_units() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["windlass.service", "windlass-worker.service", "silorunner.service"] {
         let text = file(&format!("systemd/{name}")).replace("/usr/local/bin/", "/bin/true /");
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
-        let Ok(said) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else { return };
+        let said = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         let about: Vec<&str> = said
             .lines()

@@ -68,6 +68,13 @@ const FOREIGN: [(&str, &[&str]); 4] = [
 /// Time that is only measured, and waits that end: everything that decides by time asks the store's clock.
 const MAY_MEASURE: [&str; 6] = ["engine", "stores", "server", "sdk", "worker", "cli"];
 
+/// All ways to learn what time it is, by way of a fresh id as well.
+const READS_THE_CLOCK: [&str; 5] =
+    ["SystemTime::now", "now_v7", "Zoned::now", "jiff::Timestamp::now", "UNIX_EPOCH.elapsed"];
+
+/// Sleeps in tests, each with its reason. Fewer are better.
+const SLEEPS_MAX: usize = 82;
+
 const LINES_MAX: usize = 600;
 
 fn crates() -> Vec<(String, PathBuf)> {
@@ -152,10 +159,12 @@ fn only_the_clock_reads_the_clock() {
     for (name, path) in crates() {
         for (file, text) in files(&path, ".rs") {
             let inside = file.strip_prefix(&path).unwrap();
-            // The second one tells people when a line was printed; nothing is decided by it.
-            let clock = [("engine", "src/clock.rs"), ("sdk", "src/worker/wall.rs")];
+            // Ids hold the time they were made at, log lines the time they were printed at; nothing is decided by either.
+            let clock = [("engine", "src/clock.rs"), ("engine", "src/ids.rs"), ("sdk", "src/worker/wall.rs")];
             let clock = clock.iter().any(|(owner, path)| name == *owner && inside == Path::new(path));
-            assert!(clock || !text.contains("SystemTime::now"), "{} reads the clock", file.display());
+            for way in READS_THE_CLOCK {
+                assert!(clock || !text.contains(way), "{} reads the clock: {way}", file.display());
+            }
             let measures = MAY_MEASURE.contains(&&*name) || !inside.starts_with("src");
             assert!(measures || !shipped(&text).contains("Instant::now"), "{} measures time", file.display());
         }
@@ -298,6 +307,83 @@ fn the_native_api_and_the_dialects_do_not_know_each_other() {
             assert!(!shipped(&text).contains(other), "{} uses {other}", file.display());
         }
     }
+}
+
+/// A process that a test starts is this program again; called as a test it would pass without having tested anything.
+#[test]
+fn what_a_test_starts_is_not_counted_as_a_test() {
+    for (file, text) in all_tests() {
+        for (before, _) in text.match_indices("fn child").map(|(at, _)| text.split_at(at)) {
+            let attributes = before.rsplit("\n\n").next().unwrap_or_default();
+            let counted = attributes.contains("test") && !attributes.contains("#[ignore");
+            assert!(!counted, "{}: a child that is counted as a test", file.display());
+        }
+    }
+}
+
+/// Every invariant names what fails if it is broken, and what it names is there.
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let root = crates()[0].1.join("../..");
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let section = text.split("## Invariants").nth(1).unwrap().split("\n## ").next().unwrap();
+    let sources: String = all_files().into_iter().map(|(_, text)| text).collect();
+    for number in 1.. {
+        let Some((_, from)) = section.split_once(&format!("\n{number}. **")) else {
+            return assert!(number > 10, "{number}");
+        };
+        let invariant = from.split(&format!("\n{}. **", number + 1)).next().unwrap();
+        let named = invariant.split("*Test").nth(1).unwrap_or_else(|| panic!("no test named: {invariant}"));
+        for name in named.split('`').skip(1).step_by(2) {
+            let there = match name {
+                _ if name.ends_with(".txt") => root.join("crates/engine/scenarios").join(name).is_file(),
+                _ if name.ends_with(".rs") && !name.contains('/') => named.contains("walk"),
+                _ if name.contains('/') => root.join(name).is_file() || root.join("crates").join(name).is_file(),
+                _ => sources.contains(&format!("fn {name}(")) || name.contains([' ', ':']),
+            };
+            assert!(there, "invariant {number} names {name}, which is not there");
+        }
+    }
+}
+
+/// All sources there are, those of the end-to-end tests as well.
+fn all_files() -> Vec<(PathBuf, String)> {
+    let end_to_end = crates()[0].1.join("../../e2e");
+    crates().into_iter().map(|(_, path)| path).chain([end_to_end]).flat_map(|path| files(&path, ".rs")).collect()
+}
+
+/// Code that only tests run: their own files, and the part of a file that is only built for them.
+fn all_tests() -> Vec<(PathBuf, String)> {
+    let tests = |(path, text): (PathBuf, String)| {
+        let whole = ["tests", "e2e", "testing", "testing.rs"].iter().any(|part| path.iter().any(|is| is == *part));
+        let from = if whole { 0 } else { text.find("#[cfg(test)]").unwrap_or(text.len()) };
+        (path, text[from..].to_owned())
+    };
+    all_files().into_iter().map(tests).collect()
+}
+
+/// A test that waits for a length of time is slow where the machine is fast and fails where it is slow. It moves the clock
+/// or waits for a condition (`windlass_engine::testing::eventually`); where real time is what it tests, the line says why.
+#[test]
+fn a_test_that_sleeps_says_why() {
+    let (mut sleeps, mut unexplained) = (0, Vec::new());
+    for (file, text) in all_tests() {
+        for (line, number) in text.lines().zip(1..) {
+            let code = line.split("//").next().unwrap_or_default();
+            if ["sleep(", "sleep_until("].iter().any(|sleep| code.contains(sleep)) && !code.contains("fn ") {
+                sleeps += 1;
+                if !line.contains("// ") {
+                    unexplained.push(format!("{}: line {number} of its tests", file.display()));
+                }
+            }
+        }
+    }
+    println!("{sleeps} sleeps in tests");
+    assert!(unexplained.is_empty(), "{} sleeps without a reason:\n{}", unexplained.len(), unexplained.join("\n"));
+    assert!(
+        sleeps <= SLEEPS_MAX,
+        "{sleeps} sleeps in tests, more than the {SLEEPS_MAX} there are; move the clock instead"
+    );
 }
 
 /// Where tests are gathered in one program, cargo does not find them by itself.

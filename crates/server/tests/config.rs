@@ -215,7 +215,6 @@ fn silo_s_own_file_is_understood_key_by_key() {
     assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (45_000, 7, 20));
     assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
     assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:8080", Path::new("/srv/silo")));
-    assert_eq!(find(&found, "silo_history").shown(), "512");
     assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 10");
     let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
     let silo = silo_settings(&Config::new(&usual).unwrap());
@@ -232,7 +231,6 @@ fn silo_s_variables_win_over_its_file_and_ours_over_both() {
         ("SILO_JOBS_DEFAULT_PRIORITY", "21", "silo_priority", "21"),
         ("SILO_LISTEN", "127.0.0.1:8081", "listen", "127.0.0.1:8081"),
         ("SILO_STORAGE_PATH", "/var/silo", "data", "/var/silo"),
-        ("SILO_EVENTS_HISTORY", "1024", "silo_history", "1024"),
     ];
     for (name, value, to, expected) in table {
         let set = [(name, value)];

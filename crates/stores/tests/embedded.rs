@@ -266,7 +266,7 @@ const CHILD: &str = "WINDLASS_TEST_FOLDER";
 
 /// Runs in a process that may not write files beyond a size: the writes fail as on a broken disk.
 #[tokio::test]
-#[ignore = "started by another test, in a process of its own"]
+#[ignore = "no test: what another test starts, in a process of its own"]
 async fn child_with_a_failing_disk() {
     let folder = std::env::var(CHILD).unwrap();
     let store = open(Path::new(&folder), &clock());

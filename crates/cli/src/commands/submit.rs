@@ -192,7 +192,7 @@ impl Many {
         } else {
             fill(serde_json::from_str(line)?, &self.defaults)
         };
-        job.id.get_or_insert_with(Uuid::now_v7);
+        job.id.get_or_insert_with(|| windlass_engine::ids::job_id().0);
         Ok(job)
     }
 

@@ -1,6 +1,6 @@
 //! `docs/configuration.md`, made from the table.
 
-use super::table::{From, Kind, Table};
+use super::table::{From, Kind, NOTHING, Table};
 use std::fmt::Write;
 
 const INTRODUCTION: &str = "# Configuration
@@ -43,7 +43,10 @@ pub fn markdown(table: &Table) -> String {
             From::Plain(key) => format!("{key} (in the file)"),
             From::Key { block, key } => format!("{block}.{key} (in the file)"),
         };
-        let _ = writeln!(text, "| `{name}` | `{}` |", foreign.to);
+        let _ = match foreign.to {
+            NOTHING => writeln!(text, "| `{name}` | none: it is checked and has no effect |"),
+            to => writeln!(text, "| `{name}` | `{to}` |"),
+        };
     }
     text
 }

@@ -241,6 +241,9 @@ pub struct Foreign {
     pub convert: fn(&str) -> Result<String, String>,
 }
 
+/// What a name means that is understood, so that a file need not be changed, and has nothing to say here.
+pub const NOTHING: &str = "";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Variable(&'static str),

@@ -1,7 +1,7 @@
 //! What an operator can set about this dialect, under our names and under those its users know.
 
 use crate::config::{
-    table::{Foreign, From, Kind, Setting, as_it_is, setting},
+    table::{Foreign, From, Kind, NOTHING, Setting, as_it_is, setting},
     values::Reader,
 };
 use std::{path::PathBuf, time::Duration};
@@ -20,12 +20,6 @@ pub const TABLE: &[Setting] = &[
     ),
     setting("silo_heartbeat", Kind::Time, "30s", "How often Silo's event stream gives a sign of life"),
     setting("silo_lock_timeout", Kind::Time, "15m", "How long an edit lock holds after its last heartbeat"),
-    setting(
-        "silo_history",
-        Kind::Count,
-        "4096",
-        "Events that Silo's readers can count on for replay. More are kept: all of the last `events_kept`",
-    ),
 ];
 
 /// What an operator chose about this dialect.
@@ -74,6 +68,7 @@ fn minutes(text: &str) -> Result<String, String> {
     Ok(format!("{minutes}m"))
 }
 
+/// All of the last `events_kept` can be replayed, which is more.
 fn history(text: &str) -> Result<String, String> {
     let fits = text.trim().parse().is_ok_and(|count: u64| (256..=1_000_000).contains(&count));
     fits.then(|| text.trim().to_owned()).ok_or_else(|| format!("{text:?} is not between 256 and 1000000"))
@@ -92,7 +87,7 @@ pub fn foreign() -> Vec<Foreign> {
         key("server", "listen", "listen", as_it_is),
         key("storage", "path", "data", as_it_is),
         key("auth", "admin_token", "admin_token", as_it_is),
-        key("events", "history_size", "silo_history", history),
+        key("events", "history_size", NOTHING, history),
         key("events", "heartbeat", "silo_heartbeat", seconds),
         key("locks", "timeout_minutes", "silo_lock_timeout", minutes),
         variable("SILO_JOBS_DIRECTORY", "silo_jobs", as_it_is),
@@ -102,6 +97,5 @@ pub fn foreign() -> Vec<Foreign> {
         variable("SILO_LISTEN", "listen", as_it_is),
         variable("SILO_STORAGE_PATH", "data", as_it_is),
         variable("SILO_ADMIN_TOKEN", "admin_token", as_it_is),
-        variable("SILO_EVENTS_HISTORY", "silo_history", history),
     ]
 }
