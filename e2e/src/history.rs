@@ -49,12 +49,12 @@ pub async fn submit_until(clients: Vec<Client>, name: &'static str, stop: Arc<At
                 Err(error) if error.is_temporary() => {
                     history.repeated += 1;
                     turn += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(Duration::from_millis(20)).await; // A client that is refused comes back in a moment.
                 }
                 Err(error) => panic!("a submit was refused: {error}"),
             }
         }
-        tokio::time::sleep(pace).await;
+        tokio::time::sleep(pace).await; // The pace of a client.
     }
     history
 }

@@ -119,7 +119,7 @@ impl Shift {
 async fn pause(micros: i64) {
     let until = Instant::now() + Duration::from_micros(micros.max(0) as u64);
     if micros > 5_000 {
-        tokio::time::sleep(Duration::from_micros(micros as u64 - 3_000)).await;
+        tokio::time::sleep(Duration::from_micros(micros as u64 - 3_000)).await; // The race is for a moment of real time.
     }
     while Instant::now() < until {
         tokio::task::yield_now().await;

@@ -13,6 +13,7 @@ use std::{
 use support::{Server, json};
 use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
+use windlass_engine::testing::eventually;
 use windlass_sdk::{
     Error,
     api::{
@@ -80,7 +81,7 @@ async fn a_lease_is_kept_however_long_the_job_takes() {
     let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |job: JobContext| async move {
         job.log("begun\n").await;
         job.progress(40.0, "on the way");
-        sleep(Duration::from_secs(3)).await;
+        sleep(Duration::from_secs(3)).await; // Several times its lease, which is real time.
         job.log("done\n").await;
         Ok::<_, Failure>(())
     });
@@ -192,7 +193,7 @@ async fn draining_finishes_what_is_held_and_claims_no_more() {
     let server = Server::start().await;
     let ids = [server.submit(once()).await, server.submit(once()).await];
     let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |_: JobContext| async {
-        sleep(Duration::from_secs(2)).await;
+        sleep(Duration::from_secs(2)).await; // Several times its lease, which is real time.
         Ok::<_, Failure>("done")
     });
     server.running(ids[0]).await;
@@ -203,11 +204,18 @@ async fn draining_finishes_what_is_held_and_claims_no_more() {
     assert_eq!(server.admin().job(ids[1]).await.unwrap().state, State::Pending);
 }
 
+async fn registered(server: &Server, names: &[&str]) {
+    let admin = server.admin();
+    for name in names {
+        eventually("it is known", async || admin.worker(name).await.ok()).await;
+    }
+}
+
 #[tokio::test]
 async fn a_claim_that_waits_when_the_worker_drains_leaves_nothing_behind() {
     let server = Server::start().await;
     let shutdowns: Vec<_> = (0..4).map(|number| spawn(builder(&server, &format!("w{number}")), echo)).collect();
-    sleep(Duration::from_millis(200)).await;
+    registered(&server, &["w0", "w1", "w2", "w3"]).await;
     let submits = async {
         let mut ids = Vec::new();
         for _ in 0..40 {
@@ -217,7 +225,7 @@ async fn a_claim_that_waits_when_the_worker_drains_leaves_nothing_behind() {
     };
     let stops = async {
         for (running, shutdown) in shutdowns {
-            sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await; // At another moment of the submits each.
             shutdown.cancel();
             ends(running).await;
         }
@@ -263,16 +271,16 @@ async fn a_server_that_restarts_in_the_middle_loses_nothing() {
         async move {
             for line in 0..10 {
                 job.log(&format!("line {line}\n")).await;
-                sleep(Duration::from_millis(100)).await;
+                sleep(Duration::from_millis(100)).await; // The job takes its time: the server goes away meanwhile.
             }
             Ok::<_, Failure>("done")
         }
     });
     server.running(ids[0]).await;
     for pause_ms in [100, 2_500] {
-        sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await; // Somewhere in the middle of the jobs.
         server.stop().await;
-        sleep(Duration::from_millis(pause_ms)).await;
+        sleep(Duration::from_millis(pause_ms)).await; // How long it is away is what is tested.
         server.start_again().await;
     }
     for id in &ids {
@@ -293,15 +301,10 @@ async fn a_worker_the_server_forgot_introduces_itself_again() {
     let server = Server::start().await;
     let worker = builder(&server, "w").tags(["x"]).slots(2).offline_after(Duration::from_secs(1));
     let (running, shutdown) = spawn(worker, echo);
-    sleep(Duration::from_millis(300)).await;
+    registered(&server, &["w"]).await;
     server.worker().unregister(&WorkerName { worker: "w".into() }).await.unwrap();
-    for _ in 0..100 {
-        match server.admin().worker("w").await {
-            Ok(shown) if shown.slots == 2 && shown.tags == ["x"] => break,
-            _ => sleep(Duration::from_millis(50)).await,
-        }
-    }
-    assert_eq!(server.admin().worker("w").await.unwrap().slots, 2);
+    let again = async || server.admin().worker("w").await.ok().filter(|shown| shown.slots == 2 && shown.tags == ["x"]);
+    eventually("it introduces itself again", again).await;
     shutdown.cancel();
     ends(running).await;
 }
@@ -311,11 +314,11 @@ async fn a_drain_asked_for_at_the_server_is_kept_until_it_is_lifted() {
     let server = Server::start().await;
     let worker = builder(&server, "w").offline_after(Duration::from_secs(1)).wait(Duration::from_millis(300));
     let (running, shutdown) = spawn(worker, echo);
-    sleep(Duration::from_millis(300)).await;
+    registered(&server, &["w"]).await;
     server.admin().drain("w", true).await.unwrap();
-    sleep(Duration::from_millis(600)).await;
+    sleep(Duration::from_millis(600)).await; // Its claims wait for half of that: those from before are over.
     let id = server.submit(once()).await;
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await; // Several claims long nobody takes it.
     assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending);
     server.admin().drain("w", false).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Completed);
@@ -410,7 +413,7 @@ async fn a_job_that_was_taken_away_keeps_the_key_until_its_work_has_stopped() {
             if number == 1 {
                 job.cancelled().await;
                 // It takes its time to stop, as processes do.
-                sleep(Duration::from_millis(700)).await;
+                sleep(Duration::from_millis(700)).await; // A command that is slow to stop.
             }
             order.lock().unwrap().push(format!("{number} ends"));
             Ok::<_, Failure>(())
@@ -436,7 +439,7 @@ async fn a_worker_hears_at_once_that_it_is_drained_and_undrained() {
     for _ in 0..3 {
         server.admin().drain("w", true).await.unwrap();
         let id = server.submit(once()).await;
-        sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await; // Long enough for a claim that still waits to take it.
         assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending, "a claim that waited ended");
         server.admin().drain("w", false).await.unwrap();
         assert_eq!(server.end_of(id).await.state, State::Completed);

@@ -45,7 +45,7 @@ fn run_and_kill(folder: &Path, alive: Duration) -> Vec<Ack> {
         .expect("starts");
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let reader = std::thread::spawn(move || lines.map_while(Result::ok).filter_map(|line| line.parse().ok()).collect());
-    std::thread::sleep(alive);
+    std::thread::sleep(alive); // It is killed at any moment.
     child.kill().expect("SIGKILL");
     child.wait().expect("ends");
     reader.join().expect("reads to the end")

@@ -6,6 +6,7 @@ use windlass_core::{
     JobId, WorkerId, WorkerKey,
     commands::{cancel::Cancel, workers::DrainWorker},
 };
+use windlass_engine::testing::eventually;
 use windlass_engine::{Engine, Error, Settings};
 use windlass_stores::{
     postgres::{Options, Postgres},
@@ -53,9 +54,7 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     // A claim that waits here ends when its worker is drained there.
     let waits = here.claim(claim("w", 2, 1), Duration::from_secs(300));
     let drained = async {
-        while here.waiting(&ns()) == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        eventually("the claim waits", async || (here.waiting(&ns()) > 0).then_some(())).await;
         there.run(drain(true)).await
     };
     let both = async { tokio::join!(waits, drained) };

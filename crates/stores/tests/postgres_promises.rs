@@ -9,9 +9,9 @@ use windlass_stores::{postgres::Postgres, testing::Cluster};
 /// Syncs of the log since the cluster began. A session reports its own when a transaction ends, but at most once a second;
 /// hence a pause and one more transaction.
 async fn syncs(cluster: &Cluster, store: &Postgres, id: u128) -> i64 {
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await; // A session reports at most once a second.
     run(store, vec![submit(id).into()]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // It reports a moment after it has committed.
     cluster.sql("postgres", "SELECT wal_sync FROM pg_stat_wal").parse().unwrap()
 }
 

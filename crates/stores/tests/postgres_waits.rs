@@ -80,7 +80,7 @@ async fn no_transaction_waits_for_a_notification() {
         for row in client.query(look, &[]).await.unwrap() {
             *waits.entry(row.get(0)).or_default() += 1;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // Between two samples of what others do meanwhile.
     }
     stop.store(true, Ordering::Relaxed);
     for task in tasks {

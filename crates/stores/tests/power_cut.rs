@@ -94,7 +94,7 @@ fn run_and_kill(folder: &Path, disk: &Path, alive: Duration) -> Vec<String> {
     let mut child = spawn("child", folder, disk, &[]);
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let reader = std::thread::spawn(move || lines.map_while(Result::ok).collect());
-    std::thread::sleep(alive);
+    std::thread::sleep(alive); // The power goes at any moment.
     child.kill().expect("SIGKILL");
     child.wait().expect("ends");
     reader.join().expect("reads to the end")

@@ -3,6 +3,7 @@
 use crate::support::{Program, Server, content, gone, json, program, shell};
 use serde_json::json;
 use std::time::Duration;
+use windlass_engine::testing::eventually;
 use windlass_sdk::api::job::{Job, Retry, State, SubmitJob};
 
 async fn end(server: &Server, job: SubmitJob) -> (Job, String) {
@@ -156,7 +157,7 @@ async fn cancellation_ends_the_whole_family() {
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);
     for pid in pids {
-        assert!(gone(pid).await, "{pid} survived");
+        gone(pid).await;
     }
     worker.drains().await;
 }
@@ -167,9 +168,7 @@ async fn a_polite_command_gets_its_grace_and_the_job_its_last_words() {
     let worker = program(&server, "w", &["--allow-commands"]);
     let id = server.submit(shell("trap 'echo cleaning up; exit 0' TERM; echo ready; sleep 1000 & wait")).await;
     server.running(id).await;
-    while !server.log_of(id).await.contains("ready") {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("it is ready", async || server.log_of(id).await.contains("ready").then_some(())).await;
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);
     assert_eq!(server.log_of(id).await, "ready\ncleaning up\n");
@@ -186,14 +185,14 @@ async fn a_job_past_its_time_is_killed_and_its_leftovers_go_with_every_end() {
     let pid = content(&file).await.parse().unwrap();
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "deadline_passed"));
-    assert!(gone(pid).await);
+    gone(pid).await;
     std::fs::remove_file(&file).unwrap();
     let text = format!("sleep 1000 & echo $! > {}; echo '[1]'", file.display());
     let started = std::time::Instant::now();
     let (job, _) = end(&server, shell(&text)).await;
     assert_eq!((job.state, result(&job)), (State::Completed, "[1]"), "what stays behind does not hold it up");
     assert!(started.elapsed() < Duration::from_secs(10));
-    assert!(gone(content(&file).await.parse().unwrap()).await);
+    gone(content(&file).await.parse().unwrap()).await;
     worker.drains().await;
 }
 

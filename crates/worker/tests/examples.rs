@@ -35,7 +35,7 @@ async fn check(command: Command, broken: serde_json::Value, long: serde_json::Va
     let id = server.submit(SubmitJob { lease_ms: Some(1_500), ..numbers(long.clone()) }).await;
     server.until(id, |job| job.attempt == 1).await;
     server.stop().await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await; // How long it is away is what is tested.
     server.start_again().await;
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.attempt), (State::Completed, 1), "{:?}", job.error);

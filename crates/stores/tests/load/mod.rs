@@ -78,8 +78,7 @@ pub fn start(engine: &Engine, callers: usize, record: Recorder) -> tokio::task::
             let mut mine = Vec::new();
             loop {
                 if one_round(&engine, &worker, &record, &mut mine).await.is_err() {
-                    // The store is away, or the engine closes: nothing was acknowledged, come back in a moment.
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    tokio::time::sleep(Duration::from_millis(5)).await; // The store is away: nothing was acknowledged, come back.
                 }
             }
         });
@@ -160,7 +159,7 @@ pub async fn drain(engine: &Engine, record: &Recorder) {
     while !engine.store().jobs(&query).await.expect("the store is back").is_empty() {
         let leases = claim(engine, &worker, 100, Millis(30_000)).await.expect("the store is back");
         if leases.is_empty() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await; // Until leases of those who died run out, in real time.
             drop(engine.tick().await);
         }
         for leased in leases {
