@@ -5,7 +5,7 @@ use axum::body::{Body, Bytes};
 use http::{Method, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use windlass_core::principal::Role;
+use windlass_core::{Millis, principal::Role};
 use windlass_server::{
     App, Options, artifacts, content,
     quota::{Limits, Owner},
@@ -103,8 +103,7 @@ async fn artifacts_of_a_job_go_when_the_job_does() {
     upload(&server, Role::Editor, "name=kept", None, Body::from("y")).await.expect(201);
     assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 0);
     server.post(&format!("/api/v1/jobs/{job}/cancel"), json!({})).await.expect(200);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    server.engine.tick().await.unwrap();
+    server.pass(Millis(20)).await;
     assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 1);
     let left = server.get("/api/v1/artifacts").await.expect(200);
     assert_eq!((left["items"].as_array().unwrap().len(), &left["items"][0]["name"]), (1, &json!("kept")));

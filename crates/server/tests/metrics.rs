@@ -3,8 +3,9 @@
 use crate::support::Server;
 use http::Method;
 use serde_json::json;
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 use windlass_core::principal::Role;
+use windlass_engine::testing::eventually;
 use windlass_server::metrics;
 
 async fn served(server: &Server) -> String {
@@ -23,14 +24,11 @@ fn samples(text: &str) -> HashMap<String, f64> {
 
 /// Figures of the store stand for half a second.
 async fn once(server: &Server, name: &str, wanted: impl Fn(f64) -> bool) -> HashMap<String, f64> {
-    for _ in 0..200 {
+    let look = async || {
         let found = samples(&served(server).await);
-        if found.get(name).copied().is_some_and(&wanted) {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{name} does not come to it: {}", served(server).await)
+        found.get(name).copied().is_some_and(&wanted).then_some(found)
+    };
+    eventually(format!("{name} comes to it"), look).await
 }
 
 #[tokio::test]

@@ -147,8 +147,7 @@ async fn a_claim_that_waits_gets_nothing_once_its_token_has_ended() {
         };
         let ask = || world.server.call(request(&worker, Method::POST, path, &body("w")));
         let submit = async {
-            // Longer than a token is remembered.
-            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            tokio::time::sleep(Duration::from_millis(1_500)).await; // Longer than a token is remembered.
             world.server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
             if native {
                 world.server.post("/api/v1/jobs", json!({"tags": tags})).await.expect(201);

@@ -118,7 +118,7 @@ fn respell(path: &str) -> Option<String> {
 async fn talk(parrot: Parrot, every: Duration) -> Running {
     let talking = async move {
         loop {
-            tokio::time::sleep(every).await;
+            tokio::time::sleep(every).await; // What a dialect does by itself, it does at its own pace.
             parrot.own.said.fetch_add(1, Relaxed);
         }
     };
