@@ -22,8 +22,8 @@ impl Millis {
     }
 }
 
-/// What a length may have: some 30,000 years. More is a slip of the finger, and sums of lengths must fit.
-const LENGTH_MAX: f64 = 1e15;
+/// What a length may have: some 280,000 years, still exact as a number with decimals. More is a slip of the finger.
+const LENGTH_MAX: f64 = 9e15;
 const UNITS: [(&str, f64); 8] = [
     ("ms", 1.0),
     ("s", 1e3),
