@@ -130,6 +130,13 @@ pub struct Spec {
     pub extra: Option<Arc<str>>,
 }
 
+impl Spec {
+    /// Names and values that lists find the job by.
+    pub fn index(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.facets.iter().map(|facet| (&*facet.name, &*facet.value))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionRef {
     pub name: Arc<str>,

@@ -168,15 +168,6 @@ impl Tables {
     }
 }
 
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
-        && (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
-        && query.before.as_ref().is_none_or(|(namespace, id)| (job.key.id, &job.key.namespace) < (*id, namespace))
-}
-
 #[async_trait]
 impl Store for Memory {
     fn crowded(&self, max: usize) -> Vec<Namespace> {
@@ -216,13 +207,14 @@ impl Store for Memory {
 
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         let state = self.lock();
-        let mut found: Vec<&Job> = state.jobs.values().filter(|job| fits(job, query)).collect();
-        found.sort_by(|a, b| (b.key.id, &b.key.namespace).cmp(&(a.key.id, &a.key.namespace)));
-        Ok(found.into_iter().take(query.limit).cloned().collect())
+        let mut found: Vec<Job> = state.jobs.values().filter(|job| query.fits(job)).cloned().collect();
+        query.sort(&mut found);
+        found.truncate(query.limit);
+        Ok(found)
     }
 
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
-        Ok(self.lock().jobs.values().filter(|job| fits(job, query)).take(max).count())
+        Ok(self.lock().jobs.values().filter(|job| query.fits(job)).take(max).count())
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

@@ -73,6 +73,27 @@ pub struct JobQuery {
     pub limit: usize,
 }
 
+impl JobQuery {
+    /// What a job must be, in plain words; the reference for the statements of stores.
+    pub fn fits(&self, job: &Job) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
+            && (self.states.is_empty() || self.states.contains(&job.state))
+            && self.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
+            && self.run.is_none_or(|run| job.run() == Some(run))
+            && self.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
+            && self.before.as_ref().is_none_or(|(namespace, id)| (job.key.id, &job.key.namespace) < (*id, namespace))
+    }
+
+    pub fn sort(&self, jobs: &mut [Job]) {
+        jobs.sort_by(|a, b| (b.key.id, &b.key.namespace).cmp(&(a.key.id, &a.key.namespace)));
+    }
+
+    /// Goes on after the last job of a page.
+    pub fn go_on_after(&mut self, last: &Job) {
+        self.before = Some((last.key.namespace.clone(), last.key.id));
+    }
+}
+
 /// Which records to list: by key.
 #[derive(Clone, Debug)]
 pub struct RecordQuery {

@@ -24,7 +24,7 @@ pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Vec<Job>
     for namespace in namespaces(connection, query)? {
         found.extend(Listing::new(connection, query, &namespace).jobs()?);
     }
-    found.sort_by(|a, b| (b.key.id, &b.key.namespace).cmp(&(a.key.id, &a.key.namespace)));
+    query.sort(&mut found);
     found.truncate(query.limit);
     Ok(found)
 }
@@ -80,15 +80,6 @@ fn namespaces(connection: &Connection, query: &JobQuery) -> Result<Vec<Namespace
     }
 }
 
-/// What a job must be, in plain words; the reference for the statements.
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
-        && query.before.as_ref().is_none_or(|(namespace, id)| (job.key.id, &job.key.namespace) < (*id, namespace))
-}
-
 /// One question about one namespace.
 struct Listing<'a> {
     connection: &'a Connection,
@@ -112,7 +103,7 @@ impl<'a> Listing<'a> {
         let mut found = Vec::new();
         self.each(self.query.limit, |id| {
             let job = rows::load_job(self.connection, &JobKey::new(self.namespace, id))?;
-            found.extend(job.filter(|job| fits(job, self.query)));
+            found.extend(job.filter(|job| self.query.fits(job)));
             Ok(found.len() < self.query.limit)
         })?;
         Ok(found)
@@ -127,7 +118,7 @@ impl<'a> Listing<'a> {
         self.each(max, |id| {
             let counts = exact
                 || rows::load_job(self.connection, &JobKey::new(self.namespace, id))?
-                    .is_some_and(|job| fits(&job, query));
+                    .is_some_and(|job| query.fits(&job));
             count += usize::from(counts && count < max);
             Ok(count < max)
         })?;

@@ -7,6 +7,7 @@
 mod address;
 mod bulk;
 mod check;
+mod columns;
 mod connection;
 mod doorbell;
 mod events;
@@ -121,8 +122,8 @@ impl Postgres {
 
 /// Name and text of every prepared statement, for tests that look at their plans.
 #[cfg(feature = "testing")]
-pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
-    statements::TEXTS
+pub fn statement_texts() -> Vec<(&'static str, String)> {
+    statements::TEXTS.iter().map(|(name, text)| (*name, columns::filled(text))).collect()
 }
 
 /// What the sessions that run batches are set to, for the same tests.

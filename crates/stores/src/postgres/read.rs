@@ -1,7 +1,7 @@
 //! Reads. They see what is committed, and never wait for writers.
 
 use super::{
-    Inner,
+    Inner, columns,
     connection::Taken,
     failure::Failure,
     pipe::send,
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-fn columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
+fn key_columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
     keys.iter().map(|key| (key.namespace.as_str(), key.id.0)).unzip()
 }
 
@@ -72,7 +72,7 @@ impl Inner {
 
     pub async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let rows = reader.query(Sql::ReadJobs, &[&namespaces, &ids]).await?;
             let mut names = Names::default();
             rows.iter().map(|row| names.job(row)).collect()
@@ -82,7 +82,7 @@ impl Inner {
 
     pub async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let rows = reader.query(Sql::ReadResults, &[&namespaces, &ids]).await?;
             let mut names = Names::default();
             rows.iter().map(|row| Ok((names.key(row)?, payload(row, 2)?))).collect()
@@ -96,7 +96,7 @@ impl Inner {
         bytes_max: usize,
     ) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let bytes_max = i32::try_from(bytes_max).unwrap_or(i32::MAX);
             let rows = reader.query(Sql::ReadSmallPayloads, &[&namespaces, &ids, &bytes_max]).await?;
             let mut names = Names::default();
@@ -345,7 +345,6 @@ fn may_hold(query: &JobQuery, finished: bool) -> bool {
 }
 
 fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, limit: &str) -> String {
-    let lane = if finished { "NULL::uuid AS lane" } else { "j.lane" };
     let mut from = format!("windlass.{table} j");
     let mut text = "j.namespace = n.namespace".to_owned();
     let states: Vec<String> = query
@@ -373,10 +372,7 @@ fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, li
         let namespace = filter.with(namespace.to_string(), Type::TEXT);
         text += &format!(" AND j.id <= {id} AND (j.id < {id} OR j.namespace < {namespace})");
     }
-    format!(
-        "(SELECT j.namespace, j.id, {lane}, j.priority, j.seq, j.state, j.due, j.spec, j.live \
-         FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"
-    )
+    format!("(SELECT {} FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})", columns::read("j", finished))
 }
 
 /// Tables and conditions of a query for records.

@@ -23,7 +23,7 @@ async fn all(store: &dyn Store, query: &JobQuery, page: usize) -> Vec<Job> {
         let part = store.jobs(&query).await.expect("the store answers");
         assert!(part.len() <= page, "{} jobs on a page of {page}", part.len());
         let Some(last) = part.last() else { return found };
-        query.before = Some((last.key.namespace.clone(), last.key.id));
+        query.go_on_after(last);
         found.extend(part);
     }
 }
@@ -132,7 +132,7 @@ pub async fn filters(fresh: Fresh) {
     ];
     let mut seen = 0;
     for query in &queries {
-        let expected: Vec<&JobKey> = everything.iter().filter(|job| fits(job, query)).map(|job| &job.key).collect();
+        let expected: Vec<&JobKey> = everything.iter().filter(|job| query.fits(job)).map(|job| &job.key).collect();
         for page in [3, 100] {
             let found = all(&*bench.store, query, page).await;
             let found: Vec<&JobKey> = found.iter().map(|job| &job.key).collect();
@@ -145,14 +145,6 @@ pub async fn filters(fresh: Fresh) {
         seen += expected.len();
     }
     assert!(seen > 200, "the queries hardly found anything: {seen}");
-}
-
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
-        && (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
 }
 
 /// Several at once, in the order of their names: finished, unfinished, of another namespace, and some that there are not.
