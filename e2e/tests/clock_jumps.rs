@@ -9,7 +9,7 @@ use windlass_e2e::Server;
 use windlass_sdk::{
     Client,
     api::{
-        Uuid,
+        JobSettings, Uuid,
         job::{Retry, SubmitJob},
         lease::{Claim, Complete, LeaseOnly, Leased},
     },
@@ -65,7 +65,7 @@ async fn clients(server: &Server) -> (Client, Client) {
 
 async fn submit(client: &Client) -> Uuid {
     let retry = Some(Retry { attempts: Some(5), losses_max: Some(5), backoff_ms: Some(0), ..Retry::default() });
-    client.submit(&SubmitJob { retry, ..SubmitJob::default() }).await.unwrap().id
+    client.submit(&SubmitJob::default().with(JobSettings { retry, ..JobSettings::default() })).await.unwrap().id
 }
 
 async fn claim(client: &Client, worker: &str, lease_ms: u64, wait_ms: u64) -> Option<Leased> {

@@ -8,7 +8,7 @@ use windlass_e2e::{
     crowd::{Cost, answer, crowd, good_clients, many_files, p99, request},
     knob,
 };
-use windlass_sdk::api::job::SubmitJob;
+use windlass_sdk::api::{JobSettings, job::SubmitJob};
 
 const MIB: u64 = 1 << 10;
 
@@ -49,7 +49,8 @@ async fn two_thousand_waiting_workers_cost_little_and_a_job_wakes_one_of_them() 
     let commands = figure(&server, "windlass_engine_commands_total").await;
     let each = (there.kib - before.kib) as f64 / count as f64;
 
-    server.admin().submit(&SubmitJob { tags: Some(vec!["x".into()]), ..SubmitJob::default() }).await.unwrap();
+    let settings = JobSettings { tags: Some(vec!["x".into()]), ..JobSettings::default() };
+    server.admin().submit(&SubmitJob::default().with(settings)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut woken = 0;
     for stream in &mut waiting {

@@ -11,7 +11,7 @@ use std::{
 const LAYERS: [(&str, &[&str]); 10] = [
     ("core", &[]),
     ("api", &[]),
-    ("plan", &["core"]),
+    ("plan", &["core", "api"]),
     ("engine", &["core"]),
     ("product", &["core", "engine"]),
     ("stores", &["core", "engine"]),

@@ -7,6 +7,7 @@ use serde::{
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 use std::{fmt, marker::PhantomData};
+use windlass_api::fields::{Notation, With};
 use windlass_core::Millis;
 
 pub const BYTES_MAX: usize = 4 << 20;
@@ -97,8 +98,8 @@ pub struct File {
     /// Jobs of a run at a time.
     pub max_parallel: Option<Spanned<u32>>,
     #[serde(default)]
-    pub defaults: Settings,
-    pub steps: Ordered<Spanned<FileStep>>,
+    pub defaults: With<Nothing, InStep>,
+    pub steps: Ordered<Spanned<With<FileStep, InStep>>>,
     pub outputs: Option<Spanned<Value>>,
 }
 
@@ -116,66 +117,36 @@ pub struct FileStep {
     pub input: Option<Spanned<Value>>,
     pub wait: Option<Spanned<FileWait>>,
     pub map: Option<Spanned<FileMap>>,
-    pub compensate: Option<Spanned<FileUndo>>,
-    // As in `Settings`; the parser keeps places only without `flatten`.
+    pub compensate: Option<Spanned<With<FileUndo, InUndo>>>,
     pub definition: Option<Spanned<String>>,
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
-    pub pending_timeout: Option<Length>,
-    pub lease: Option<Length>,
-    pub concurrency: Option<Concurrency>,
 }
 
-impl FileStep {
-    pub fn settings(&self) -> Settings {
-        Settings {
-            tags: self.tags.clone(),
-            priority: self.priority,
-            retry: self.retry.clone(),
-            timeout: self.timeout,
-            pending_timeout: self.pending_timeout,
-            lease: self.lease,
-            concurrency: self.concurrency.clone(),
-        }
-    }
+/// Settings of a step: as in the API, with durations that have units. How long jobs are kept is a matter of their run.
+#[derive(Debug)]
+pub struct InStep;
+
+impl Notation for InStep {
+    type Millis = Length;
+    type Retry = Retry;
+    const UNITS: bool = true;
+    const WITHOUT: &'static [&'static str] = &["retention_ms"];
 }
 
-/// How a step's job is queued, retried and ended.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// Settings of what compensates a step.
+#[derive(Debug)]
+pub struct InUndo;
+
+impl Notation for InUndo {
+    type Millis = Length;
+    type Retry = Retry;
+    const UNITS: bool = true;
+    const WITHOUT: &'static [&'static str] = &["retention_ms", "pending_timeout_ms", "lease_ms", "concurrency"];
+}
+
+/// Nothing but settings.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
-    pub pending_timeout: Option<Length>,
-    pub lease: Option<Length>,
-    pub concurrency: Option<Concurrency>,
-}
-
-impl Settings {
-    /// What is not said here is as there.
-    pub fn or(&self, other: &Settings) -> Settings {
-        Settings {
-            tags: self.tags.clone().or_else(|| other.tags.clone()),
-            priority: self.priority.or(other.priority),
-            retry: self.retry.clone().or_else(|| other.retry.clone()),
-            timeout: self.timeout.or(other.timeout),
-            pending_timeout: self.pending_timeout.or(other.pending_timeout),
-            lease: self.lease.or(other.lease),
-            concurrency: self.concurrency.clone().or_else(|| other.concurrency.clone()),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Concurrency {
-    pub key: String,
-    pub limit: u32,
-}
+pub struct Nothing {}
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -187,6 +158,21 @@ pub struct Retry {
     pub on_failure: Option<bool>,
     pub on_lost: Option<bool>,
     pub on_timeout: Option<bool>,
+}
+
+impl From<Retry> for windlass_api::job::Retry {
+    fn from(retry: Retry) -> Self {
+        Self {
+            attempts: retry.attempts,
+            backoff_ms: retry.backoff.map(Into::into),
+            backoff_max_ms: retry.backoff_max.map(Into::into),
+            jitter_percent: retry.jitter_percent,
+            on_failure: retry.on_failure,
+            on_lost: retry.on_lost,
+            on_timeout: retry.on_timeout,
+            losses_max: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -248,10 +234,6 @@ pub struct FileMap {
 pub struct FileUndo {
     pub payload: Option<Value>,
     pub run: Option<String>,
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
 }
 
 /// A length of time with its unit: `500ms`, `30s`, `10m`, `2h`, `7d`.
@@ -271,6 +253,12 @@ impl Length {
             _ => return None,
         };
         Some(Self(Millis(number.checked_mul(unit)?)))
+    }
+}
+
+impl From<Length> for u64 {
+    fn from(length: Length) -> u64 {
+        length.0.0.unsigned_abs()
     }
 }
 

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_sdk::{
     Error,
     api::{
+        JobSettings,
         job::{CancelMode, Concurrency, Retry, State, SubmitJob},
         lease::{Claim, Complete},
         worker::WorkerName,
@@ -45,7 +46,8 @@ async fn ends(running: Running) -> Summary {
 }
 
 fn once() -> SubmitJob {
-    SubmitJob { retry: Some(Retry { attempts: Some(1), ..Retry::default() }), ..SubmitJob::default() }
+    let retry = Some(Retry { attempts: Some(1), ..Retry::default() });
+    SubmitJob::default().with(JobSettings { retry, ..JobSettings::default() })
 }
 
 async fn echo(job: JobContext) -> Result<Value, Failure> {
@@ -58,7 +60,8 @@ async fn jobs_run_to_their_results_and_the_worker_leaves_politely() {
     let (running, shutdown) = spawn(builder(&server, "w").slots(4).tags(["x"]), echo);
     let mut ids = Vec::new();
     for number in 0..20 {
-        let job = SubmitJob { payload: json(json!({"n": number})), tags: Some(vec!["x".into()]), ..once() };
+        let job = SubmitJob { payload: json(json!({"n": number})), ..once() };
+        let job = job.with(JobSettings { tags: Some(vec!["x".into()]), ..JobSettings::default() });
         ids.push(server.submit(job).await);
     }
     for (number, id) in ids.into_iter().enumerate() {
@@ -113,7 +116,8 @@ async fn failures_panics_and_refused_results_are_told_apart() {
     ];
     for (what, attempts, message) in table {
         let retry = Some(Retry { attempts: Some(2), ..Retry::default() });
-        let id = server.submit(SubmitJob { payload: json(json!(what)), retry, ..SubmitJob::default() }).await;
+        let job = SubmitJob { payload: json(json!(what)), ..SubmitJob::default() };
+        let id = server.submit(job.with(JobSettings { retry, ..JobSettings::default() })).await;
         let job = server.end_of(id).await;
         let error = job.error.unwrap();
         assert_eq!((job.state, job.attempt), (State::Failed, attempts), "{what}");
@@ -146,7 +150,7 @@ async fn a_cancelled_job_is_told_so_and_its_report_ends_it() {
 #[tokio::test]
 async fn a_job_past_its_deadline_is_stopped_and_the_server_says_why() {
     let server = Server::start().await;
-    let id = server.submit(SubmitJob { timeout_ms: Some(700), ..once() }).await;
+    let id = server.submit(once().with(JobSettings { timeout_ms: Some(700), ..JobSettings::default() })).await;
     let (told, mut reasons) = mpsc::unbounded_channel();
     let (running, shutdown) = spawn(builder(&server, "w"), move |job: JobContext| {
         let told = told.clone();
@@ -368,7 +372,7 @@ fn quiet(server: &Server, name: &str) -> Worker {
 
 fn cancellable(mode: CancelMode) -> SubmitJob {
     let concurrency = Some(Concurrency { key: "one".into(), limit: 1 });
-    SubmitJob { cancel: Some(mode), concurrency, ..once() }
+    SubmitJob { cancel: Some(mode), ..once() }.with(JobSettings { concurrency, ..JobSettings::default() })
 }
 
 #[tokio::test]

@@ -285,8 +285,9 @@ mod tests {
     #[test]
     fn a_file_reads_with_or_without_its_name() {
         let (name, body) = parse("name: build\ntags: [gpu]\npayload: {n: 1}\nretry: {attempts: 2}\n").unwrap();
-        assert_eq!((name.as_deref(), body.tags), (Some("build"), vec!["gpu".to_owned()]));
-        assert_eq!((body.payload, body.retry.unwrap().attempts), (Some(serde_json::json!({"n": 1})), Some(2)));
+        assert_eq!((name.as_deref(), body.settings().tags), (Some("build"), Some(vec!["gpu".to_owned()])));
+        let attempts = body.settings().retry.unwrap().attempts;
+        assert_eq!((body.payload, attempts), (Some(serde_json::json!({"n": 1})), Some(2)));
         assert_eq!(parse(r#"{"description": "as JSON"}"#).unwrap().1.description, "as JSON");
     }
 

@@ -3,7 +3,10 @@
 use crate::support::{Program, Server, content, gone, json, program, shell};
 use serde_json::json;
 use std::time::Duration;
-use windlass_sdk::api::job::{Job, Retry, State, SubmitJob};
+use windlass_sdk::api::{
+    JobSettings,
+    job::{Job, Retry, State, SubmitJob},
+};
 
 async fn end(server: &Server, job: SubmitJob) -> (Job, String) {
     let id = server.submit(job).await;
@@ -75,7 +78,7 @@ async fn exit_codes_and_signals_say_what_happened() {
     ];
     for (text, attempts, message) in table {
         let retry = Some(Retry { attempts: Some(2), ..Retry::default() });
-        let (job, _) = end(&server, SubmitJob { retry, ..shell(text) }).await;
+        let (job, _) = end(&server, shell(text).with(JobSettings { retry, ..JobSettings::default() })).await;
         assert_eq!((job.state, job.attempt), (State::Failed, attempts), "{text}");
         assert_eq!(job.error.unwrap().message, message, "{text}");
     }
@@ -182,7 +185,7 @@ async fn a_job_past_its_time_is_killed_and_its_leftovers_go_with_every_end() {
     let worker = program(&server, "w", &["--allow-commands", "--grace", "0.2"]);
     let file = server.folder().join("pid");
     let text = format!("echo $$ > {}; sleep 1000; sleep 1000", file.display());
-    let id = server.submit(SubmitJob { timeout_ms: Some(800), ..shell(&text) }).await;
+    let id = server.submit(shell(&text).with(JobSettings { timeout_ms: Some(800), ..JobSettings::default() })).await;
     let pid = content(&file).await.parse().unwrap();
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "deadline_passed"));

@@ -14,7 +14,7 @@ use crate::{
     record,
     refusal::Refusal,
     reply::Reply,
-    schedule::{Rule, Schedule},
+    schedule::{Rule, Schedule, Template},
     time::Timestamp,
 };
 use std::sync::Arc;
@@ -124,6 +124,20 @@ fn move_on(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule, let_g
     let job = job_of(&schedule, desk.draw_job_id());
     Submit { namespace: namespace.clone(), job }.decide(desk)?.map_err(Stop::Refused)?;
     Ok(())
+}
+
+/// What a job to submit says, but for its own id, times, parents and keys.
+pub fn template(job: NewJob) -> Template {
+    Template {
+        priority: job.priority,
+        tags: job.tags,
+        payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
+        policy: job.policy,
+        definition: job.definition,
+        facets: job.facets,
+        concurrency: job.concurrency,
+        extra: job.extra,
+    }
 }
 
 fn job_of(schedule: &Schedule, id: JobId) -> NewJob {

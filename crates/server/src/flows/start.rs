@@ -14,7 +14,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
-use windlass_api::definition::DefinitionBody;
+use windlass_api::{JobSettings, definition::DefinitionBody};
 use windlass_core::{
     Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId, Timestamp,
     commands::{
@@ -29,7 +29,6 @@ use windlass_core::{
 use windlass_engine::{Error, ids};
 use windlass_plan::{
     Budget, Meter, Workflow,
-    format::{Concurrency, Length, Retry, Settings},
     nodes::Recipe,
     plan::{Bundle, INPUT_ROOM_MAX, Plan},
 };
@@ -300,26 +299,7 @@ async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<Ha
     Ok(recipes)
 }
 
-fn settings(body: &DefinitionBody) -> Settings {
-    let length = |millis: Option<u64>| millis.map(|millis| Length(crate::wire_time::millis(millis)));
-    Settings {
-        tags: (!body.tags.is_empty()).then(|| body.tags.clone()),
-        priority: body.priority,
-        retry: body.retry.as_ref().map(|retry| Retry {
-            attempts: retry.attempts,
-            backoff: length(retry.backoff_ms),
-            backoff_max: length(retry.backoff_max_ms),
-            jitter_percent: retry.jitter_percent,
-            on_failure: retry.on_failure,
-            on_lost: retry.on_lost,
-            on_timeout: retry.on_timeout,
-        }),
-        timeout: length(body.timeout_ms),
-        pending_timeout: length(body.pending_timeout_ms),
-        lease: length(body.lease_ms),
-        concurrency: body
-            .concurrency
-            .as_ref()
-            .map(|wanted| Concurrency { key: wanted.key.clone(), limit: wanted.limit }),
-    }
+/// How long a step's job is kept is a matter of its run.
+fn settings(body: &DefinitionBody) -> JobSettings {
+    JobSettings { retention_ms: None, ..body.settings() }
 }

@@ -101,18 +101,7 @@ pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem
         }
         (None, None) => None,
     };
-    Ok(SubmitJob {
-        payload,
-        tags: job.tags.clone().or_else(|| Some(body.tags.clone())),
-        priority: job.priority.or(body.priority),
-        retry: job.retry.clone().or_else(|| body.retry.clone()),
-        timeout_ms: job.timeout_ms.or(body.timeout_ms),
-        pending_timeout_ms: job.pending_timeout_ms.or(body.pending_timeout_ms),
-        lease_ms: job.lease_ms.or(body.lease_ms),
-        concurrency: job.concurrency.clone().or_else(|| body.concurrency.clone()),
-        retention_ms: job.retention_ms.or(body.retention_ms),
-        ..job.clone()
-    })
+    Ok(SubmitJob { payload, settings: job.settings.clone().or(&body.settings()), ..job.clone() })
 }
 
 fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
@@ -125,7 +114,7 @@ fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
 
 /// The same body makes the same text, so that writing it again is recognised.
 fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
-    let text = serde_json::to_string(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = body.text().map_err(|error| Problem::new("internal", error.to_string()))?;
     Ok(text.into())
 }
 

@@ -95,16 +95,7 @@ fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
     if let Some((field, _)) = refused.into_iter().find(|(_, there)| *there) {
         return Err(Problem::invalid(field, "makes no sense for a job that is made again and again"));
     }
-    Ok(Template {
-        priority: job.priority,
-        tags: job.tags,
-        payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
-        policy: job.policy,
-        definition: job.definition,
-        facets: job.facets,
-        concurrency: job.concurrency,
-        extra: None,
-    })
+    Ok(fire::template(NewJob { extra: None, ..job }))
 }
 
 fn pointer(namespace: &Namespace, name: &str) -> RecordKey {

@@ -13,7 +13,10 @@ use nix::{
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::process::{Child, Command};
 use windlass_core::principal::Role;
-use windlass_sdk::api::job::{Retry, SubmitJob};
+use windlass_sdk::api::{
+    JobSettings,
+    job::{Retry, SubmitJob},
+};
 
 pub struct Program {
     pub child: Child,
@@ -80,7 +83,8 @@ impl Program {
 
 pub fn shell(text: &str) -> SubmitJob {
     let payload = json(serde_json::json!({ "shell": text }));
-    SubmitJob { payload, retry: Some(Retry { attempts: Some(1), ..Retry::default() }), ..SubmitJob::default() }
+    let retry = Some(Retry { attempts: Some(1), ..Retry::default() });
+    SubmitJob { payload, ..SubmitJob::default() }.with(JobSettings { retry, ..JobSettings::default() })
 }
 
 /// Waits for a file with something in it.
