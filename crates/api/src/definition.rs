@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A template for jobs. Settings of a job override those of its definition. A version never changes; a changed body is a new version.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!remote))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!remote, transform = without_name))]
 #[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct DefinitionBody {
     #[serde(skip_serializing_if = "is_default")]
@@ -24,16 +24,27 @@ pub struct DefinitionBody {
     /// JSON Schema for the result. A completion that does not match it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<serde_json::Value>,
+    /// What people call jobs that have no name of their own. (`name` in a file is the definition's.)
+    #[serde(skip_serializing_if = "is_default")]
+    pub job_name: Option<String>,
     /// As they are written; [`DefinitionBody::settings`] is what jobs get.
     #[serde(flatten, skip_deserializing)]
     #[cfg_attr(feature = "schema", schemars(!skip_deserializing))]
     pub set: JobSettings,
 }
 
+/// Flattened settings have a name, which is `job_name` here.
+#[cfg(feature = "schema")]
+fn without_name(schema: &mut schemars::Schema) {
+    if let Some(properties) = schema.get_mut("properties").and_then(serde_json::Value::as_object_mut) {
+        properties.remove("name");
+    }
+}
+
 impl DefinitionBody {
     /// What its jobs ask for where they say nothing.
     pub fn settings(&self) -> JobSettings {
-        self.set.clone()
+        JobSettings { name: self.job_name.clone(), ..self.set.clone() }
     }
 
     /// The text that is stored. The same body gives the same text in every version of the program, so that writing it again is
@@ -78,6 +89,7 @@ struct InDefinition;
 impl Notation for InDefinition {
     type Millis = u64;
     type Retry = Retry;
+    const WITHOUT: &'static [&'static str] = &["name"];
     const TAGS_LIST: bool = true;
 }
 

@@ -264,6 +264,9 @@ pub struct Job {
     pub id: Uuid,
     pub namespace: String,
     pub state: State,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub priority: i32,
     #[serde(default)]
     pub tags: Vec<String>,
@@ -366,7 +369,7 @@ pub struct Attempt {
     pub error: JobError,
 }
 
-/// Which jobs to list, newest first.
+/// Which jobs to list: newest first, unless `name` is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -379,6 +382,10 @@ pub struct ListJobs {
     /// `name:value`.
     #[serde(skip_serializing_if = "is_default")]
     pub facet: Option<String>,
+    /// Only jobs whose name begins with this text, upper and lower case as written. They are sorted by name, the last
+    /// first; jobs of the same name newest first. Not with `id`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub run: Option<Uuid>,
     /// Only jobs this worker holds now.

@@ -15,6 +15,9 @@ use serde::{Serialize, de::MapAccess};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(default))]
 pub struct JobSettings {
+    /// What people call the job: 1 to 200 characters without control characters. Lists show it and find it by its beginning.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<String>,
     /// Tags the worker must offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
@@ -42,12 +45,22 @@ pub struct JobSettings {
 
 impl JobSettings {
     /// The fields as the API writes them.
-    pub const NAMES: &'static [&'static str] =
-        &["tags", "priority", "concurrency", "retry", "timeout_ms", "pending_timeout_ms", "lease_ms", "retention_ms"];
+    pub const NAMES: &'static [&'static str] = &[
+        "name",
+        "tags",
+        "priority",
+        "concurrency",
+        "retry",
+        "timeout_ms",
+        "pending_timeout_ms",
+        "lease_ms",
+        "retention_ms",
+    ];
 
     /// These settings, and `general` ones where they say nothing.
     pub fn or(self, general: &JobSettings) -> JobSettings {
         JobSettings {
+            name: self.name.or_else(|| general.name.clone()),
             tags: self.tags.or_else(|| general.tags.clone()),
             priority: self.priority.or(general.priority),
             concurrency: self.concurrency.or_else(|| general.concurrency.clone()),
@@ -62,7 +75,8 @@ impl JobSettings {
     /// Bytes of what has no fixed size.
     pub fn bytes(&self) -> usize {
         let tags: usize = self.tags.iter().flatten().map(|tag| 32 + tag.len()).sum();
-        tags + self.concurrency.as_ref().map_or(0, |key| key.key.len())
+        let name = self.name.as_ref().map_or(0, String::len);
+        name + tags + self.concurrency.as_ref().map_or(0, |key| key.key.len())
     }
 
     /// Reads the value of the field that the API calls `name`; false if there is none of that name.
@@ -72,6 +86,7 @@ impl JobSettings {
         map: &mut A,
     ) -> Result<bool, A::Error> {
         match name {
+            "name" => self.name = map.next_value()?,
             "tags" if N::TAGS_LIST => self.tags = Some(map.next_value()?).filter(|tags: &Vec<_>| !tags.is_empty()),
             "tags" => self.tags = map.next_value()?,
             "priority" => self.priority = map.next_value()?,
@@ -107,7 +122,7 @@ mod tests {
     /// A value for each setting.
     fn everything() -> Value {
         json!({
-            "tags": ["gpu"], "priority": 7, "concurrency": {"key": "k", "limit": 2}, "retry": {"attempts": 5},
+            "name": "n", "tags": ["gpu"], "priority": 7, "concurrency": {"key": "k", "limit": 2}, "retry": {"attempts": 5},
             "timeout_ms": 1, "pending_timeout_ms": 2, "lease_ms": 3, "retention_ms": 4,
         })
     }
@@ -134,6 +149,7 @@ mod tests {
             assert_eq!(serde_json::to_value(settings(&one)).unwrap(), one);
             let mut other = all.clone();
             other[name] = match name {
+                "name" => json!("other"),
                 "tags" => json!([]),
                 "concurrency" => json!({"key": "other", "limit": 1}),
                 "retry" => json!({}),

@@ -102,6 +102,9 @@ pub struct Job {
 #[serde(default)]
 pub struct Spec {
     pub created_at: Timestamp,
+    /// What people call it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<Arc<str>>,
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Tags,
     /// The principal that submitted it.
@@ -131,10 +134,25 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Names and values that lists find the job by.
+    /// Names and values that lists find the job by: its facets, and what it is called under no name.
     pub fn index(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.facets.iter().map(|facet| (&*facet.name, &*facet.value))
+        let facets = self.facets.iter().map(|facet| (&*facet.name, &*facet.value));
+        facets.chain(self.name.as_deref().map(|name| ("", name)))
     }
+}
+
+/// Characters of what people call a job.
+pub const NAME_CHARS_MAX: usize = 200;
+
+/// What is wrong with what somebody wants to call a job. Lists show it: it is one line, and not a long one.
+pub fn name_fault(name: &str) -> Option<String> {
+    let chars = name.chars().count();
+    if chars > NAME_CHARS_MAX {
+        return Some(format!("has {chars} characters; at most {NAME_CHARS_MAX} are allowed"));
+    }
+    let unfit = name.is_empty() || name.chars().any(char::is_control);
+    unfit
+        .then(|| format!("{name:?} is empty or contains a control character; 1 to {NAME_CHARS_MAX} others are allowed"))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -461,5 +479,7 @@ mod tests {
         let spec = Spec { created_at: Timestamp(5), ..Spec::default() };
         assert_eq!(serde_json::to_string(&spec).unwrap(), r#"{"created_at":5}"#);
         assert_eq!(serde_json::to_string(&Live::default()).unwrap(), "{}");
+        let old: Spec = serde_json::from_str(r#"{"created_at":5,"facets":[]}"#).unwrap();
+        assert_eq!((old.name.clone(), old.index().count()), (None, 0), "jobs of before there were names have none");
     }
 }

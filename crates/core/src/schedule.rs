@@ -69,6 +69,9 @@ pub enum Rule {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Template {
+    /// What people call its jobs.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<Arc<str>>,
     pub priority: i32,
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Tags,

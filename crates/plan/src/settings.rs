@@ -4,7 +4,7 @@ use windlass_api::{JobSettings, job};
 use windlass_core::{
     JobId, Millis,
     commands::submit::NewJob,
-    job::ConcurrencyKey,
+    job::{ConcurrencyKey, name_fault},
     policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, RetryPolicy},
 };
 
@@ -23,19 +23,23 @@ pub fn fault(settings: &JobSettings) -> Option<(&'static str, String)> {
             "must be at least 1",
         ),
     ];
+    if let Some(why) = settings.name.as_deref().and_then(name_fault) {
+        return Some(("name", why));
+    }
     let wrong = faults.into_iter().find(|(wrong, ..)| *wrong);
     wrong.map(|(_, field, why)| (field, why.to_owned()))
 }
 
 /// Settings of what compensates a step: its own, and the step's where they suit it.
 pub fn of_undo(own: &JobSettings, step: &JobSettings) -> JobSettings {
-    own.clone().or(&JobSettings { concurrency: None, ..step.clone() })
+    own.clone().or(&JobSettings { name: None, concurrency: None, ..step.clone() })
 }
 
 /// A job of these settings and nothing else.
 pub fn new_job(settings: &JobSettings, id: JobId) -> NewJob {
     let length = settings.lease_ms.map_or(LeaseLength::Asked, |length| LeaseLength::Fixed(millis(length)));
     NewJob {
+        name: settings.name.as_deref().map(Into::into),
         tags: settings.tags.iter().flatten().map(String::as_str).collect(),
         priority: settings.priority.unwrap_or(100),
         policy: JobPolicy {

@@ -475,6 +475,7 @@ mod tests {
             ("steps:\n  a: {wait: {for: 1s}, map: {over: '[1]'}}\n", 2, "steps.a.map", "no items"),
             ("steps:\n  a: {input: {}}\n", 2, "steps.a.input", "`workflow`"),
             ("steps:\n  a: {timeout: 10}\n", 2, "", "not a duration"),
+            ("steps:\n  a: {name: \"a\\tb\"}\n", 2, "steps.a.name", "control character"),
             ("steps:\n  a: {retry: {attempts: 0}}\n", 2, "steps.a.retry.attempts", "at least 1"),
             ("steps:\n  a: {compensate: {}}\n", 2, "steps.a.compensate", "exactly one"),
             ("steps:\n  a: {nonsense: 1}\n", 2, "", "nonsense"),

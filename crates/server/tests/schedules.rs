@@ -70,8 +70,8 @@ async fn jobs(server: &Server, namespace: &str) -> usize {
 #[tokio::test]
 async fn what_is_due_by_the_calendar_fires_once_however_many_look() {
     let server = Server::start().await;
-    let daily =
-        |missed: &str| json!({"cron": "0 3 * * *", "missed": missed, "job": {"payload": 1, "facets": {"a": "b"}}});
+    let job = json!({"payload": 1, "name": "each night", "facets": {"a": "b"}});
+    let daily = |missed: &str| json!({"cron": "0 3 * * *", "missed": missed, "job": job});
     server.put("/api/v1/schedules/late", daily("once")).await.expect(200);
     server.put("/api/v1/schedules/gone", daily("skip")).await.expect(200);
     server.put("/api/v1/schedules/elsewhere?namespace=other", daily("once")).await.expect(200);
@@ -84,6 +84,8 @@ async fn what_is_due_by_the_calendar_fires_once_however_many_look() {
     let (first, second) = tokio::join!(scheduler::tick(&server.app), scheduler::tick(&server.app));
     assert!(first.is_ok() && second.is_ok());
     assert_eq!((jobs(&server, "default").await, jobs(&server, "other").await), (1, 1), "one makes up for all");
+    let named = server.get("/api/v1/jobs?name=each").await.expect(200);
+    assert_eq!(named["items"][0]["name"], "each night");
     let late = server.get("/api/v1/schedules/late").await.expect(200);
     let gone = server.get("/api/v1/schedules/gone").await.expect(200);
     assert_eq!((&late["fired"], &gone["fired"]), (&json!(1), &json!(0)));

@@ -123,6 +123,23 @@ fn states(shown: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn steps_are_called_as_they_say_and_what_undoes_them_is_not() {
+    let flow = Flow::start().await;
+    let yaml = "defaults: {tags: [any], name: a step}\nsteps:\n  a: {payload: 1, compensate: {run: x}}\n  b: {payload: 1, name: the last, needs: a, retry: {attempts: 1}}\n";
+    let run = flow.run(yaml, json!({})).await;
+    flow.work(&run, |node, _| (node != "b").then(|| json!(1))).await;
+    let page = flow.server.get(&format!("/api/v1/jobs?run={run}")).await.expect(200);
+    let mut names: Vec<(String, Value)> =
+        page["items"].as_array().unwrap().iter().map(|job| (job["node"].to_string(), job["name"].clone())).collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [("\"a\"", json!("a step")), ("\"b\"", json!("the last")), ("\"~undo/a\"", Value::Null)];
+    assert_eq!(names, expected.map(|(node, name)| (node.to_owned(), name)));
+    let problem = flow.put("bad", &format!("steps:\n  a: {{name: {}}}\n", "x".repeat(201))).await.expect(422);
+    let told = problem.to_string();
+    assert!(told.contains("steps.a.name") && told.contains("201 characters; at most 200"), "{told}");
+}
+
+#[tokio::test]
 async fn definitions_are_versioned_and_faults_name_their_place() {
     let flow = Flow::start().await;
     let good = "steps:\n  a: {payload: 1}\n";

@@ -58,6 +58,9 @@ pub struct JobOptions {
 /// What a job may ask for. Options that a job has in the API too are called alike there.
 #[derive(Args, Clone, Default)]
 pub struct SettingsOptions {
+    /// What to call the job: 1 to 200 characters. `windlass jobs --name` finds it.
+    #[arg(long = "name", value_name = "TEXT")]
+    pub job_name: Option<String>,
     /// A tag the worker must offer (repeatable).
     #[arg(short, long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
@@ -87,6 +90,7 @@ pub struct SettingsOptions {
 impl SettingsOptions {
     fn settings(&self) -> anyhow::Result<JobSettings> {
         Ok(JobSettings {
+            name: self.job_name.clone(),
             tags: (!self.tags.is_empty()).then(|| self.tags.clone()),
             priority: self.priority,
             concurrency: self.concurrency()?,

@@ -129,6 +129,7 @@ fn move_on(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule, let_g
 /// What a job to submit says, but for its own id, times, parents and keys.
 pub fn template(job: NewJob) -> Template {
     Template {
+        name: job.name,
         priority: job.priority,
         tags: job.tags,
         payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
@@ -143,6 +144,7 @@ pub fn template(job: NewJob) -> Template {
 fn job_of(schedule: &Schedule, id: JobId) -> NewJob {
     let template = &schedule.template;
     NewJob {
+        name: template.name.clone(),
         priority: template.priority,
         tags: template.tags.clone(),
         payload: Payload::from(&*template.payload),

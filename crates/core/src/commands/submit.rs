@@ -6,7 +6,7 @@ use crate::{
     desk::{Desk, Stop},
     event::What,
     id::JobId,
-    job::{ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
+    job::{self, ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
     keys::{JobKey, Keys},
     life,
     limits::Limits,
@@ -33,6 +33,8 @@ pub struct Submit {
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub id: JobId,
+    /// What people call it.
+    pub name: Option<Arc<str>>,
     /// Lower goes first.
     pub priority: i32,
     pub tags: Tags,
@@ -61,6 +63,7 @@ impl NewJob {
     pub fn new(id: JobId) -> Self {
         Self {
             id,
+            name: None,
             priority: 100,
             tags: Tags::default(),
             payload: Payload::default(),
@@ -106,6 +109,9 @@ impl NewJob {
     /// Whether it could be submitted, as far as that can be told without looking at anything else.
     pub fn check(&self, limits: &Limits) -> Result<(), Refusal> {
         self.policy.check(limits)?;
+        if let Some(fault) = self.name.as_deref().and_then(job::name_fault) {
+            return Err(Refusal::invalid("name", fault));
+        }
         self.tags.check("tags", limits.job_tags_max, limits)?;
         check_facets(&self.facets, limits)?;
         check_size("payload", self.payload.len(), limits.payload_bytes_max)?;
@@ -146,6 +152,7 @@ impl NewJob {
         parents.dedup();
         let spec = Spec {
             created_at: desk.now(),
+            name: self.name.clone(),
             tags: self.tags.clone(),
             owner: self.owner.clone(),
             definition: self.definition.clone(),
@@ -417,6 +424,9 @@ mod tests {
             (tries(1, 0), "invalid"),
             (NewJob { tags: tags(&[""]), ..once(1) }, "invalid"),
             (NewJob { tags: tags(&[&long()]), ..once(1) }, "too-large"),
+            (NewJob { name: Some("".into()), ..once(1) }, "invalid"),
+            (NewJob { name: Some("a\u{7}b".into()), ..once(1) }, "invalid"),
+            (NewJob { name: Some("ä".repeat(201).into()), ..once(1) }, "invalid"),
             (NewJob { run_at: Some(Timestamp(-1)), ..once(1) }, "invalid"),
             (NewJob { delay: Some(Millis(-1)), ..once(1) }, "invalid"),
             (NewJob { run_at: Some(Timestamp(i64::MAX)), ..once(1) }, "invalid"),
@@ -434,6 +444,7 @@ mod tests {
             (NewJob { definition: definition("here", 0), ..once(1) }, "version-mismatch"),
             (NewJob { definition: definition("here", 2), ..once(1) }, "version-mismatch"),
             (NewJob { definition: definition("here", 1), ..once(1) }, "ok"),
+            (NewJob { name: Some("ä".repeat(200).into()), ..once(7) }, "ok"),
         ];
         let mut story = Story::new();
         story.submit(once(9));

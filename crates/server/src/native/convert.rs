@@ -116,6 +116,7 @@ pub fn job(job: &Job) -> api::job::Job {
         id: job.key.id.0,
         namespace: job.key.namespace.to_string(),
         state: state(job.state),
+        name: spec.name.as_deref().map(str::to_owned),
         priority: job.priority,
         tags: spec.tags.iter().map(str::to_owned).collect(),
         definition: spec.definition.as_ref().map(definition),

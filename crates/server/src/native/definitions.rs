@@ -18,7 +18,7 @@ use windlass_api::{
     page::{Page, Paging},
 };
 use windlass_core::{
-    JobId, Limits, Namespace, Reply,
+    JobId, Limits, Namespace, Refusal, Reply,
     commands::{
         audited::Audited,
         definitions::{DeleteDefinition, PutDefinition},
@@ -75,7 +75,10 @@ pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), P
     }
     let compiled = Compiled::new(body.clone())?;
     let job = convert::new_job(&fill(&SubmitJob::default(), body)?, JobId::from_u128(0), None, None)?;
-    job.check(limits)?;
+    job.check(limits).map_err(|refusal| match refusal {
+        Refusal::Invalid { field: "name", .. } => Problem::from(refusal).at("job_name"),
+        other => other.into(),
+    })?;
     match body.payload {
         Some(_) => compiled.check_payload(&job.payload).map_err(|problem| {
             let at = problem.0.field.clone().unwrap_or_default();

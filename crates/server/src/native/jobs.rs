@@ -28,9 +28,12 @@ use windlass_core::{
         submit::{NewJob, Submit},
     },
     definition::DefinitionHead,
-    job::DefinitionRef,
+    job::{DefinitionRef, name_fault},
 };
-use windlass_engine::{ids, store::JobQuery};
+use windlass_engine::{
+    ids,
+    store::{JobQuery, NamePrefix},
+};
 
 /// Jobs in one request.
 pub const MANY_MAX: usize = 1_000;
@@ -73,7 +76,7 @@ pub fn routes() -> Vec<Route> {
             .refuses(&REFUSED)
             .body_max(MANY_BODY_MAX),
         Route::get("/api/v1/jobs", Access::Viewer, list)
-            .says("List jobs, newest first")
+            .says("List jobs, newest first, or by name")
             .query::<ListJobs>()
             .answers::<Page<Job>>(200)
             .refuses(&["invalid"]),
@@ -253,6 +256,9 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     let limit = page_size(query.limit)?;
     let mut jobs = job_query(&ask.namespace, &query, limit)?;
     let mut first = JobId::from_u128(0);
+    if query.id.is_some() && query.name.is_some() {
+        return Err(Problem::invalid("name", "give either name or id, not both"));
+    }
     if let Some(prefix) = query.id.as_deref() {
         let (low, above) = id_range(prefix)?;
         first = low;
@@ -269,7 +275,7 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     if query.commands {
         tell_commands(&app, &ask.namespace, &mut items).await?;
     }
-    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| job.key.id.to_string());
+    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| cursor(job, &query));
     Ok(ok(Page { items, next }))
 }
 
@@ -305,19 +311,40 @@ pub fn page_size(limit: Option<u32>) -> Result<usize, Problem> {
 }
 
 fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
-    let cursor = query.cursor.as_deref().map(|cursor| {
-        let id: JobId = cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came"))?;
-        Ok::<_, Problem>((namespace.clone(), id))
-    });
+    let unknown = || Problem::invalid("cursor", "hand back `next` as it came");
+    let (cursor, named) = match (query.cursor.as_deref(), &query.name) {
+        (Some(cursor), Some(_)) => {
+            cursor.split_once('.').map(|(id, name)| (Some(id), Some(name))).ok_or_else(unknown)?
+        }
+        (cursor, _) => (cursor, None),
+    };
+    let id = cursor.map(|cursor| cursor.parse::<JobId>().map_err(|_| unknown())).transpose()?;
+    let name = query.name.as_deref().map(|prefix| name_prefix(prefix, named)).transpose()?;
     Ok(JobQuery {
         namespace: Some(namespace.clone()),
         states: query.state.as_deref().map_or(Ok(Vec::new()), states)?,
         facet: query.facet.as_deref().map(facet).transpose()?,
         run: query.run.map(RunId),
         holder: query.worker.as_deref().map(WorkerId::new).transpose()?,
-        before: cursor.transpose()?,
+        name,
+        before: id.map(|id| (namespace.clone(), id)),
         limit,
     })
+}
+
+/// What the next page begins after: an id, and in a list by name the name as well.
+fn cursor(last: &windlass_core::Job, query: &ListJobs) -> String {
+    match &last.spec.name {
+        Some(name) if query.name.is_some() => format!("{}.{name}", last.key.id),
+        _ => last.key.id.to_string(),
+    }
+}
+
+fn name_prefix(prefix: &str, before: Option<&str>) -> Result<NamePrefix, Problem> {
+    match name_fault(prefix) {
+        Some(fault) => Err(Problem::invalid("name", fault)),
+        None => Ok(NamePrefix { prefix: prefix.into(), before: before.map(Into::into) }),
+    }
 }
 
 fn states(text: &str) -> Result<Vec<JobState>, Problem> {
@@ -330,7 +357,8 @@ fn states(text: &str) -> Result<Vec<JobState>, Problem> {
 }
 
 fn facet(text: &str) -> Result<Facet, Problem> {
-    let (name, value) = text.split_once(':').ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
+    let named = text.split_once(':').filter(|(name, _)| !name.is_empty());
+    let (name, value) = named.ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
     Ok(Facet::new(name, value))
 }
 
