@@ -106,7 +106,7 @@ async fn good(address: String, text: String, each: usize, pause: Duration) -> Ve
         let answer = answer(&mut stream, Duration::from_secs(10)).await.expect("good clients are answered");
         assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
         times.push(began.elapsed());
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(pause).await; // The pace of a client.
     }
     times
 }

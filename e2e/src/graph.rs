@@ -98,7 +98,7 @@ impl Graph {
                 return;
             }
             assert!(begun.elapsed() < patience, "{now:?} instead of {expected:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await; // The pause between two looks: how long they may take differs.
         }
     }
 

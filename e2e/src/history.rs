@@ -12,6 +12,7 @@ use uuid::Uuid;
 use windlass_sdk::{
     Client,
     api::{
+        JobSettings,
         event::ListenEvents,
         job::{State, SubmitJob},
     },
@@ -49,12 +50,12 @@ pub async fn submit_until(clients: Vec<Client>, name: &'static str, stop: Arc<At
                 Err(error) if error.is_temporary() => {
                     history.repeated += 1;
                     turn += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(Duration::from_millis(20)).await; // A client that is refused comes back in a moment.
                 }
                 Err(error) => panic!("a submit was refused: {error}"),
             }
         }
-        tokio::time::sleep(pace).await;
+        tokio::time::sleep(pace).await; // The pace of a client.
     }
     history
 }
@@ -87,7 +88,8 @@ impl History {
 
 /// All events so far, read from the start to a marker submitted for the purpose.
 pub async fn events_so_far(client: &Client) -> Vec<windlass_sdk::api::event::Event> {
-    let marker = client.submit(&SubmitJob { tags: Some(vec!["nobody".into()]), ..SubmitJob::default() }).await.unwrap();
+    let nobody = JobSettings { tags: Some(vec!["nobody".into()]), ..JobSettings::default() };
+    let marker = client.submit(&SubmitJob::default().with(nobody)).await.unwrap();
     let from_the_start = ListenEvents { after: Some(0), ..ListenEvents::default() };
     let mut events = client.events(&from_the_start).await.unwrap();
     let mut seen = Vec::new();

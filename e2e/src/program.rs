@@ -86,7 +86,7 @@ impl Server {
             let ended = self.child.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the server ended with {ended:?} instead of serving");
             assert!(begun.elapsed() < READY, "the server does not become ready");
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await; // The pause between two looks: the time is measured.
         }
         begun.elapsed()
     }

@@ -89,7 +89,7 @@ fn good_client(submitter: &Place, worker: &Place, n: usize, length: Duration) ->
         let (status, done) = works.call("POST", &worker.path("leases/complete"), &done);
         assert_eq!(status, 200, "{done}");
         times.push(from.elapsed());
-        thread::sleep(CYCLE.saturating_sub(from.elapsed()));
+        thread::sleep(CYCLE.saturating_sub(from.elapsed())); // The pace of a client: its waits are measured.
     }
     times
 }
@@ -150,7 +150,7 @@ fn strike(place: &Place, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, f
     while !over.load(Ordering::Relaxed) {
         match blow(place, &mut line, at) {
             Some(_) => _ = answers.fetch_add(1, Ordering::Relaxed),
-            None => thread::sleep(Duration::from_millis(20)),
+            None => thread::sleep(Duration::from_millis(20)), // A client that is refused comes back in a moment.
         }
         at += 1;
     }
@@ -209,9 +209,9 @@ fn half_a_body(place: &Place, _: &mut Option<Plain>, _: usize) -> Option<(u16, V
     let piece = vec![b' '; PIECE];
     for _ in 1..length / PIECE {
         stream.write_all(&piece).ok()?;
-        thread::sleep(PIECE_EVERY);
+        thread::sleep(PIECE_EVERY); // The body trickles.
     }
-    thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500)); // And never ends.
     Some((0, Value::Null))
 }
 
@@ -249,7 +249,7 @@ impl Watch {
             let mut most = 0;
             while !seen.load(Ordering::Relaxed) {
                 most = most.max(Cost::of(pid).kib);
-                thread::sleep(Duration::from_millis(50));
+                thread::sleep(Duration::from_millis(50)); // Between two samples.
             }
             most
         });
@@ -275,7 +275,7 @@ async fn a_bad_neighbour_stops_nobody_and_cannot_come_back_after_a_restart() {
     let alone = good(&submitter, &worker, length);
     let before = Cost::of(server.pid()).kib;
     let (attack, watch) = (Attack::start(&bad), Watch::start(server.pid()));
-    thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(500)); // The attack gets going before anything is measured.
     let beside = good(&submitter, &worker, length);
     let most = watch.stop();
     server.kill();

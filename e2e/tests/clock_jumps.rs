@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_e2e::Server;
+use windlass_engine::testing::eventually;
 use windlass_sdk::{
     Client,
     api::{
-        Uuid,
+        JobSettings, Uuid,
         job::{Retry, SubmitJob},
         lease::{Claim, Complete, LeaseOnly, Leased},
     },
@@ -65,7 +66,7 @@ async fn clients(server: &Server) -> (Client, Client) {
 
 async fn submit(client: &Client) -> Uuid {
     let retry = Some(Retry { attempts: Some(5), losses_max: Some(5), backoff_ms: Some(0), ..Retry::default() });
-    client.submit(&SubmitJob { retry, ..SubmitJob::default() }).await.unwrap().id
+    client.submit(&SubmitJob::default().with(JobSettings { retry, ..JobSettings::default() })).await.unwrap().id
 }
 
 async fn claim(client: &Client, worker: &str, lease_ms: u64, wait_ms: u64) -> Option<Leased> {
@@ -103,15 +104,8 @@ async fn schedule(client: &Client) -> u64 {
 }
 
 async fn until_fired(client: &Client, before: u64) -> u64 {
-    let begun = Instant::now();
-    loop {
-        let fired = times_fired(client).await;
-        if fired > before {
-            return fired;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the schedule never fires");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let fired = async || Some(times_fired(client).await).filter(|fired| *fired > before);
+    eventually("the schedule fires", fired).await
 }
 
 async fn times_fired(client: &Client) -> u64 {
@@ -127,14 +121,14 @@ async fn set_back_by_an_hour_no_lease_lives_longer_than_its_length_and_nothing_f
     let job = submit(&client).await;
     let held = claim(&worker, "a", 1_000, 0).await.unwrap();
     wall.jump(-HOUR);
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await; // Longer than the lease, in real time.
     let late = worker.complete(&Complete { lease: held.lease, ..Complete::default() }).await.unwrap_err();
     assert!(late.is_lease_lost(), "{late}");
     let next = claim(&worker, "b", 60_000, 30_000).await.expect("nobody renewed, so another gets it");
     assert_eq!(next.job, job);
     let fired = schedule(&client).await;
     wall.jump(-60);
-    tokio::time::sleep(Duration::from_secs(7)).await;
+    tokio::time::sleep(Duration::from_secs(7)).await; // Several of the moments it must not fire for again.
     let more = times_fired(&client).await - fired;
     assert!(more <= 1, "fired {more} times for moments that had passed already");
 }

@@ -25,7 +25,7 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_under_load() {
     let stop = Arc::new(AtomicBool::new(false));
     let load = tokio::spawn(submit_until(vec![server.admin()], "crash", stop.clone(), Duration::from_millis(10)));
     for kill in 0..knob("WINDLASS_SERVER_KILLS", 8) {
-        tokio::time::sleep(moment(kill)).await;
+        tokio::time::sleep(moment(kill)).await; // It is killed at any moment.
         server.kill();
         server.restart().await;
     }
@@ -53,7 +53,7 @@ async fn two_servers_on_one_database_stand_in_for_each_other() {
     let clients = servers.iter().map(Server::admin).collect();
     let load = tokio::spawn(submit_until(clients, "turns", stop.clone(), Duration::from_millis(10)));
     for kill in 0..knob("WINDLASS_SERVER_KILLS", 8) {
-        tokio::time::sleep(moment(kill)).await;
+        tokio::time::sleep(moment(kill)).await; // It is killed at any moment.
         let server = &mut servers[kill % 2];
         server.kill();
         server.restart().await;

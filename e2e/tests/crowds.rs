@@ -8,7 +8,8 @@ use windlass_e2e::{
     crowd::{Cost, answer, crowd, good_clients, many_files, p99, request},
     knob,
 };
-use windlass_sdk::api::job::SubmitJob;
+use windlass_engine::testing::eventually;
+use windlass_sdk::api::{JobSettings, job::SubmitJob};
 
 const MIB: u64 = 1 << 10;
 
@@ -39,18 +40,18 @@ async fn two_thousand_waiting_workers_cost_little_and_a_job_wakes_one_of_them() 
         let body = format!(r#"{{"worker": "w{at}", "tags": ["x"], "wait_ms": 60000}}"#);
         waiting.extend(crowd(&server, 1, &request(&server, "POST", "/api/v1/leases/claim", &token, &body)).await);
     }
-    while figure(&server, "windlass_claims_waiting").await < count as u64 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let all = async || (figure(&server, "windlass_claims_waiting").await >= count as u64).then_some(());
+    eventually("all wait", all).await;
+    tokio::time::sleep(Duration::from_secs(1)).await; // Nothing tells that a server has come to rest.
     let there = Cost::of(server.pid());
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await; // What it costs to wait so long is what is measured.
     let idle = Cost::of(server.pid()).cpu - there.cpu;
     let commands = figure(&server, "windlass_engine_commands_total").await;
     let each = (there.kib - before.kib) as f64 / count as f64;
 
-    server.admin().submit(&SubmitJob { tags: Some(vec!["x".into()]), ..SubmitJob::default() }).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let settings = JobSettings { tags: Some(vec!["x".into()]), ..JobSettings::default() };
+    server.admin().submit(&SubmitJob::default().with(settings)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await; // Those that are woken for nothing would come as well.
     let mut woken = 0;
     for stream in &mut waiting {
         if let Some(answer) = answer(stream, Duration::ZERO).await {
@@ -117,7 +118,7 @@ async fn a_second_head_may_dawdle_no_more_than_the_first() {
         drop(stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: local").await);
         slow.push(stream);
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // Nothing tells that a server has read what it was sent.
     let grown = Cost::of(server.pid()).kib.saturating_sub(before.kib);
     println!("{heads} slow second heads: {} MiB", grown / MIB);
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);

@@ -8,9 +8,9 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 use windlass_e2e::{ADMIN, program};
+use windlass_engine::testing::eventually;
 use windlass_sdk::{
     Client,
     api::{
@@ -20,7 +20,6 @@ use windlass_sdk::{
 };
 use windlass_stores::testing::Cluster;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const PROGRAMS: [&str; 3] = ["windlass", "windlass-worker", "silorunner"];
 
 type Variables = BTreeMap<String, String>;
@@ -64,12 +63,11 @@ fn client(url: &str, token: &str) -> Client {
 
 async fn ready(url: &str, server: &mut Started) -> Client {
     let admin = client(url, ADMIN);
-    let begun = Instant::now();
-    while admin.jobs(&Default::default()).await.is_err() {
+    let answers = async || {
         assert!(server.is_running(), "the server ended instead of serving");
-        assert!(begun.elapsed() < PATIENCE, "the server does not answer at {url}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        admin.jobs(&Default::default()).await.ok()
+    };
+    eventually(format!("the server answers at {url}"), answers).await;
     admin
 }
 
@@ -82,17 +80,12 @@ async fn worker_token(admin: &Client, name: &str) -> String {
 async fn runs_a_command(admin: &Client, worker: &mut Started) {
     let payload = serde_json::from_value(json!({"command": ["sh", "-c", "echo hello"]})).unwrap();
     let job = admin.submit(&SubmitJob { payload: Some(payload), ..SubmitJob::default() }).await.unwrap();
-    let begun = Instant::now();
-    loop {
-        let job: Job = admin.job(job.id).await.unwrap();
-        if job.state.is_final() {
-            assert_eq!(job.state.name(), "completed", "{job:?}");
-            return;
-        }
+    let ended = async || {
         assert!(worker.is_running(), "the worker ended");
-        assert!(begun.elapsed() < PATIENCE, "{job:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Some(admin.job(job.id).await.unwrap()).filter(|job: &Job| job.state.is_final())
+    };
+    let job = eventually("the job ends", ended).await;
+    assert_eq!(job.state.name(), "completed", "{job:?}");
 }
 
 /// A unit's service: its keys with their values, in order.
@@ -158,27 +151,24 @@ async fn the_service_units_start_a_server_a_worker_and_a_runner_that_stay() {
     let token = runner["token"].as_str().unwrap_or_else(|| panic!("{runner}"));
     write(root, "/etc/silo/runner.yaml", &format!("server_url: {url}\ntoken: {token}\nname: r\ntags: [linux]\n"));
     let mut silo = start_unit("silorunner.service", root);
-    let begun = Instant::now();
-    loop {
-        let list =
-            admin.send(admin.request("GET".parse().unwrap(), "/api/runners")).await.unwrap().bytes().await.unwrap();
-        if String::from_utf8_lossy(&list).contains("\"online\"") {
-            break;
-        }
-        assert!(silo.is_running() && begun.elapsed() < PATIENCE, "{}", String::from_utf8_lossy(&list));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let online = async || {
+        assert!(silo.is_running());
+        let list = admin.send(admin.request("GET".parse().unwrap(), "/api/runners")).await.unwrap();
+        String::from_utf8_lossy(&list.bytes().await.unwrap()).contains("\"online\"").then_some(())
+    };
+    eventually("the runner is online", online).await;
     assert!(server.is_running() && worker.is_running() && silo.is_running());
 }
 
 #[test]
+#[cfg_attr(not(systemd), ignore = "there is no systemd-analyze here")]
 fn systemd_finds_nothing_to_say_about_the_units() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["windlass.service", "windlass-worker.service", "silorunner.service"] {
         let text = file(&format!("systemd/{name}")).replace("/usr/local/bin/", "/bin/true /");
         let path = folder.path().join(name);
         fs::write(&path, text).unwrap();
-        let Ok(said) = Command::new("systemd-analyze").arg("verify").arg(&path).output() else { return };
+        let said = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&said.stderr).into_owned();
         let about: Vec<&str> = said
             .lines()
@@ -212,7 +202,8 @@ fn mapping(value: &Value, known: &Variables) -> Variables {
 }
 
 fn yaml(text: &str) -> Vec<Value> {
-    text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
+    let read = |document| windlass_yaml::read(document, 1 << 20, windlass_yaml::Booleans::Strict).unwrap();
+    text.split("\n---\n").map(read).collect()
 }
 
 /// What an image says about how it is started: its line and its variables.
@@ -339,11 +330,11 @@ async fn the_lines_of_the_compose_file_bring_up_a_server_and_a_worker() {
     compose.run(&lines[1]);
     let (mut server, said) = compose.start("server", "Dockerfile");
     let admin = client(&compose.url, &said["WINDLASS_ADMIN_TOKEN"]);
-    let begun = Instant::now();
-    while admin.jobs(&Default::default()).await.is_err() {
-        assert!(server.is_running() && begun.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let answers = async || {
+        assert!(server.is_running());
+        admin.jobs(&Default::default()).await.ok()
+    };
+    eventually("the server answers", answers).await;
     // Inside the container the server is at its usual address.
     let inside = format!("WINDLASS_TOKEN={}\nWINDLASS_SERVER={}\n", said["WINDLASS_TOKEN"], compose.url);
     write(compose.root.path(), "server.env", &inside);

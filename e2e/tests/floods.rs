@@ -13,6 +13,7 @@ use windlass_e2e::{
 use windlass_sdk::{
     Client,
     api::{
+        JobSettings,
         job::{SubmitJob, SubmitMany},
         lease::{AppendLog, Claim, Leased},
     },
@@ -27,7 +28,7 @@ fn bytes_in(folder: &Path) -> u64 {
 }
 
 fn tagged(tag: &str) -> SubmitJob {
-    SubmitJob { tags: Some(vec![tag.into()]), ..SubmitJob::default() }
+    SubmitJob::default().with(JobSettings { tags: Some(vec![tag.into()]), ..JobSettings::default() })
 }
 
 async fn claim(worker: &Client, tag: &str) -> Leased {

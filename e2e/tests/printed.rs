@@ -12,9 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_e2e::program;
+use windlass_engine::testing::eventually_blocking;
 use windlass_stores::testing::Cluster;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Blocks or lines that are not run here: page, how the line begins (empty: all of the page's blocks of that language), why.
 const ELSEWHERE: [(&str, &str, &str); 7] = [
@@ -157,7 +156,7 @@ impl Drop for Started {
         drop(Command::new("kill").args(["-INT", &self.0.id().to_string()]).status());
         let begun = Instant::now();
         while self.0.try_wait().is_ok_and(|ended| ended.is_none()) && begun.elapsed() < Duration::from_secs(20) {
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20)); // The pause between two looks; while it is dropped nothing may panic.
         }
         drop(self.0.kill());
         drop(self.0.wait());
@@ -202,12 +201,11 @@ impl Folder {
         assert!(command.starts_with("windlass serve "), "{command}");
         let line = command.replacen("windlass serve ", &format!("exec windlass serve --listen {} ", self.listen), 1);
         let mut server = Started(self.bash(&line).stdout(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
-        while TcpStream::connect(&self.listen).is_err() {
+        let serves = || {
             assert!(server.0.try_wait().unwrap().is_none(), "{command} ended");
-            assert!(begun.elapsed() < PATIENCE, "{command} does not serve");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            TcpStream::connect(&self.listen).ok()
+        };
+        eventually_blocking(format!("{command} serves"), serves);
         server
     }
 

@@ -16,10 +16,10 @@ use tokio::{
     net::TcpStream,
 };
 use windlass_e2e::{ADMIN, Server, knob, program};
+use windlass_engine::testing::eventually;
 use windlass_stores::testing::Cluster;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/silo");
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn answer(bytes: &[u8]) -> (u16, Vec<u8>) {
     let end = bytes.windows(4).position(|part| part == b"\r\n\r\n").expect("a head");
@@ -58,15 +58,7 @@ async fn upload(server: &Server, path: &str, body: &[u8]) {
 
 /// Waits until a job is as wanted.
 async fn until(server: &Server, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let job = get(server, &format!("/api/jobs/{id}")).await;
-        if wanted(&job) {
-            return job;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{job}");
-        tokio::time::sleep(Duration::from_millis(30)).await;
-    }
+    eventually("the job becomes so", async || Some(get(server, &format!("/api/jobs/{id}")).await).filter(&wanted)).await
 }
 
 fn is(status: &'static str) -> impl Fn(&Value) -> bool {
@@ -135,14 +127,8 @@ impl World {
 
     /// A file that a command wrote a process id into.
     async fn pid(&self, name: &str) -> i32 {
-        let begun = Instant::now();
-        loop {
-            match std::fs::read_to_string(self.path(name)) {
-                Ok(text) if text.ends_with('\n') => return text.trim().parse().unwrap(),
-                _ => assert!(begun.elapsed() < PATIENCE, "{name} did not come"),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let look = async || std::fs::read_to_string(self.path(name)).ok().filter(|text| text.ends_with('\n'));
+        eventually(format!("{name} comes"), look).await.trim().parse().unwrap()
     }
 }
 
@@ -183,14 +169,12 @@ impl Drop for Runner {
 }
 
 async fn is_gone(pid: i32) -> bool {
-    for _ in 0..300 {
+    let look = async || {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        if state.is_empty() || state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    false
+        let over = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
+        (state.is_empty() || over).then_some(true)
+    };
+    eventually(format!("process {pid} is gone"), look).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,7 +229,7 @@ async fn a_server_that_is_killed_in_the_middle_is_waited_for() {
     let id = world.assembly(0.4).await;
     until(&world.server, &id, |job| job["progress"].as_i64() >= Some(20)).await;
     world.server.kill();
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await; // How long it is away is what is tested.
     world.server.restart().await;
     let job = until(&world.server, &id, |job| job["completed_at"].is_string()).await;
     assert_eq!((&job["status"], &job["retry_job_id"]), (&json!("completed"), &Value::Null), "{job}");
@@ -267,8 +251,7 @@ async fn no_job_is_lost_to_a_server_that_keeps_being_killed() {
             let wanted = json!({"definition_name": "assembly-validate", "part_number": "ASM-001"});
             jobs.push(text_of(&call(&world.server, "POST", "/api/jobs", wanted).await["id"]));
         }
-        // At another moment of the loop each time.
-        tokio::time::sleep(Duration::from_millis(40 + 13 * (round as u64 % 9))).await;
+        tokio::time::sleep(Duration::from_millis(40 + 13 * (round as u64 % 9))).await; // At another moment each time.
         world.server.kill();
         world.server.restart().await;
     }
@@ -345,7 +328,7 @@ async fn a_second_signal_ends_a_runner_that_cannot_report() {
     world.server.kill();
     runner.signal(Signal::SIGTERM);
     assert!(is_gone(pid).await);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // Two signals of one moment are one.
     runner.signal(Signal::SIGTERM);
     assert_eq!(runner.ends(), Some(4));
 }

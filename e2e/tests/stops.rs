@@ -25,14 +25,14 @@ async fn asked_to_stop_under_load_it_answers_those_who_wait_and_loses_nothing() 
     let stop = Arc::new(AtomicBool::new(false));
     let load = tokio::spawn(submit_until(vec![server.admin()], "stop", stop.clone(), Duration::from_millis(5)));
     for round in 0..knob("WINDLASS_STOPS_UNDER_LOAD", 2) {
-        tokio::time::sleep(Duration::from_millis(1_000)).await;
+        tokio::time::sleep(Duration::from_millis(1_000)).await; // The load gets going.
         let claim = |at| format!(r#"{{"worker": "x{round}-{at}", "tags": [], "wait_ms": 60000}}"#);
         let mut waiting = Vec::new();
         for at in 0..50 {
             let ask = request(&server, "POST", "/api/v1/leases/claim?namespace=quiet", &token, &claim(at));
             waiting.extend(crowd(&server, 1, &ask).await);
         }
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await; // Mostly all wait by now; their answers are the same either way.
         let asked = Instant::now();
         server.signal(Signal::SIGTERM);
         for stream in &mut waiting {
@@ -62,9 +62,9 @@ async fn asked_twice_it_stops_at_once() {
     let mut server = Server::start(folder.path(), None).await;
     let ask = request(&server, "POST", "/api/v1/jobs", ADMIN, &" ".repeat(1_000));
     let _half = crowd(&server, 1, &ask[..ask.len() - 500]).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // Nothing tells that a server has read half a request.
     server.signal(Signal::SIGTERM);
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // Two signals of one moment are one.
     let asked = Instant::now();
     server.signal(Signal::SIGTERM);
     let status = server.wait().unwrap();

@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::{
     path::Path,
     process::{Command, Output},
-    time::{Duration, Instant},
 };
 use windlass_e2e::{ADMIN, Server, Worker, program};
+use windlass_engine::testing::eventually;
 
 const BUILD: &str = "windlass: workflow\nname: build\nsteps:\n  make:\n    run: echo made\n  test:\n    needs: make\n    run: echo tested\n  docs:\n    needs: make\n    run: echo written\n  pack:\n    needs: [test, docs]\n    run: echo packed\n";
 const FLAKY: &str = "steps:\n  fine:\n    run: echo fine\n  bad:\n    needs: fine\n    run: test -e FLAG || { echo no luck; exit 1; }\n    retry: {attempts: 1}\n  after:\n    needs: bad\n    run: echo after\n";
@@ -79,15 +79,8 @@ impl Place {
 
     /// Until what `workflow show last` says holds this.
     async fn shows(&self, word: &str) -> Ran {
-        let begun = Instant::now();
-        loop {
-            let shown = self.run(&["show", "last"]).await;
-            if shown.out.contains(word) {
-                return shown;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(30), "{word:?} does not come: {}{}", shown.out, shown.err);
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let shown = async || Some(self.run(&["show", "last"]).await).filter(|shown| shown.out.contains(word));
+        eventually(format!("{word:?} is shown"), shown).await
     }
 }
 

@@ -100,7 +100,7 @@ async fn the_stock_worker_needs_nothing_but_an_address_to_say_who_it_is() {
             GraphWorker::stock(&format!("http://worker:wrong@{host}"), ""),
             GraphWorker::stock(&format!("http://{host}/~wrong"), ""),
         ];
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await; // Several of their polls.
         assert_eq!(graph.statuses(&id).await, ["queued"]);
     }
     // As a password, as a prefix, and without any on this machine, also where the address ends in a slash.

@@ -46,10 +46,9 @@ async fn the_python_worker_runs_hands_on_retries_and_notices_cancellation() {
     assert_eq!(graph.log(&id, "first").await, "one\ntwo\n");
     assert_eq!(graph.log(&id, "second").await, "{\"first\": {\"version\": \"1.2=3\"}}\n");
     assert_eq!(graph.jobs(&id).await[3]["output"], "exit code 7: why\n");
-    // Longer than two polls, and then no longer than one.
     let id = graph.start(&[job("long", "sleep 1000", &[])]).await;
     graph.become_so(&id, &["running"]).await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await; // Longer than two polls; what follows takes no longer than one.
     graph.cancel(&id).await;
     let next = graph.start(&[job("next", "true", &[])]).await;
     graph.become_so(&next, &["success"]).await;

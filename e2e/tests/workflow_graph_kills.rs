@@ -56,7 +56,8 @@ async fn every_job_succeeds_exactly_once_however_often_the_server_is_killed() {
     let begun = Instant::now();
     for kill in 0..kills {
         if anywhere {
-            tokio::time::sleep(Duration::from_millis(1_500 + (kill as u64 * 7_919) % 3_000)).await;
+            let alive = Duration::from_millis(1_500 + (kill as u64 * 7_919) % 3_000);
+            tokio::time::sleep(alive).await; // It is killed at any moment.
         } else {
             until_both_work(&graph, &ids).await;
         }
@@ -94,7 +95,7 @@ async fn until_both_work(graph: &Graph, ids: &[String]) {
         if young.count() == 2 {
             return;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // The pause between two looks: how long jobs run is measured.
     }
 }
 

@@ -38,7 +38,8 @@ async fn runs_go_on_whenever_their_server_is_killed() {
         runs.push(server.admin().start_run(&start).await.unwrap().id);
     }
     for kill in 0..knob("WINDLASS_SERVER_KILLS", 6) {
-        tokio::time::sleep(Duration::from_millis(100 + (kill as u64 * 7_919) % 300)).await;
+        let alive = Duration::from_millis(100 + (kill as u64 * 7_919) % 300);
+        tokio::time::sleep(alive).await; // It is killed at any moment.
         server.kill();
         server.restart().await;
     }

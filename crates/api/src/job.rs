@@ -1,8 +1,13 @@
 //! Jobs: submit, read, list, cancel, retry.
 
-use crate::{Json, Problem, is_default, object};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use crate::{
+    Json, Problem,
+    fields::{Wire, With, in_order},
+    is_default, object,
+    settings::JobSettings,
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{collections::BTreeMap, ops::Deref};
 use uuid::Uuid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,9 +50,10 @@ impl State {
 }
 
 /// A job to submit. Everything is optional: an empty object is a job without payload that any worker may take.
+// Its settings are read as if they were fields of its own, also in Rust: `job.priority`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(!remote))]
+#[serde(default, deny_unknown_fields, remote = "Self")]
 pub struct SubmitJob {
     /// The job's id, a UUID (version 7 keeps lists in order). Default: chosen by the server.
     #[serde(skip_serializing_if = "is_default")]
@@ -59,12 +65,6 @@ pub struct SubmitJob {
     /// Any JSON; passed to the worker unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
-    /// Tags the worker must offer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tags: Option<Vec<String>>,
-    /// Lower numbers go first. Default: 100.
-    #[serde(skip_serializing_if = "is_default")]
-    pub priority: Option<i32>,
     /// Start no earlier than this time (RFC 3339).
     #[serde(skip_serializing_if = "is_default")]
     pub run_at: Option<String>,
@@ -80,10 +80,6 @@ pub struct SubmitJob {
     /// Up to six names and values to filter lists by.
     #[serde(skip_serializing_if = "is_default")]
     pub facets: BTreeMap<String, String>,
-    /// Concurrency key: at most `limit` jobs with this key run at a time; the others wait.
-    #[serde(skip_serializing_if = "is_default")]
-    #[serde(deserialize_with = "object::maybe")]
-    pub concurrency: Option<Concurrency>,
     /// Idempotency key: submitting the same body again with the same key returns the first job. Also as header `Idempotency-Key`.
     #[serde(skip_serializing_if = "is_default")]
     pub idempotency_key: Option<String>,
@@ -91,22 +87,65 @@ pub struct SubmitJob {
     #[serde(skip_serializing_if = "is_default")]
     pub idempotency_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
-    #[serde(deserialize_with = "object::maybe")]
-    pub retry: Option<Retry>,
-    /// Time limit for an attempt, from its claim.
-    #[serde(skip_serializing_if = "is_default")]
-    pub timeout_ms: Option<u64>,
-    /// The job fails if it is not claimed within this time.
-    #[serde(skip_serializing_if = "is_default")]
-    pub pending_timeout_ms: Option<u64>,
-    /// Lease duration. Default: what the worker asks for.
-    #[serde(skip_serializing_if = "is_default")]
-    pub lease_ms: Option<u64>,
-    #[serde(skip_serializing_if = "is_default")]
     pub cancel: Option<CancelMode>,
-    /// How long the job is kept after it has ended.
-    #[serde(skip_serializing_if = "is_default")]
-    pub retention_ms: Option<u64>,
+    #[serde(flatten, skip_deserializing)]
+    #[cfg_attr(feature = "schema", schemars(!skip_deserializing))]
+    pub settings: JobSettings,
+}
+
+impl SubmitJob {
+    /// The job with these settings, and its own where they say nothing.
+    pub fn with(self, settings: JobSettings) -> Self {
+        Self { settings: settings.or(&self.settings), ..self }
+    }
+
+    /// The body by which an idempotency key recognises a repetition: without the key's own fields and the id, and with the
+    /// payload as it was written. Keys outlive the program, so the order of what there is never changes.
+    pub fn signature(&self) -> serde_json::Result<String> {
+        const FIRST: [&str; 16] = [
+            "definition",
+            "payload",
+            "tags",
+            "priority",
+            "run_at",
+            "delay_ms",
+            "after",
+            "when_parent_fails",
+            "facets",
+            "concurrency",
+            "retry",
+            "timeout_ms",
+            "pending_timeout_ms",
+            "lease_ms",
+            "cancel",
+            "retention_ms",
+        ];
+        let bare = SubmitJob { idempotency_key: None, idempotency_ms: None, id: None, ..self.clone() };
+        in_order(&serde_json::to_string(&bare)?, &FIRST)
+    }
+}
+
+impl Serialize for SubmitJob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        SubmitJob::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SubmitJob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(transparent)]
+        struct Own(#[serde(with = "SubmitJob")] SubmitJob);
+        let With { own: Own(own), settings, .. } = With::<Own, Wire>::deserialize(deserializer)?;
+        Ok(SubmitJob { settings, ..own })
+    }
+}
+
+impl Deref for SubmitJob {
+    type Target = JobSettings;
+    fn deref(&self) -> &JobSettings {
+        &self.settings
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -224,6 +263,9 @@ pub struct Job {
     pub id: Uuid,
     pub namespace: String,
     pub state: State,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     pub priority: i32,
     #[serde(default)]
     pub tags: Vec<String>,
@@ -326,7 +368,7 @@ pub struct Attempt {
     pub error: JobError,
 }
 
-/// Which jobs to list, newest first.
+/// Which jobs to list: newest first, unless `name` is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -339,6 +381,10 @@ pub struct ListJobs {
     /// `name:value`.
     #[serde(skip_serializing_if = "is_default")]
     pub facet: Option<String>,
+    /// Only jobs whose name begins with this text, upper and lower case as written. They are sorted by name, the last
+    /// first; jobs of the same name newest first. Not with `id`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<String>,
     #[serde(skip_serializing_if = "is_default")]
     pub run: Option<Uuid>,
     /// Only jobs this worker holds now.

@@ -7,6 +7,7 @@
 pub mod artifact;
 pub mod definition;
 pub mod event;
+pub mod fields;
 pub mod graph;
 pub mod item;
 pub mod job;
@@ -16,14 +17,16 @@ pub mod object;
 pub mod page;
 pub mod problem;
 pub mod schedule;
+pub mod settings;
 pub mod stats;
 pub mod token;
 pub mod why;
 pub mod worker;
 pub mod workflow;
 
-pub use problem::Problem;
+pub use problem::{Code, Problem};
 pub use serde_json::value::RawValue;
+pub use settings::JobSettings;
 pub use uuid::Uuid;
 
 /// Any JSON, stored unchanged.

@@ -5,6 +5,7 @@ mod bench;
 mod cli;
 mod commands;
 mod config_show;
+mod context;
 mod dialects;
 mod fail;
 mod ids;

@@ -107,6 +107,26 @@ fn many_jobs_come_from_a_file() {
 }
 
 #[test]
+fn a_job_is_shown_and_found_by_its_name() {
+    let server = Server::start();
+    server.windlass(&["submit", "-p", "1", "--name", "nightly report"]).ok();
+    server.windlass(&["job", "show", "last"]).says(&["Name", "nightly report"]);
+    server.with_input(&["submit", "--from", "-", "--name", "nightly rest"], "{}\n{\"name\": \"weekly\"}\n").ok();
+    let names = |args: &[&str]| -> Vec<String> {
+        let jobs = server.json(args);
+        jobs.as_array().unwrap().iter().map(|job| job["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(names(&["jobs", "--name", "nightly"]), ["nightly rest", "nightly report"]);
+    assert_eq!(names(&["jobs", "--name", "weekly"]), ["weekly"]);
+    server.windlass(&["jobs"]).says(&["nightly report", "nightly rest", "weekly"]);
+    let long = server.windlass(&["submit", "-p", "1", "--name", &"x".repeat(201)]);
+    assert_eq!(long.code, 1);
+    long.says(&["name", "201 characters", "200"]);
+    server.windlass(&["schedules", "set", "daily", "--every", "1h", "-p", "1", "--name", "each hour"]).ok();
+    assert_eq!(server.json(&["schedules", "show", "daily"])["schedule"]["job"]["name"], "each hour");
+}
+
+#[test]
 fn ids_may_be_abbreviated() {
     let server = Server::start();
     let (id, twin) = ("aaaabbbb-0000-7000-8000-000000000001", "aaaabbbb-0000-7000-8000-000000000002");

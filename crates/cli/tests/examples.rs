@@ -2,12 +2,8 @@
 
 use crate::{support::program, up::Up};
 use serde_json::Value;
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
-
-const PATIENCE: Duration = Duration::from_secs(120);
+use std::path::PathBuf;
+use windlass_engine::testing::eventually_blocking;
 
 fn file(name: &str) -> String {
     format!("{}/../../examples/workflows/{name}.yaml", env!("CARGO_MANIFEST_DIR"))
@@ -64,11 +60,8 @@ fn approval(up: &Up) {
     let run = up.json(&["workflow", "run", &file("approval")]);
     let id = run["id"].as_str().unwrap();
     up.windlass(&["workflow", "signal", id, "paid", "--payload", "{\"order\": 7}"]).ok();
-    let begun = Instant::now();
-    while up.windlass(&["workflow", "approve", id, "approve"]).code != 0 {
-        assert!(begun.elapsed() < PATIENCE, "it does not come to the approval");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let approved = || (up.windlass(&["workflow", "approve", id, "approve"]).code == 0).then_some(());
+    eventually_blocking("it comes to the approval", approved);
     let watched = up.windlass(&["workflow", "watch", id]);
     assert_eq!(watched.code, 0, "{}{}", watched.out, watched.err);
     let run = up.json(&["workflow", "show", id]);

@@ -54,7 +54,8 @@ impl Server {
     async fn start(store: Arc<dyn Store>, folder: &Path) -> Self {
         let engine = Engine::start(store, Settings::default()).await.unwrap();
         let place = folder.join("artifacts");
-        let values = Values::default().with("silo_jobs", folder.join("jobdefs").to_str().unwrap());
+        let values = Values::default()
+            .with(windlass_server::dialects::silo::settings::silo_jobs, folder.join("jobdefs").to_str().unwrap());
         let artifacts = Some(artifacts::open(place.to_str().unwrap()).unwrap());
         let app = App::new(engine.clone(), Options { artifacts, values, ..Options::default() });
         Self { engine, service: app::Service::new(app) }
@@ -119,7 +120,7 @@ impl Shift {
 async fn pause(micros: i64) {
     let until = Instant::now() + Duration::from_micros(micros.max(0) as u64);
     if micros > 5_000 {
-        tokio::time::sleep(Duration::from_micros(micros as u64 - 3_000)).await;
+        tokio::time::sleep(Duration::from_micros(micros as u64 - 3_000)).await; // The race is for a moment of real time.
     }
     while Instant::now() < until {
         tokio::task::yield_now().await;

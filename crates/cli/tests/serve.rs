@@ -8,6 +8,7 @@ use std::{
     process::{Child, ChildStdout, Command, Output, Stdio},
     time::{Duration, Instant},
 };
+use windlass_engine::testing::eventually_blocking;
 
 struct Server {
     process: Child,
@@ -57,13 +58,8 @@ impl Server {
 
     fn ended(mut self) -> (i32, Duration) {
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(20) {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return (status.code().unwrap_or(-1), began.elapsed());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it did not stop");
+        let status = eventually_blocking("it stops", || self.process.try_wait().unwrap());
+        (status.code().unwrap_or(-1), began.elapsed())
     }
 
     fn call(&self, method: &str, path: &str, token: &str, body: &str) -> String {
@@ -126,7 +122,7 @@ fn a_long_poll_does_not_hold_up_the_end() {
     let mut waiting = TcpStream::connect(&server.address).unwrap();
     let path = "/api/v1/jobs/01890000-0000-7000-8000-000000000001/wait?wait_ms=60000";
     write!(waiting, "GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300)); // Mostly the call waits by now; its answer is the same either way.
     server.signal("-TERM");
     let mut answer = String::new();
     waiting.read_to_string(&mut answer).unwrap();

@@ -9,6 +9,7 @@ use windlass_core::{
 use windlass_engine::{
     Bulk, Store,
     clock::Simulated,
+    store::{JobQuery, NamePrefix},
     testing::{
         Fresh, START,
         snapshot::{FullJob, Scope, Snapshot, snapshot},
@@ -31,12 +32,13 @@ const TRANSITIONS: usize = 3_000;
 
 /// A data folder with what a walk left.
 async fn walked(folder: &Path) {
-    walk_with(folder, SEED).await;
+    walk_with(folder, walk::asked(SEED, TRANSITIONS).0).await;
 }
 
 /// Not every walk leaves a bit of everything behind; the first that does.
 async fn walked_until_all_is_there(home: &Path) -> (String, Snapshot) {
-    for seed in SEED..SEED + 40 {
+    let first = walk::asked(SEED, TRANSITIONS).0;
+    for seed in first..first + 40 {
         let name = format!("walk-{seed}");
         walk_with(&home.join(&name), seed).await;
         let found = all(&open(&home.join(&name))).await;
@@ -90,6 +92,19 @@ fn exported(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
+fn named(snapshot: &Snapshot) -> usize {
+    let fits = |job: &&FullJob| job.job.spec.name.as_deref().is_some_and(|name| name.starts_with("nightly"));
+    let count = snapshot.jobs.iter().filter(fits).count();
+    assert!(count > 0, "no job of the walk has a name");
+    count
+}
+
+/// Found by name, which takes an index that no row shows.
+async fn called_nightly(store: &dyn Bulk) -> usize {
+    let name = Some(NamePrefix { prefix: "nightly".into(), before: None });
+    store.count(&JobQuery { name, ..JobQuery::default() }, 10_000).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_survives_the_way_to_postgres_and_back() {
     let home = home();
@@ -104,6 +119,7 @@ async fn everything_survives_the_way_to_postgres_and_back() {
     let options = postgres::Options { notify: false, migrate: false, ..postgres::Options::new(&url) };
     let middle = Postgres::connect(options).await.unwrap();
     same(&before, &all(&middle).await);
+    assert_eq!(called_nightly(&middle).await, named(&before));
     assert_eq!(middle.check().await.unwrap(), Vec::<String>::new());
     drop(middle);
 
@@ -111,6 +127,7 @@ async fn everything_survives_the_way_to_postgres_and_back() {
     ok(&["import", "two.jsonl", "--data", "last"]);
     let after = open(&last);
     same(&before, &all(&after).await);
+    assert_eq!(called_nightly(&after).await, named(&before));
     assert_eq!(after.check().await.unwrap(), Vec::<String>::new());
     let digest = |file: &str| -> String {
         let text = std::fs::read_to_string(home.path().join(file)).unwrap();

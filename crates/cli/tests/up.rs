@@ -11,6 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
+use windlass_engine::testing::eventually_blocking;
 
 pub struct Up {
     child: Child,
@@ -69,12 +70,8 @@ fn below(pid: u32) -> Vec<u32> {
 fn killed_it_leaves_nobody_behind() {
     let up = Up::start();
     up.windlass(&["submit", "--shell", "sleep 300"]).ok();
-    let begun = Instant::now();
-    while below(up.child.id()).len() < 3 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the job does not run");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(Duration::from_secs(1));
+    wait_until(|| below(up.child.id()).len() >= 3);
+    std::thread::sleep(Duration::from_secs(1)); // Shells replace themselves and start others a moment later.
     let left = below(up.child.id());
     kill(Pid::from_raw(up.child.id() as i32), Signal::SIGKILL).unwrap();
     let killed = Instant::now();
@@ -82,14 +79,7 @@ fn killed_it_leaves_nobody_behind() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
     };
-    while left.iter().any(runs) {
-        assert!(
-            killed.elapsed() < Duration::from_secs(40),
-            "{:?} are still there",
-            left.iter().filter(|pid| runs(pid)).collect::<Vec<_>>()
-        );
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_until(|| !left.iter().any(runs));
     println!("{} processes ended within {:?}", left.len(), killed.elapsed());
 }
 
@@ -130,11 +120,7 @@ fn run_in(home: &Path, args: &[&str]) -> Ran {
 }
 
 fn wait_until(mut ready: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !ready() {
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    eventually_blocking("it is ready", || ready().then_some(()));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! From a batch of commands to a set of changes, without I/O: the store loads what is needed and writes what comes out.
 
 use crate::{
-    change::Decision,
     commands::Command,
     desk::{Desk, Stop},
-    keys::{Keys, Rows},
-    limits::Limits,
-    refusal::Refusal,
-    reply::Reply,
-    time::Timestamp,
+    model::{
+        change::Decision,
+        keys::{Keys, Rows},
+        limits::Limits,
+        refusal::Refusal,
+        reply::Reply,
+        time::Timestamp,
+    },
 };
 
 /// A command with the randomness it may use, drawn before the batch so that repeating the batch decides the same.

@@ -4,6 +4,9 @@
 //! no randomness, no async. Time and fresh ids come in with the commands, so the same batch always decides
 //! the same, whichever store runs it and however often it has to be repeated.
 //!
+//! Layers, each knowing only those before it: `model` (plain data), `desk` (the rows of a batch), `moves` (what commands share),
+//! `commands` (one rule each), and on top the [`decider`].
+//!
 //! Start with [`job`] (the state machine) and [`commands::complete`] (one rule, whole); [`decider`] shows how a
 //! batch of commands becomes a set of changes.
 #![forbid(unsafe_code)]
@@ -12,43 +15,25 @@
 #[cfg(test)]
 extern crate self as windlass_core;
 
-pub mod change;
+pub mod cache;
 pub mod commands;
-pub mod concurrency;
 pub mod decider;
-pub mod definition;
 pub mod desk;
-mod digest;
-pub mod event;
-pub mod graph;
-pub mod id;
-pub mod job;
-pub mod keys;
-pub mod life;
-pub mod limits;
-pub mod log;
-pub mod log_count;
-pub mod name;
-pub mod pace;
-mod parents;
-pub mod payload;
-pub mod policy;
-pub mod principal;
-pub mod record;
-pub mod refusal;
-pub mod reply;
-pub mod run;
-pub mod schedule;
-pub mod select;
-pub mod stage;
-pub mod time;
-pub mod unique;
-pub mod worker;
+mod model;
+mod moves;
+pub mod tables;
+
+// By what they are about, not by the layer they lie in.
+pub use model::{
+    change, definition, event, graph, id, job, keys, limits, log, log_count, name, payload, policy, principal, record,
+    refusal, reply, run, schedule, select, stage, time, worker,
+};
+pub use moves::{concurrency, pace, unique};
 
 pub use change::{Decision, JobChange, LogAppend, LogDrop, RecordChange, Wake};
 pub use commands::Command;
 pub use decider::{Context, Decider, Step};
-pub use event::{Event, What};
+pub use event::{About, Event, What};
 pub use id::{JobId, LeaseId, RunId};
 pub use job::{Attempt, Job, Lease, Outcome, Progress, Reason, Spec, State};
 pub use keys::{Head, HeadQuery, JobKey, Keys, RecordKey, Rows, WorkerKey};
@@ -60,8 +45,3 @@ pub use record::Record;
 pub use refusal::Refusal;
 pub use reply::{Leased, Reply};
 pub use time::{Millis, Timestamp};
-
-/// Keeps stored rows short: a field at its default is not written at all.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}

@@ -3,22 +3,24 @@
 //! Reads sources and manifests as text, whichever crates there are, so that a new crate is held to it from its first day.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
 /// Crates of ours that a crate may be built on. A crate that is not listed may use any, but for the outermost.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("core", &[]),
     ("api", &[]),
-    ("plan", &["core"]),
+    ("yaml", &[]),
+    ("plan", &["core", "api", "yaml"]),
     ("engine", &["core"]),
     ("product", &["core", "engine"]),
     ("stores", &["core", "engine"]),
-    ("server", &["core", "engine", "api", "plan", "product"]),
+    ("server", &["core", "engine", "api", "plan", "product", "yaml"]),
     ("sdk", &["api"]),
-    ("worker", &["api", "sdk"]),
-    ("e2e", &["api", "sdk", "stores"]),
+    ("worker", &["api", "sdk", "yaml"]),
+    ("e2e", &["api", "engine", "sdk", "stores", "yaml"]),
 ];
 
 /// Everything else that the inner crates may use. Rules without a runtime, an engine without SQL or HTTP, SQL in one place.
@@ -28,6 +30,9 @@ const FOREIGN: [(&str, &[&str]); 4] = [
         "engine",
         &[
             "async-trait",
+            // Every request is put in the line of its namespace.
+            "foldhash",
+            "parking_lot",
             "rand",
             "rand_chacha",
             // Threads that yield to others.
@@ -40,12 +45,13 @@ const FOREIGN: [(&str, &[&str]); 4] = [
             "uuid",
         ],
     ),
-    ("product", &["async-trait", "serde", "serde_json", "sha2", "thiserror", "tokio", "uuid"]),
+    ("product", &["async-trait", "parking_lot", "serde", "serde_json", "sha2", "thiserror", "tokio", "uuid"]),
     (
         "stores",
         &[
             "async-trait",
             "foldhash",
+            "parking_lot",
             // Encrypted lines to PostgreSQL.
             "percent-encoding",
             "rusqlite",
@@ -66,6 +72,13 @@ const FOREIGN: [(&str, &[&str]); 4] = [
 
 /// Time that is only measured, and waits that end: everything that decides by time asks the store's clock.
 const MAY_MEASURE: [&str; 6] = ["engine", "stores", "server", "sdk", "worker", "cli"];
+
+/// All ways to learn what time it is, by way of a fresh id as well.
+const READS_THE_CLOCK: [&str; 5] =
+    ["SystemTime::now", "now_v7", "Zoned::now", "jiff::Timestamp::now", "UNIX_EPOCH.elapsed"];
+
+/// Sleeps in tests, each with its reason. Fewer are better.
+const SLEEPS_MAX: usize = 82;
 
 const LINES_MAX: usize = 600;
 
@@ -151,10 +164,12 @@ fn only_the_clock_reads_the_clock() {
     for (name, path) in crates() {
         for (file, text) in files(&path, ".rs") {
             let inside = file.strip_prefix(&path).unwrap();
-            // The second one tells people when a line was printed; nothing is decided by it.
-            let clock = [("engine", "src/clock.rs"), ("sdk", "src/worker/wall.rs")];
+            // Ids hold the time they were made at, log lines the time they were printed at; nothing is decided by either.
+            let clock = [("engine", "src/clock.rs"), ("engine", "src/ids.rs"), ("sdk", "src/worker/wall.rs")];
             let clock = clock.iter().any(|(owner, path)| name == *owner && inside == Path::new(path));
-            assert!(clock || !text.contains("SystemTime::now"), "{} reads the clock", file.display());
+            for way in READS_THE_CLOCK {
+                assert!(clock || !text.contains(way), "{} reads the clock: {way}", file.display());
+            }
             let measures = MAY_MEASURE.contains(&&*name) || !inside.starts_with("src");
             assert!(measures || !shipped(&text).contains("Instant::now"), "{} measures time", file.display());
         }
@@ -230,6 +245,15 @@ fn the_checks_see_what_they_look_for() {
         "[dependencies]\na.workspace = true\nb = \"1\"\n[dev-dependencies]\nc = \"1\"\n[dependencies.d]\nx = 1\n";
     assert_eq!(dependencies(manifest, |heading| heading == "dependencies"), ["a", "b", "d"]);
     assert_eq!(dependencies(manifest, |heading| heading.ends_with("dependencies")), ["a", "b", "c", "d"]);
+    let arms = "match x {\n    What::A => 1,\n    What::B => {\n        2\n    }\n    _ => 3,\n}\nmatch y {\n    Other::A => 1,\n    _ => 2,\n}\n";
+    assert_eq!(catch_alls(arms, &["What::"]), [6]);
+    let module = ["a".to_owned(), "b".to_owned()];
+    let found =
+        imports("use crate::{c::{D, e::F}, g};\nuse super::h;\nuse std::fs;\nlet x = crate::i::j();\n", &module);
+    let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
+    for path in ["c::D", "c::e::F", "g", "a::h", "i::j"] {
+        assert!(found.iter().any(|found| found == path), "{path} is not in {found:?}");
+    }
     assert_eq!(spellings("a_b"), ["a_b", "a-b", "ab"]);
     assert!(is_own(Path::new("cli/src/dialects/a_b.rs"), "a_b") && is_own(Path::new("x/a_b/mod.rs"), "a_b"));
     assert!(!is_own(Path::new("x/a_bc/mod.rs"), "a_b"));
@@ -297,6 +321,209 @@ fn the_native_api_and_the_dialects_do_not_know_each_other() {
             assert!(!shipped(&text).contains(other), "{} uses {other}", file.display());
         }
     }
+}
+
+/// The arms of a file that take whatever is left, in matches that name one of these types.
+fn catch_alls(text: &str, types: &[&str]) -> Vec<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let catches = |at: &usize| lines[*at].trim_start().starts_with("_ =>");
+    let is_of = |at: &usize| {
+        let inner =
+            lines[..*at].iter().rev().take_while(|line| line.trim().is_empty() || indent(line) >= indent(lines[*at]));
+        let mut arms = inner.filter(|line| indent(line) == indent(lines[*at])).map(|line| line.trim_start());
+        arms.any(|arm| types.iter().any(|of| arm.trim_start_matches("| ").starts_with(of)))
+    };
+    (0..lines.len()).filter(catches).filter(is_of).map(|at| at + 1).collect()
+}
+
+/// A new refusal or kind of event does not compile until every surface has said what becomes of it.
+#[test]
+fn every_surface_names_every_refusal_and_every_kind_of_event() {
+    for (name, path) in crates().into_iter().filter(|(name, _)| ["server", "engine", "cli"].contains(&name.as_str())) {
+        for (file, text) in files(&path.join("src"), ".rs") {
+            if !file.starts_with(path.join("src/testing")) {
+                let found = catch_alls(&shipped(&text), &["Refusal::", "What::"]);
+                assert!(found.is_empty(), "{} of {name} takes what is left in lines {found:?}", file.display());
+            }
+        }
+    }
+}
+
+/// Folders of a crate from the bottom up: none imports one behind it.
+const FOLDERS: [(&str, &[&str]); 1] = [("core", &["model", "desk", "moves", "commands"])];
+
+/// Circles of imports that are still there. A folder counts with all below it, a file beside the folders by itself.
+const CIRCLES: [(&str, &[&str], &str); 1] = [(
+    "server",
+    &["config", "dialects", "flows", "listener", "metrics", "native", "product", "schema"],
+    "`App` has a part of each",
+)];
+
+/// What a file imports from its own crate, from the root: `use` trees spelt out, and paths in the code.
+fn imports(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let code = shipped(text).replace(['\n', ' '], "");
+    for statement in shipped(text).split("use ").skip(1).filter_map(|rest| rest.split_once(';')) {
+        spell_out(&statement.0.split_whitespace().collect::<String>(), &mut Vec::new(), &mut found);
+    }
+    for rest in code.split("crate::").skip(1) {
+        let path = rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next().unwrap_or_default();
+        found.push(["crate"].into_iter().chain(path.split("::")).map(str::to_owned).collect());
+    }
+    let absolute = |path: Vec<String>| match path.first().map(String::as_str) {
+        Some("crate") => Some(path[1..].to_vec()),
+        Some("super") => {
+            let up = path.iter().take_while(|part| *part == "super").count();
+            Some([&module[..module.len().saturating_sub(up)], &path[up..]].concat())
+        }
+        _ => None,
+    };
+    found.into_iter().filter_map(absolute).collect()
+}
+
+/// `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn spell_out(tree: &str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
+    let (mut depth, mut start) = (0, 0);
+    for (at, letter) in tree.char_indices().chain([(tree.len(), ',')]) {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if letter == ',' && depth == 0 {
+            let (path, inner) = tree[start..at].split_once('{').unwrap_or((&tree[start..at], ""));
+            let kept = before.len();
+            before.extend(path.split("::").filter(|part| !part.is_empty()).map(str::to_owned));
+            match inner.strip_suffix('}') {
+                Some(inner) => spell_out(inner, before, found),
+                None => found.push(before.clone()),
+            }
+            before.truncate(kept);
+            start = at + 1;
+        }
+    }
+}
+
+/// By folder, or file beside the folders, what it imports.
+fn import_graph(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let mut graph = BTreeMap::<_, BTreeSet<_>>::new();
+    for (file, text) in files(src, ".rs") {
+        let inside = file.strip_prefix(src).unwrap().with_extension("");
+        let mut module: Vec<String> = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        module.pop_if(|last| last == "mod");
+        for path in imports(&text, &module) {
+            if let Some(to) = path.first().filter(|to| **to != module[0] && is_module(src, to)) {
+                graph.entry(module[0].clone()).or_default().insert(to.clone());
+            }
+        }
+    }
+    graph
+}
+
+fn is_module(src: &Path, name: &str) -> bool {
+    !name.is_empty() && src.join(name).is_dir() || src.join(name).with_extension("rs").is_file()
+}
+
+/// What can be reached from here.
+fn reached(graph: &BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<String> {
+    let (mut found, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
+    while let Some(at) = open.pop() {
+        open.extend(graph.get(&at).into_iter().flatten().filter(|to| found.insert((*to).clone())).cloned());
+    }
+    found
+}
+
+#[test]
+fn folders_of_a_crate_do_not_import_each_other_in_circles() {
+    let end_to_end = ("e2e".to_owned(), crates()[0].1.join("../../e2e"));
+    for (name, path) in crates().into_iter().chain([end_to_end]) {
+        let src = path.join("src");
+        let graph = import_graph(&src);
+        let circles = graph.keys().filter(|from| src.join(from).is_dir() && reached(&graph, from).contains(*from));
+        let circles: Vec<&String> = circles.collect();
+        let known = CIRCLES.iter().find(|(of, ..)| *of == name).map_or(&[][..], |(_, folders, _)| folders);
+        assert_eq!(circles, known, "folders of {name} that import each other in circles");
+        for (at, folder) in list(&FOLDERS, &name).unwrap_or_default().iter().enumerate() {
+            let used = graph.get(*folder).into_iter().flatten();
+            let above = used.filter(|to| !list(&FOLDERS, &name).unwrap()[..at].contains(&to.as_str()));
+            assert_eq!(above.collect::<Vec<_>>(), [""; 0], "{folder} of {name} imports what lies above it");
+        }
+    }
+}
+
+/// A process that a test starts is this program again; called as a test it would pass without having tested anything.
+#[test]
+fn what_a_test_starts_is_not_counted_as_a_test() {
+    for (file, text) in all_tests() {
+        for (before, _) in text.match_indices("fn child").map(|(at, _)| text.split_at(at)) {
+            let attributes = before.rsplit("\n\n").next().unwrap_or_default();
+            let counted = attributes.contains("test") && !attributes.contains("#[ignore");
+            assert!(!counted, "{}: a child that is counted as a test", file.display());
+        }
+    }
+}
+
+/// Every invariant names what fails if it is broken, and what it names is there.
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let root = crates()[0].1.join("../..");
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let section = text.split("## Invariants").nth(1).unwrap().split("\n## ").next().unwrap();
+    let sources: String = all_files().into_iter().map(|(_, text)| text).collect::<String>() + include_str!("tidy.rs");
+    for number in 1.. {
+        let Some((_, from)) = section.split_once(&format!("\n{number}. **")) else {
+            return assert!(number > 10, "{number}");
+        };
+        let invariant = from.split(&format!("\n{}. **", number + 1)).next().unwrap();
+        let named = invariant.split("*Test").nth(1).unwrap_or_else(|| panic!("no test named: {invariant}"));
+        for name in named.split('`').skip(1).step_by(2) {
+            let there = match name {
+                _ if name.ends_with(".txt") => root.join("crates/engine/scenarios").join(name).is_file(),
+                _ if name.ends_with(".rs") && !name.contains('/') => named.contains("walk"),
+                _ if name.contains('/') => root.join(name).is_file() || root.join("crates").join(name).is_file(),
+                _ if name.contains([' ', ':']) => true,
+                _ => sources.contains(&format!("fn {name}(")) || root.join("crates").join(name).is_dir(),
+            };
+            assert!(there, "invariant {number} names {name}, which is not there");
+        }
+    }
+}
+
+/// All sources there are, those of the end-to-end tests as well.
+fn all_files() -> Vec<(PathBuf, String)> {
+    let end_to_end = crates()[0].1.join("../../e2e");
+    crates().into_iter().map(|(_, path)| path).chain([end_to_end]).flat_map(|path| files(&path, ".rs")).collect()
+}
+
+/// Code that only tests run: their own files, and the part of a file that is only built for them.
+fn all_tests() -> Vec<(PathBuf, String)> {
+    let tests = |(path, text): (PathBuf, String)| {
+        let whole = ["tests", "e2e", "testing", "testing.rs"].iter().any(|part| path.iter().any(|is| is == *part));
+        let from = if whole { 0 } else { text.find("#[cfg(test)]").unwrap_or(text.len()) };
+        (path, text[from..].to_owned())
+    };
+    all_files().into_iter().map(tests).collect()
+}
+
+/// A test that waits for a length of time is slow where the machine is fast and fails where it is slow. It moves the clock
+/// or waits for a condition (`windlass_engine::testing::eventually`); where real time is what it tests, the line says why.
+#[test]
+fn a_test_that_sleeps_says_why() {
+    let (mut sleeps, mut unexplained) = (0, Vec::new());
+    for (file, text) in all_tests() {
+        for (line, number) in text.lines().zip(1..) {
+            let code = line.split("//").next().unwrap_or_default();
+            if ["sleep(", "sleep_until("].iter().any(|sleep| code.contains(sleep)) && !code.contains("fn ") {
+                sleeps += 1;
+                if !line.contains("// ") {
+                    unexplained.push(format!("{}: line {number} of its tests", file.display()));
+                }
+            }
+        }
+    }
+    println!("{sleeps} sleeps in tests");
+    assert!(unexplained.is_empty(), "{} sleeps without a reason:\n{}", unexplained.len(), unexplained.join("\n"));
+    assert!(
+        sleeps <= SLEEPS_MAX,
+        "{sleeps} sleeps in tests, more than the {SLEEPS_MAX} there are; move the clock instead"
+    );
 }
 
 /// Where tests are gathered in one program, cargo does not find them by itself.

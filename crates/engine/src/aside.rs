@@ -3,11 +3,12 @@
 //! Namespaces take turns, and none has more than half of the threads, so one that asks for much waits for itself. What nobody
 //! waits for any more is not begun.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::{HashMap, VecDeque},
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::Arc,
     thread,
 };
 use thiserror::Error;
@@ -115,7 +116,7 @@ impl Drop for Aside {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.lines.lock()
     }
 
     fn push(self: &Arc<Self>, whose: Whose, job: Job) -> Result<(), Undone> {
@@ -183,7 +184,7 @@ impl Shared {
                 return None;
             }
             lines.idle += 1;
-            lines = self.more.wait(lines).unwrap_or_else(|poisoned| poisoned.into_inner());
+            self.more.wait(&mut lines);
             lines.idle -= 1;
         }
     }

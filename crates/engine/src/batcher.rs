@@ -5,18 +5,21 @@
 //! several batches at a time.
 
 use crate::{
-    engine::Inner,
-    gather::NAP,
+    after::After,
+    crowd::Crowd,
+    gather::{Gather, NAP},
     ids,
+    intake::Intake,
     lines::{Lines, Space},
     settings::Settings,
     settle::{Held, Settler},
     sharing::Sharing,
-    store::{Batch, StoreError},
+    store::{Batch, Store, StoreError},
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -26,11 +29,7 @@ use tokio::{
     runtime::Handle,
     sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
 };
-use windlass_core::{
-    Command, Namespace, Refusal, Reply,
-    commands::{holder::Holder, release::Release},
-    decider::Item,
-};
+use windlass_core::{Command, Namespace, Refusal, Reply, decider::Item};
 
 pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
@@ -212,39 +211,62 @@ impl Queue {
     }
 
     fn sharing(&self) -> MutexGuard<'_, Sharing> {
-        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sharing.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 
-struct Batcher {
-    inner: Arc<Inner>,
-    in_flight: Arc<Semaphore>,
-    settling: thread::JoinHandle<()>,
+pub struct Batcher {
+    pub store: Arc<dyn Store>,
+    pub settings: Settings,
+    pub intake: Arc<Intake>,
+    pub crowd: Arc<Crowd>,
+    pub after: Arc<After>,
 }
 
-/// Ends when the queue is closed and all that was in it is answered.
-pub fn spawn(inner: Arc<Inner>) -> std::io::Result<thread::JoinHandle<()>> {
-    let runtime = Handle::current();
-    let in_flight = Arc::new(Semaphore::new(inner.store.in_flight().max(1)));
-    let settling = Settler::spawn(inner.clone())?;
-    let batcher = Batcher { inner, in_flight, settling };
-    thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(batcher.work()))
+/// The batcher at work.
+struct Work {
+    batcher: Batcher,
+    settler: Arc<Settler>,
+    /// Of requests that promise nothing where they go apart, and of all others.
+    pace: [Mutex<Gather>; 2],
+    in_flight: Arc<Semaphore>,
 }
 
 impl Batcher {
-    async fn work(self) {
-        let apart = self.inner.store.in_flight() > 1;
-        while let Some(which) = self.inner.queue.wait_for_work(&self.inner.settler).await {
+    /// Ends when the queue is closed and all that was in it is answered.
+    pub fn spawn(self) -> std::io::Result<thread::JoinHandle<()>> {
+        let runtime = Handle::current();
+        let in_flight = Arc::new(Semaphore::new(self.store.in_flight().max(1)));
+        let settler = Arc::new(Settler::new(self.store.clone(), self.after.clone()));
+        let settling = settler.clone().spawn(self.intake.queue.clone())?;
+        let work = Arc::new(Work { batcher: self, settler, pace: Default::default(), in_flight });
+        thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(work.work(settling)))
+    }
+}
+
+impl Work {
+    fn queue(&self) -> &Queue {
+        &self.batcher.intake.queue
+    }
+
+    fn pace(&self, which: Which) -> MutexGuard<'_, Gather> {
+        let pace = &self.pace[usize::from(which != Which::NoPromises)];
+        pace.lock()
+    }
+
+    async fn work(self: Arc<Self>, settling: thread::JoinHandle<()>) {
+        let apart = self.batcher.store.in_flight() > 1;
+        while let Some(which) = self.queue().wait_for_work(&self.settler).await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
             let which = if apart { self.gather() } else { which };
-            let requests = self.inner.queue.next_batch(which, &self.inner.settings);
-            let inner = self.inner.clone();
+            let requests = self.queue().next_batch(which, &self.batcher.settings);
+            let this = self.clone();
             let run = async move {
-                run_batch(&inner, requests, which).await;
+                this.run_batch(requests, which).await;
                 drop(slot);
             };
             if apart {
@@ -253,17 +275,17 @@ impl Batcher {
                 run.await;
             }
         }
-        self.finish().await;
+        self.finish(settling).await;
     }
 
     /// Nothing more comes in. What is on its way is answered, and all of it is on disk.
-    async fn finish(self) {
+    async fn finish(&self, settling: thread::JoinHandle<()>) {
         // Whoever holds the permits is still at work.
-        let all = self.inner.store.in_flight().max(1) as u32;
+        let all = self.batcher.store.in_flight().max(1) as u32;
         drop(self.in_flight.acquire_many(all).await);
-        self.inner.settler.close();
-        drop(tokio::task::spawn_blocking(move || self.settling.join()).await);
-        if let Err(error) = self.inner.store.sync() {
+        self.settler.close();
+        drop(tokio::task::spawn_blocking(move || settling.join()).await);
+        if let Err(error) = self.batcher.store.sync() {
             tracing::error!(%error, "the last writes could not be synced");
         }
     }
@@ -272,83 +294,71 @@ impl Batcher {
     fn gather(&self) -> Which {
         let begun = Instant::now();
         loop {
-            let (which, waiting) = self.inner.queue.kind();
-            let window = self.inner.pace(which).window(waiting);
+            let (which, waiting) = self.queue().kind();
+            let window = self.pace(which).window(waiting);
             match window {
                 Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
                 _ => return which,
             }
         }
     }
-}
 
-/// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
-async fn run_batch(inner: &Inner, requests: Vec<Request>, which: Which) {
-    if requests.is_empty() {
-        return;
-    }
-    let mut items = Vec::with_capacity(requests.len());
-    let mut callers = Vec::with_capacity(requests.len());
-    let mut log_bytes = 0;
-    for request in requests {
-        log_bytes += request.commands.iter().map(log_bytes_of).sum::<usize>();
-        let promises = request.is_promise();
-        callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
-        items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
-    }
-    let (commands, begun) = (items.len(), Instant::now());
-    let mut outcome = match inner.store.run(Batch { items, limits: inner.settings.limits }).await {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            tracing::error!(%error, commands, "a batch failed");
-            inner.failed(&error);
-            for (_, reply, ..) in callers {
-                drop(reply.send(Err(error.clone())));
-            }
+    /// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
+    async fn run_batch(&self, requests: Vec<Request>, which: Which) {
+        let Batcher { store, settings, intake, crowd, after } = &self.batcher;
+        if requests.is_empty() {
             return;
         }
-    };
-    let took = begun.elapsed();
-    inner.tally.commit.observe(took);
-    if inner.store.in_flight() == 1 {
-        inner.queue.learn(took, commands);
-    }
-    inner.tally.count(&outcome.events, &outcome.replies);
-    inner.crowd.hear(&outcome.events, inner.settings.limits.workers_max);
-    inner.pace(which).learn(outcome.commit_time, callers.len());
-    let mut held = Held { first_event: outcome.first_event, ..Held::default() };
-    (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
-    let mut replies = std::mem::take(&mut outcome.replies).into_iter();
-    for (count, reply, abandon, room, promises) in callers {
-        let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
-        drop(room);
-        if promises {
-            held.answers.push((reply, Ok(answer)));
-        } else if let (Err(Ok(undelivered)), Some(namespace)) = (reply.send(Ok(answer)), abandon) {
-            take_back(inner, &namespace, undelivered);
+        let mut items = Vec::with_capacity(requests.len());
+        let mut callers = Vec::with_capacity(requests.len());
+        let mut log_bytes = 0;
+        for request in requests {
+            log_bytes += request.commands.iter().map(log_bytes_of).sum::<usize>();
+            let promises = request.is_promise();
+            callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
+            items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
         }
+        let (commands, begun) = (items.len(), Instant::now());
+        let mut outcome = match store.run(Batch { items, limits: settings.limits }).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::error!(%error, commands, "a batch failed");
+                after.failed(&error);
+                for (_, reply, ..) in callers {
+                    drop(reply.send(Err(error.clone())));
+                }
+                return;
+            }
+        };
+        let took = begun.elapsed();
+        after.tally.commit.observe(took);
+        if store.in_flight() == 1 {
+            intake.queue.learn(took, commands);
+        }
+        after.tally.count(&outcome.events, &outcome.replies);
+        crowd.hear(&outcome.events, settings.limits.workers_max);
+        self.pace(which).learn(outcome.commit_time, callers.len());
+        let mut held = Held { first_event: outcome.first_event, ..Held::default() };
+        (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
+        let mut replies = std::mem::take(&mut outcome.replies).into_iter();
+        for (count, reply, abandon, room, promises) in callers {
+            let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
+            drop(room);
+            if promises {
+                held.answers.push((reply, Ok(answer)));
+            } else if let (Err(Ok(undelivered)), Some(namespace)) = (reply.send(Ok(answer)), abandon) {
+                intake.take_back(&namespace, undelivered);
+            }
+        }
+        after.written(&outcome, commands, log_bytes, !held.events.is_empty());
+        self.settler.settle(held);
     }
-    inner.logged(log_bytes);
-    inner.written(&outcome, commands, !held.events.is_empty());
-    inner.settler.settle(inner, held);
 }
 
 fn log_bytes_of(command: &Command) -> usize {
     match command {
         Command::AppendLog(append) => append.data.len(),
         _ => 0,
-    }
-}
-
-/// The claimer has gone: its jobs go back to where they were, uncharged, rather than wait for their leases to run out.
-pub fn take_back(inner: &Inner, namespace: &Namespace, undelivered: Vec<Result<Reply, Refusal>>) {
-    for reply in undelivered.into_iter().flatten() {
-        let Reply::Leases(leases) = reply else { continue };
-        for leased in leases {
-            let release = Release { holder: Holder::lease(namespace, leased.lease) };
-            // If the queue is full the lease simply runs out.
-            drop(inner.enqueue(vec![Command::Release(release)], None));
-        }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Tells those who wait for one job that it has ended or that its log grew, and those who wait for one run that it has ended.
 //! Nobody hears of anything else, so that waiting costs nothing while other things happen.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Notify;
-use windlass_core::{Event, JobKey, Namespace, RunId, What};
+use windlass_core::{About, Event, JobKey, Namespace, RunId};
 
 /// What somebody waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,9 +16,9 @@ pub enum Subject {
 impl Subject {
     /// What an event is the end of.
     fn ended_by(event: &Event) -> Option<Self> {
-        match event.what {
-            What::RunFinished { run, .. } => Some(Subject::Run(event.namespace.clone(), run)),
-            ref what if what.ends_job() => Some(Subject::Job(JobKey::new(&event.namespace, what.job()?))),
+        match event.what.about() {
+            About::RunEnd(run) => Some(Subject::Run(event.namespace.clone(), run)),
+            About::JobEnd(job) => Some(Subject::Job(JobKey::new(&event.namespace, job))),
             _ => None,
         }
     }
@@ -63,7 +61,7 @@ impl Bulletin {
     }
 
     fn lock(&self) -> MutexGuard<'_, Readers> {
-        self.readers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.readers.lock()
     }
 }
 
@@ -89,7 +87,7 @@ impl Drop for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_core::{JobId, Timestamp, run::RunState};
+    use windlass_core::{JobId, Timestamp, What, run::RunState};
 
     fn job(id: u128) -> JobKey {
         JobKey::new(&Namespace::default(), JobId::from_u128(id))

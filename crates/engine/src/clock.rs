@@ -4,11 +4,9 @@
 //! [`Steady`] time: what the clock on the wall said at the start, then on at the pace of the monotonic clock. Only what people
 //! wrote as a time of day, calendar schedules, looks at the wall.
 
+use parking_lot::Mutex;
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::atomic::{AtomicI64, Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 use windlass_core::{Millis, Timestamp};
@@ -92,7 +90,7 @@ fn system_wall() -> Timestamp {
 
 impl Clock for System {
     fn now(&self) -> Timestamp {
-        let mut steady = self.steady.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steady = self.steady.lock();
         steady.toward(system_wall(), self.started.elapsed())
     }
 
@@ -101,7 +99,7 @@ impl Clock for System {
     }
 
     fn not_before(&self, stored: Timestamp) {
-        self.steady.lock().unwrap_or_else(PoisonError::into_inner).not_before(stored, self.started.elapsed());
+        self.steady.lock().not_before(stored, self.started.elapsed());
     }
 }
 

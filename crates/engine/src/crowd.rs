@@ -8,12 +8,10 @@ use crate::{
     engine::{Engine, Error},
     store::{RecordQuery, Store},
 };
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::{Duration, Instant},
 };
 use windlass_core::{
@@ -61,7 +59,7 @@ impl Known {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// Who asks for jobs with tags. Those of runs under way and of schedules were asked for before.

@@ -1,10 +1,6 @@
 //! Answers on their way from the batcher to whoever asked.
 
-use crate::{
-    batcher::{self, Answer},
-    engine::{Error, Inner},
-    store::StoreError,
-};
+use crate::{batcher::Answer, engine::Error, intake::Intake, store::StoreError};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::{Namespace, Refusal, Reply};
@@ -16,7 +12,7 @@ pub fn lost(_: oneshot::error::RecvError) -> StoreError {
 
 /// The way of a claim's answer. If the claimer goes away while the answer is on it, the jobs are taken back.
 pub struct Delivery {
-    pub inner: Arc<Inner>,
+    pub intake: Arc<Intake>,
     pub abandon: Option<Namespace>,
     pub receiver: oneshot::Receiver<Answer>,
 }
@@ -31,7 +27,7 @@ impl Drop for Delivery {
     fn drop(&mut self) {
         self.receiver.close();
         if let (Ok(Ok(undelivered)), Some(namespace)) = (self.receiver.try_recv(), &self.abandon) {
-            batcher::take_back(&self.inner, namespace, undelivered);
+            self.intake.take_back(namespace, undelivered);
         }
     }
 }

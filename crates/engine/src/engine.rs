@@ -1,39 +1,39 @@
 //! The engine: what everything above the rules talks to.
 
 use crate::{
-    batcher::{self, Queue, Which},
-    bulletin::{Bulletin, Subject},
+    after::{After, Counts},
+    batcher::Batcher,
+    bulletin::Subject,
     crowd::{self, Crowd},
     delivery::{Delivery, lost},
-    feed::{Feed, Subscription},
-    gather::Gather,
+    feed::Subscription,
     heavy::{self, Heavy},
     ids,
-    intake::{ROOM_UNIT, is_bulky},
-    notices::Notices,
+    intake::{Intake, is_bulky},
     settings::Settings,
-    settle::{Held, Settler},
-    store::{Bell, JobQuery, Outcome, Store, StoreError},
-    sweeper::{self, Alarm},
+    store::{Bell, JobQuery, Store, StoreError},
+    sweeper,
     tally::Tally,
-    waiters::{Waiter, Waiters},
+    waiters::Waiter,
 };
+use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 use thiserror::Error;
 use tokio::{
-    sync::{Semaphore, mpsc, watch},
+    sync::{mpsc, watch},
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, Event, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State,
-    Tags, Timestamp, WorkerKey,
+    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State, Tags,
+    Timestamp, WorkerKey,
     commands::{
+        ask::{Ask, Asked},
         claim::{Claim, Offer},
         grace::Grace,
         tokens::UseToken,
@@ -74,77 +74,32 @@ pub struct Engine {
 pub struct Inner {
     pub store: Arc<dyn Store>,
     pub settings: Settings,
-    pub queue: Queue,
-    /// Of requests that promise nothing where they go apart, and of all others.
-    pace: [Mutex<Gather>; 2],
-    pub settler: Settler,
+    intake: Arc<Intake>,
     heavy: Heavy,
-    pub crowd: Crowd,
-    pub room: Arc<Semaphore>,
-    pub log_room: Arc<Semaphore>,
-    waiters: Arc<Waiters>,
-    bulletin: Arc<Bulletin>,
-    notices: Arc<Notices>,
+    pub crowd: Arc<Crowd>,
+    pub after: Arc<After>,
     /// Other servers use the store too, and it does not pass on what they do.
     deaf: AtomicBool,
-    feed: Arc<Feed>,
-    pub alarm: Alarm,
-    batches: AtomicU64,
-    commands_run: AtomicU64,
-    log_bytes: AtomicU64,
-    pub tally: Tally,
     /// True once nobody may wait any longer.
     hurry: watch::Sender<bool>,
-    /// Counts batches that found the store damaged.
-    damage: watch::Sender<u64>,
-    /// The last batch that had something to write found no room for it.
-    full: AtomicBool,
-}
-
-/// What the engine has done since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Transactions committed.
-    pub batches: u64,
-    /// Commands in them, refused ones included.
-    pub commands: u64,
-    /// Bytes of log they brought, those over a job's cap included.
-    pub log_bytes: u64,
-    /// Claimers that wait for work now, in all namespaces.
-    pub waiting: usize,
-    /// Readers of the event feed now.
-    pub readers: usize,
 }
 
 impl Engine {
     /// Starts the batcher and, unless the settings say otherwise, the sweeper.
     pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
         let inner = Arc::new(Inner {
-            room: room(settings.queue_bytes_max),
-            log_room: room(settings.log_queue_bytes_max),
-            queue: Queue::default(),
-            pace: Default::default(),
-            settler: Settler::default(),
+            intake: Arc::new(Intake::new(&settings)),
             heavy: Heavy::default(),
-            crowd: Crowd::default(),
-            waiters: Arc::default(),
-            bulletin: Arc::default(),
-            notices: Arc::default(),
+            crowd: Arc::default(),
+            after: Arc::new(After::new(settings.poll_every)),
             deaf: AtomicBool::new(settings.poll_every.is_some()),
-            feed: Arc::new(Feed::new(settings.poll_every)),
-            alarm: Alarm::default(),
-            batches: AtomicU64::new(0),
-            commands_run: AtomicU64::new(0),
-            log_bytes: AtomicU64::new(0),
-            tally: Tally::default(),
             hurry: watch::Sender::new(false),
-            damage: watch::Sender::new(0),
-            full: AtomicBool::new(false),
             store,
             settings,
         });
-        let batcher = batcher::spawn(inner.clone())
+        let batcher = inner
+            .batcher()
+            .spawn()
             .map_err(|error| StoreError::Unavailable(format!("no thread for the batcher: {error}")))?;
         let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
         if engine.inner.settings.grace {
@@ -155,7 +110,7 @@ impl Engine {
         }
         if let Some(bells) = engine.inner.store.bells() {
             engine.inner.deaf.store(false, Ordering::Relaxed);
-            tokio::spawn(hear(Arc::downgrade(&engine.inner), bells));
+            tokio::spawn(hear(Arc::downgrade(&engine.inner.after), bells));
         }
         Ok(engine)
     }
@@ -169,7 +124,7 @@ impl Engine {
             let held = self.inner.store.jobs(&query).await?;
             let Some(last) = held.last() else { return Ok(()) };
             query.before = Some((last.key.namespace.clone(), last.key.id));
-            self.run_many(held.into_iter().map(|job| Grace { job: job.key }.into()).collect()).await?;
+            self.run_many(held.into_iter().map(|job| Grace { job: job.key }).collect()).await?;
         }
     }
 
@@ -186,14 +141,26 @@ impl Engine {
     }
 
     /// Runs one command. Answered after its transaction has committed and, if it is a promise, when no power cut can undo it.
-    pub async fn run(&self, command: impl Into<Command>) -> Result<Reply, Error> {
-        let mut replies = self.run_many(vec![command.into()]).await?;
-        Ok(replies.pop().expect("one command has one reply")?)
+    pub async fn run<A: Ask>(&self, command: A) -> Result<A::Reply, Error> {
+        let reply = self.run_all(vec![command.into()]).await?.pop().ok_or_else(mixed_up)?;
+        A::read(reply?).ok_or_else(mixed_up)
     }
 
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
     /// is [`windlass_core::commands::all::All`].
-    pub async fn run_many(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+    pub async fn run_many<A: Ask>(&self, commands: Vec<A>) -> Result<Vec<Result<A::Reply, Refusal>>, Error> {
+        let replies = self.run_all(commands.into_iter().map(Into::into).collect()).await?;
+        replies.into_iter().map(|reply| read(A::read, reply)).collect()
+    }
+
+    /// The same for commands of different kinds.
+    pub async fn run_mixed<T>(&self, asked: Vec<Asked<T>>) -> Result<Vec<Result<T, Refusal>>, Error> {
+        let (commands, reads): (Vec<_>, Vec<_>) = asked.into_iter().map(|asked| (asked.command, asked.read)).unzip();
+        let replies = self.run_all(commands).await?;
+        reads.into_iter().zip(replies).map(|(of, reply)| read(of, reply)).collect()
+    }
+
+    async fn run_all(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         crowd::admit(self, &commands).await?;
         if heavy::of(&commands).is_some() {
             return Box::pin(self.run_heavy(commands)).await;
@@ -203,7 +170,7 @@ impl Engine {
 
     async fn run_heavy(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         let _turn = match heavy::of(&commands) {
-            Some(heavy) => Some(self.inner.heavy.turn(&self.inner, heavy).await?),
+            Some(heavy) => Some(self.inner.heavy.turn(&self.inner.intake.queue, heavy).await?),
             None => None,
         };
         self.run_now(commands).await
@@ -212,14 +179,14 @@ impl Engine {
     async fn run_now(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         let reports = commands.iter().any(|command| matches!(command, Command::Complete(_) | Command::Fail(_)));
         let begun = reports.then(std::time::Instant::now);
-        let replies = match self.inner.queue.piece() {
+        let replies = match self.inner.intake.queue.piece() {
             Some(piece) if commands.len() > piece || is_bulky(&commands) => {
-                Box::pin(self.inner.run_in_pieces(commands, piece)).await?
+                Box::pin(self.inner.intake.run_in_pieces(commands, piece)).await?
             }
-            _ => self.inner.enqueue(commands, None)?.await.map_err(lost)??,
+            _ => self.inner.intake.enqueue(commands, None)?.await.map_err(lost)??,
         };
         if let Some(begun) = begun {
-            self.inner.tally.report.observe(begun.elapsed());
+            self.inner.after.tally.report.observe(begun.elapsed());
         }
         Ok(replies)
     }
@@ -231,8 +198,8 @@ impl Engine {
         let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
         let mut woken: Option<Waiter> = None;
         loop {
-            let waiter = self.inner.waiters.register(query.clone(), self.inner.settings.limits.offers_max)?;
-            let mark = self.inner.notices.mark();
+            let waiter = self.inner.after.waiters.register(query.clone(), self.inner.settings.limits.offers_max)?;
+            let mark = self.inner.after.notices.mark();
             let leases = self.claim_now(claim.clone()).await?;
             if let Some(woken) = woken.take() {
                 woken.used();
@@ -263,8 +230,8 @@ impl Engine {
     async fn drained(&self, claim: &Claim, mut mark: u64) {
         let worker = WorkerKey { namespace: claim.namespace.clone(), worker: claim.worker.clone() }.hint();
         loop {
-            self.inner.notices.told(worker, mark).await;
-            mark = self.inner.notices.mark();
+            self.inner.after.notices.told(worker, mark).await;
+            mark = self.inner.after.notices.mark();
             if self.worker(claim).await.is_ok_and(|worker| worker.is_some_and(|worker| worker.draining)) {
                 return;
             }
@@ -273,13 +240,10 @@ impl Engine {
 
     async fn claim_now(&self, claim: Claim) -> Result<Vec<Leased>, Error> {
         let abandon = claim.request_id.is_none().then(|| claim.namespace.clone());
-        let receiver = self.inner.enqueue(vec![claim.into()], abandon.clone())?;
-        let mut delivery = Delivery { inner: self.inner.clone(), abandon, receiver };
-        match delivery.answer().await?.pop() {
-            Some(Ok(Reply::Leases(leases))) => Ok(leases),
-            Some(Err(refusal)) => Err(refusal.into()),
-            other => unreachable!("a claim answers with leases, not {other:?}"),
-        }
+        let receiver = self.inner.intake.enqueue(vec![claim.into()], abandon.clone())?;
+        let mut delivery = Delivery { intake: self.inner.intake.clone(), abandon, receiver };
+        let reply = delivery.answer().await?.pop().ok_or_else(mixed_up)?;
+        Claim::read(reply?).ok_or_else(mixed_up)
     }
 
     /// The tags to wait by.
@@ -300,7 +264,7 @@ impl Engine {
     /// Waits until somebody else changed something about a worker or what it holds, at most so long. `seen` is what the last call
     /// answered. True: there may be news, ask for them.
     pub async fn notice(&self, worker: &WorkerKey, seen: Option<&str>, wait: Duration) -> (bool, String) {
-        let notices = &self.inner.notices;
+        let notices = &self.inner.after.notices;
         let Some(mark) = seen.and_then(|seen| notices.mark_of(seen)) else {
             return (true, notices.token(notices.mark()));
         };
@@ -337,7 +301,7 @@ impl Engine {
     /// Waits until a job has ended, at most so long, and gives it as it is then.
     pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
+        let reader = self.inner.after.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
@@ -352,7 +316,7 @@ impl Engine {
     /// Waits until a run has ended, at most so long, and gives its row as it is then.
     pub async fn watch_run(&self, namespace: &Namespace, run: RunId, wait: Duration) -> Result<Option<Run>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(Subject::Run(namespace.clone(), run));
+        let reader = self.inner.after.bulletin.register(Subject::Run(namespace.clone(), run));
         let key = run.to_string();
         loop {
             let mut news = std::pin::pin!(reader.news());
@@ -374,7 +338,7 @@ impl Engine {
         wait: Duration,
     ) -> Result<Vec<LogAppend>, Error> {
         let deadline = Instant::now() + wait;
-        let reader = self.inner.bulletin.register(Subject::Job(key.clone()));
+        let reader = self.inner.after.bulletin.register(Subject::Job(key.clone()));
         loop {
             let mut news = std::pin::pin!(reader.news());
             news.as_mut().enable();
@@ -415,7 +379,7 @@ impl Engine {
     /// Returns when the store has stopped for good, as it does after a failed sync. A damaged row alone is not that, so
     /// after each sign of damage the store is asked for something else.
     pub async fn stopped(&self) -> StoreError {
-        let (mut damage, mut seen) = (self.inner.damage.subscribe(), 0);
+        let (mut damage, mut seen) = (self.inner.after.damage.subscribe(), 0);
         loop {
             match damage.wait_for(|count| *count > seen).await {
                 Ok(count) => seen = *count,
@@ -430,13 +394,13 @@ impl Engine {
 
     /// Events after number `after`, or from now on.
     pub async fn subscribe(&self, after: Option<u64>) -> Result<Subscription, Error> {
-        Ok(Subscription::new(self.inner.feed.clone(), self.inner.store.clone(), after).await?)
+        Ok(Subscription::new(self.inner.after.feed.clone(), self.inner.store.clone(), after).await?)
     }
 
     /// A place among those who decide for runs. Taken before looking, so that no turn that comes later goes unheard.
     pub fn planner(&self) -> Waiter {
         let query = HeadQuery { namespace: stage::home(), offered: Tags::default() };
-        self.inner.waiters.register(query, usize::MAX).expect("there is no limit")
+        self.inner.after.waiters.register(query, usize::MAX).expect("there is no limit")
     }
 
     /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.
@@ -446,39 +410,32 @@ impl Engine {
 
     /// Whether the store had no room for what was last to be written. It may have some by now.
     pub fn is_full(&self) -> bool {
-        self.inner.full.load(Ordering::Relaxed)
+        self.inner.after.is_full()
     }
 
     pub fn counts(&self) -> Counts {
-        let inner = &self.inner;
-        Counts {
-            batches: inner.batches.load(Ordering::Relaxed),
-            commands: inner.commands_run.load(Ordering::Relaxed),
-            log_bytes: inner.log_bytes.load(Ordering::Relaxed),
-            waiting: inner.waiters.total(),
-            readers: inner.feed.readers(),
-        }
+        self.inner.after.counts()
     }
 
     /// What was done since the start.
     pub fn tally(&self) -> &Tally {
-        &self.inner.tally
+        &self.inner.after.tally
     }
 
     /// How many claimers wait in a namespace.
     pub fn waiting(&self, namespace: &Namespace) -> usize {
-        self.inner.waiters.len(namespace)
+        self.inner.after.waiters.len(namespace)
     }
 
     /// How many of them could take a job with these tags.
     pub fn waiting_for(&self, namespace: &Namespace, tags: &Tags) -> usize {
-        self.inner.waiters.fitting(namespace, tags)
+        self.inner.after.waiters.fitting(namespace, tags)
     }
 
     /// Accepts no more, answers everything accepted, and returns when all of it is on disk.
     pub async fn shut_down(&self) {
         self.inner.close();
-        let batcher = self.batcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let batcher = self.batcher.lock().take();
         if let Some(batcher) = batcher {
             drop(tokio::task::spawn_blocking(move || batcher.join()).await);
         }
@@ -486,73 +443,43 @@ impl Engine {
 }
 
 impl Inner {
-    pub fn pace(&self, which: Which) -> MutexGuard<'_, Gather> {
-        let pace = &self.pace[usize::from(which != Which::NoPromises)];
-        pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// What follows from a batch as soon as it is written: only those who look for work, and the sweeper, may know.
-    pub fn written(&self, outcome: &Outcome, commands: usize, events: bool) {
-        self.batches.fetch_add(1, Ordering::Relaxed);
-        self.commands_run.fetch_add(commands as u64, Ordering::Relaxed);
-        // A batch without events may have had nothing to write.
-        if events && self.full.load(Ordering::Relaxed) {
-            self.full.store(false, Ordering::Relaxed);
-        }
-        self.waiters.wake(&outcome.wakes);
-        self.notices.post(outcome.notices.iter().map(WorkerKey::hint));
-        self.alarm.hear_of(outcome.next_due);
-        self.alarm.wrote(events);
-    }
-
-    /// What follows once it is safe.
-    pub fn tell(&self, first_event: Option<u64>, events: Vec<Event>, logged: &[JobKey]) {
-        self.bulletin.post(&events, logged);
-        self.feed.publish(first_event, events);
-    }
-
-    /// Whether somebody follows the events.
-    pub fn is_heard(&self) -> bool {
-        self.feed.readers() > 0
-    }
-
-    /// Nobody follows the events of this batch and nobody waits for the disk. Whoever comes later asks the store, which
-    /// then syncs.
-    pub fn written_quietly(&self, held: &Held) {
-        self.bulletin.post(&held.events, &held.logged);
-        self.feed.skip();
-    }
-
-    pub fn logged(&self, bytes: usize) {
-        self.log_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub fn failed(&self, error: &StoreError) {
-        match error {
-            StoreError::Corrupt(_) => self.damage.send_modify(|count| *count += 1),
-            StoreError::Full(_) => self.full.store(true, Ordering::Relaxed),
-            StoreError::Conflict(_) | StoreError::Unavailable(_) => {}
+    fn batcher(&self) -> Batcher {
+        Batcher {
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            intake: self.intake.clone(),
+            crowd: self.crowd.clone(),
+            after: self.after.clone(),
         }
     }
 
     fn close(&self) {
-        self.queue.close();
-        self.alarm.stop();
+        self.intake.queue.close();
+        self.after.alarm.stop();
     }
 }
 
+fn read<T>(of: fn(Reply) -> Option<T>, reply: Result<Reply, Refusal>) -> Result<Result<T, Refusal>, Error> {
+    reply.map(|reply| of(reply).ok_or_else(mixed_up)).map_or_else(|refusal| Ok(Err(refusal)), |reply| reply.map(Ok))
+}
+
+/// The rules answer each command with its own type, so only a store that returns replies in another order can cause this.
+fn mixed_up() -> Error {
+    StoreError::Unavailable("it answered a command with the reply to another".into()).into()
+}
+
 /// Passes on what other servers on the same store did.
-async fn hear(inner: std::sync::Weak<Inner>, mut bells: mpsc::Receiver<Bell>) {
+async fn hear(after: Weak<After>, mut bells: mpsc::Receiver<Bell>) {
     while let Some(bell) = bells.recv().await {
-        let Some(inner) = inner.upgrade() else { return };
+        let Some(after) = after.upgrade() else { return };
         match bell {
-            Bell::Wakes(wakes) => inner.waiters.wake(&wakes),
-            Bell::Notices(workers) => inner.notices.post(workers),
+            Bell::Wakes(wakes) => after.waiters.wake(&wakes),
+            Bell::Notices(workers) => after.notices.post(workers),
             Bell::Something => {
-                inner.waiters.wake_all();
-                inner.notices.post_all();
+                after.waiters.wake_all();
+                after.notices.post_all();
             }
         }
-        inner.feed.ring_bell();
+        after.feed.ring_bell();
     }
 }

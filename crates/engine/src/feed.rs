@@ -4,11 +4,8 @@
 //! whoever falls behind it reads from the store, and whoever falls behind that is told of the gap.
 
 use crate::store::{Store, StoreError};
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use windlass_core::Event;
 
@@ -86,7 +83,7 @@ impl Feed {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<Event>)>> {
-        self.ring.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.ring.lock()
     }
 }
 

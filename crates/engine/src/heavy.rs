@@ -3,12 +3,9 @@
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
 
-use crate::engine::{Error, Inner};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use crate::{batcher::Queue, engine::Error};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex as Turns, MutexGuard, OwnedMutexGuard},
     time::{Instant, sleep},
@@ -77,18 +74,18 @@ pub struct Turn<'a> {
 }
 
 impl Heavy {
-    pub async fn turn<'a>(&'a self, inner: &Inner, (namespace, rest): (&Namespace, u32)) -> Result<Turn<'a>, Error> {
+    pub async fn turn<'a>(&'a self, queue: &Queue, (namespace, rest): (&Namespace, u32)) -> Result<Turn<'a>, Error> {
         let (place, line) = self.line_up(namespace)?;
         let rests_until = line.lock_owned().await;
         if let Some(until) = *rests_until {
-            sit_out(inner, until).await;
+            sit_out(queue, until).await;
         }
         let alone = self.alone.lock().await;
         Ok(Turn { began: Instant::now(), rest, rests_until, _alone: alone, _place: place })
     }
 
     fn line_up(&self, namespace: &Namespace) -> Result<(Place<'_>, Rest), Error> {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         lines.retain(|_, line| line.waiting > 0 || line.rests());
         let all: usize = lines.values().map(|line| line.waiting).sum();
         let line = lines.entry(namespace.clone()).or_default();
@@ -106,8 +103,8 @@ impl Line {
     }
 }
 
-async fn sit_out(inner: &Inner, until: Instant) {
-    while Instant::now() < until && inner.queue.is_shared() {
+async fn sit_out(queue: &Queue, until: Instant) {
+    while Instant::now() < until && queue.is_shared() {
         sleep(LOOK).await;
     }
 }
@@ -127,7 +124,7 @@ struct Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut lines = self.heavy.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.heavy.lines.lock();
         if let Some(line) = lines.get_mut(&self.namespace) {
             line.waiting -= 1;
         }

@@ -1,23 +1,48 @@
 //! How commands get into the queue: with room for what they weigh, and in pieces where others are at work too.
 
 use crate::{
-    batcher::{Answer, Request},
+    batcher::{Answer, Queue, Request},
     delivery::lost,
-    engine::{Error, Inner},
+    engine::Error,
+    settings::Settings,
 };
-use std::{iter::Peekable, vec::IntoIter};
+use std::{iter::Peekable, sync::Arc, vec::IntoIter};
 use tokio::{
-    sync::{OwnedSemaphorePermit, oneshot},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{Instant, sleep},
 };
-use windlass_core::{Command, Namespace, Refusal, Reply};
+use windlass_core::{
+    Command, Namespace, Refusal, Reply,
+    commands::{ask::Ask, claim::Claim, holder::Holder, release::Release},
+};
 
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
-pub const ROOM_UNIT: usize = 256;
+const ROOM_UNIT: usize = 256;
 /// Bytes that a caller's commands bring into one transaction while others are at work.
 const PIECE_BYTES: usize = 256 << 10;
 
-impl Inner {
+pub struct Intake {
+    pub queue: Arc<Queue>,
+    room: Arc<Semaphore>,
+    log_room: Arc<Semaphore>,
+}
+
+impl Intake {
+    pub fn new(settings: &Settings) -> Self {
+        let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
+        let (all, logs) = (room(settings.queue_bytes_max), room(settings.log_queue_bytes_max));
+        Self { queue: Arc::default(), room: all, log_room: logs }
+    }
+
+    /// The claimer has gone: its jobs go back to where they were, uncharged, rather than wait for their leases to run out.
+    pub fn take_back(&self, namespace: &Namespace, undelivered: Vec<Result<Reply, Refusal>>) {
+        for leased in undelivered.into_iter().flatten().filter_map(Claim::read).flatten() {
+            let release = Release { holder: Holder::lease(namespace, leased.lease) };
+            // If the queue is full the lease simply runs out.
+            drop(self.enqueue(vec![release.into()], None));
+        }
+    }
+
     /// What needs no common transaction lets others in between, and has half of the time.
     pub async fn run_in_pieces(
         &self,

@@ -8,6 +8,7 @@
 //! [`Engine`] is what everything above talks to; [`store::Store`] is all it knows of what lies below.
 #![forbid(unsafe_code)]
 
+mod after;
 pub mod aside;
 mod batcher;
 pub mod bulk;
@@ -34,8 +35,9 @@ pub mod tally;
 pub mod testing;
 mod waiters;
 
+pub use after::Counts;
 pub use bulk::Bulk;
-pub use engine::{Counts, Engine, Error};
+pub use engine::{Engine, Error};
 pub use feed::{FeedItem, Subscription};
 pub use settings::Settings;
 pub use store::{Store, StoreError};

@@ -5,36 +5,20 @@ use crate::{
     store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim},
 };
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
+    collections::{HashMap, HashSet},
+    sync::Arc,
     time::Duration,
 };
 use windlass_core::{
-    Attempt, Context, Decision, Event, Head, HeadQuery, Job, JobChange, JobId, JobKey, Keys, LogAppend, Namespace,
-    Payload, Record, RecordKey, Rows, State, Tags, Timestamp, commands::due::Due, decider, select,
+    Context, Job, JobKey, LogAppend, Namespace, Record, RecordKey, Tags, Timestamp, commands::due::Due, decider,
+    select, tables::Tables,
 };
 
 pub struct Memory {
     clock: Arc<dyn Clock>,
     state: Mutex<Tables>,
-}
-
-#[derive(Default)]
-struct Tables {
-    jobs: BTreeMap<JobKey, Job>,
-    payloads: HashMap<JobKey, Payload>,
-    results: HashMap<JobKey, Payload>,
-    attempts: HashMap<JobKey, Vec<Attempt>>,
-    children: HashMap<JobKey, BTreeSet<JobId>>,
-    records: BTreeMap<RecordKey, Record>,
-    logs: HashMap<JobKey, Vec<LogAppend>>,
-    events: BTreeMap<u64, Event>,
-    last_event: u64,
-    next_seq: i64,
-    /// All pending jobs in claim order: what makes this store usable for more than a handful of jobs.
-    pending: BTreeMap<(i32, i64), JobKey>,
-    due: BTreeSet<(Timestamp, Due)>,
 }
 
 impl Memory {
@@ -43,138 +27,8 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Tables> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.state.lock()
     }
-}
-
-impl Tables {
-    fn load(&self, keys: &Keys) -> Rows {
-        let mut rows = Rows::default();
-        let mut wanted: BTreeSet<JobKey> = keys.jobs.union(&keys.new_jobs).cloned().collect();
-        for key in &keys.payloads {
-            rows.payloads.extend(self.payloads.get(key).map(|payload| (key.clone(), payload.clone())));
-        }
-        for parent in &keys.children {
-            let children = self.children.get(parent).into_iter().flatten();
-            let children: Vec<JobKey> = children.map(|&id| JobKey::new(&parent.namespace, id)).collect();
-            wanted.extend(children.iter().cloned());
-            rows.children.insert(parent.clone(), children);
-        }
-        for at in &keys.held {
-            let held = |job: &&Job| job.key.namespace == at.namespace && job.holder() == Some(&at.worker);
-            let found: Vec<JobKey> = self.jobs.values().filter(held).map(|job| job.key.clone()).collect();
-            wanted.extend(found.iter().cloned());
-            rows.held.insert(at.clone(), found);
-        }
-        for at in &keys.run_jobs {
-            let open = |job: &&Job| job.key.namespace == at.0 && job.run() == Some(at.1) && !job.state.is_final();
-            let found: Vec<JobKey> = self.jobs.values().filter(open).map(|job| job.key.clone()).collect();
-            wanted.extend(found.iter().cloned());
-            rows.run_jobs.insert(at.clone(), found);
-        }
-        for (at, &count) in &keys.key_queue {
-            let waits = |job: &&Job| job.key.namespace == at.0 && job.waits_for_key() == Some(&at.1);
-            let mut found: Vec<&Job> = self.jobs.values().filter(waits).collect();
-            found.sort_by_key(|job| select::order(job));
-            let found: Vec<JobKey> = found.into_iter().take(count).map(|job| job.key.clone()).collect();
-            wanted.extend(found.iter().cloned());
-            rows.key_queue.insert(at.clone(), found);
-        }
-        for (query, &count) in &keys.heads {
-            rows.heads.insert(query.clone(), self.heads(query, count));
-        }
-        for key in keys.records.keys() {
-            rows.records.extend(self.records.get(key).cloned());
-        }
-        for at in &keys.siblings {
-            let under = |record: &&Record| {
-                record.key.namespace == at.0 && record.key.kind == at.1 && record.parent.as_ref() == Some(&at.2)
-            };
-            let found = self.records.values().filter(under).map(|record| record.key.clone()).collect();
-            rows.siblings.insert(at.clone(), found);
-        }
-        rows.jobs = wanted.iter().filter_map(|key| self.jobs.get(key)).cloned().collect();
-        rows
-    }
-
-    fn heads(&self, query: &HeadQuery, count: usize) -> Vec<Head> {
-        let jobs = self.pending.values().map(|key| &self.jobs[key]).filter(|job| select::fits(job, query));
-        let head =
-            |job: &Job| Head { job: job.clone(), payload: self.payloads.get(&job.key).cloned().unwrap_or_default() };
-        jobs.take(count).map(head).collect()
-    }
-
-    fn write(&mut self, decision: &mut Decision) {
-        for change in decision.jobs.drain(..) {
-            self.write_job(change);
-        }
-        self.payloads.extend(decision.payloads.drain(..));
-        self.results.extend(decision.results.drain(..));
-        for (key, attempt) in decision.attempts.drain(..) {
-            self.attempts.entry(key).or_default().push(attempt);
-        }
-        for (parent, child) in decision.edges.drain(..) {
-            self.children.entry(parent).or_default().insert(child.id);
-        }
-        for change in decision.records.drain(..) {
-            let old = self.records.remove(&change.key);
-            assert_eq!(old.as_ref().map(|old| old.version), change.old_version, "{:?}", change.key);
-            if let Some(due) = old.and_then(|old| old.due) {
-                self.due.remove(&(due, Due::Record(change.key.clone())));
-            }
-            if let Some(record) = change.new {
-                self.due.extend(record.due.map(|due| (due, Due::Record(change.key.clone()))));
-                self.records.insert(change.key, record);
-            }
-        }
-        for append in decision.logs.drain(..) {
-            self.logs.entry(append.job.clone()).or_default().push(append);
-        }
-        for gone in decision.log_drops.drain(..) {
-            let pieces = self.logs.entry(gone.job).or_default();
-            pieces.retain(|append| append.piece < gone.first || append.piece > gone.last);
-        }
-        for event in &decision.events {
-            self.last_event += 1;
-            self.events.insert(self.last_event, event.clone());
-        }
-    }
-
-    fn write_job(&mut self, change: JobChange) {
-        let key = change.key().clone();
-        assert_eq!(self.jobs.contains_key(&key), change.old.is_some(), "{key:?}");
-        if let Some(old) = self.jobs.remove(&key) {
-            if old.state == State::Pending {
-                self.pending.remove(&select::order(&old));
-            }
-            if let Some(due) = old.due {
-                self.due.remove(&(due, Due::Job(key.clone())));
-            }
-        }
-        let Some(job) = change.new else {
-            self.payloads.remove(&key);
-            self.results.remove(&key);
-            self.attempts.remove(&key);
-            self.children.remove(&key);
-            self.logs.remove(&key);
-            return;
-        };
-        self.next_seq = self.next_seq.max(job.seq + 1);
-        if job.state == State::Pending {
-            self.pending.insert(select::order(&job), key.clone());
-        }
-        self.due.extend(job.due.map(|due| (due, Due::Job(key.clone()))));
-        self.jobs.insert(key, job);
-    }
-}
-
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
-        && (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
-        && query.before.as_ref().is_none_or(|(namespace, id)| (job.key.id, &job.key.namespace) < (*id, namespace))
 }
 
 #[async_trait]
@@ -216,13 +70,14 @@ impl Store for Memory {
 
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError> {
         let state = self.lock();
-        let mut found: Vec<&Job> = state.jobs.values().filter(|job| fits(job, query)).collect();
-        found.sort_by(|a, b| (b.key.id, &b.key.namespace).cmp(&(a.key.id, &a.key.namespace)));
-        Ok(found.into_iter().take(query.limit).cloned().collect())
+        let mut found: Vec<Job> = state.jobs.values().filter(|job| query.fits(job)).cloned().collect();
+        query.sort(&mut found);
+        found.truncate(query.limit);
+        Ok(found)
     }
 
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
-        Ok(self.lock().jobs.values().filter(|job| fits(job, query)).take(max).count())
+        Ok(self.lock().jobs.values().filter(|job| query.fits(job)).take(max).count())
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

@@ -4,10 +4,11 @@
 //! A notice is a hint to ask, as a wake-up is; it says nothing itself. A worker asks with the number up to which it has heard, so
 //! that nothing falls between two calls. Only so many are remembered: who has been away for longer is told to ask.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -122,7 +123,7 @@ impl Notices {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

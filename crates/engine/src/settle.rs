@@ -8,16 +8,13 @@
 //! [`Command::is_promise`]: windlass_core::Command::is_promise
 
 use crate::{
-    batcher::Answer,
-    engine::Inner,
+    after::After,
+    batcher::{Answer, Queue},
     gather::{Gather, NAP},
-    store::StoreError,
+    store::{Store, StoreError},
 };
-use std::{
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
-    time::Instant,
-};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::{sync::Arc, thread, time::Instant};
 use tokio::sync::oneshot;
 use windlass_core::{Event, JobKey};
 
@@ -33,8 +30,9 @@ pub struct Held {
     pub logged: Vec<JobKey>,
 }
 
-#[derive(Default)]
 pub struct Settler {
+    store: Arc<dyn Store>,
+    after: Arc<After>,
     line: Mutex<Line>,
     bell: Condvar,
     /// Rung when the thread has taken what waited.
@@ -57,34 +55,39 @@ impl Line {
 }
 
 impl Settler {
+    pub fn new(store: Arc<dyn Store>, after: Arc<After>) -> Self {
+        Self { store, after, line: Mutex::default(), bell: Condvar::new(), room: Condvar::new() }
+    }
+
     /// Takes batches in the order in which they were written. Where that order counts, batches are run one by one.
-    pub fn settle(&self, inner: &Inner, held: Held) {
+    pub fn settle(&self, held: Held) {
         let mut line = self.lock();
         if line.busy || !line.batches.is_empty() {
             // Behind those before it, so that events are told in order.
             line = self.wait_for_room(line);
             line.batches.push(held);
-            return self.bell.notify_one();
+            self.bell.notify_one();
+            return;
         }
-        if !inner.store.unsynced() {
+        if !self.store.unsynced() {
             drop(line);
-            return release(inner, held);
+            return self.after.safe(held);
         }
-        if held.answers.is_empty() && !inner.is_heard() {
+        if held.answers.is_empty() && !self.after.is_heard() {
             drop(line);
-            return inner.written_quietly(&held);
+            return self.after.written_quietly(&held);
         }
         if line.pace.is_fast() {
             drop(line);
-            return self.sync(inner, vec![held]);
+            return self.sync(vec![held]);
         }
         line.batches.push(held);
         self.bell.notify_one();
     }
 
-    fn wait_for_room<'a>(&self, line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
-        let waited = self.room.wait_while(line, |line| line.batches.len() >= LINE_MAX);
-        waited.unwrap_or_else(PoisonError::into_inner)
+    fn wait_for_room<'a>(&self, mut line: MutexGuard<'a, Line>) -> MutexGuard<'a, Line> {
+        self.room.wait_while(&mut line, |line| line.batches.len() >= LINE_MAX);
+        line
     }
 
     /// Whether the thread is at the disk: what is written now waits for the next sync.
@@ -92,25 +95,25 @@ impl Settler {
         self.lock().busy
     }
 
-    fn sync(&self, inner: &Inner, batches: Vec<Held>) {
+    fn sync(&self, batches: Vec<Held>) {
         let callers = batches.iter().map(|held| held.answers.len()).sum();
         let begun = Instant::now();
-        let synced = inner.store.sync();
+        let synced = self.store.sync();
         let took = begun.elapsed();
         self.lock().pace.learn(took, callers);
-        inner.tally.sync.observe(took);
+        self.after.tally.sync.observe(took);
         match synced {
-            Ok(()) => batches.into_iter().for_each(|held| release(inner, held)),
-            Err(error) => refuse(inner, batches, &error),
+            Ok(()) => batches.into_iter().for_each(|held| self.after.safe(held)),
+            Err(error) => self.refuse(batches, &error),
         }
     }
 
     /// The thread for slow disks; without work it sleeps.
-    pub fn spawn(inner: Arc<Inner>) -> std::io::Result<thread::JoinHandle<()>> {
-        thread::Builder::new().name("windlass-sync".into()).spawn(move || inner.settler.work(&inner))
+    pub fn spawn(self: Arc<Self>, queue: Arc<Queue>) -> std::io::Result<thread::JoinHandle<()>> {
+        thread::Builder::new().name("windlass-sync".into()).spawn(move || self.work(&queue))
     }
 
-    fn work(&self, inner: &Inner) {
+    fn work(&self, queue: &Queue) {
         while self.wait_for_work() {
             self.gather();
             let batches = {
@@ -119,16 +122,16 @@ impl Settler {
                 std::mem::take(&mut line.batches)
             };
             self.room.notify_all();
-            self.sync(inner, batches);
+            self.sync(batches);
             self.lock().busy = false;
-            inner.queue.ring();
+            queue.ring();
         }
     }
 
     fn wait_for_work(&self) -> bool {
-        let line = self.lock();
-        let waited = self.bell.wait_while(line, |line| line.batches.is_empty() && !line.closed);
-        !waited.unwrap_or_else(PoisonError::into_inner).batches.is_empty()
+        let mut line = self.lock();
+        self.bell.wait_while(&mut line, |line| line.batches.is_empty() && !line.closed);
+        !line.batches.is_empty()
     }
 
     fn gather(&self) {
@@ -151,23 +154,15 @@ impl Settler {
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
-}
 
-fn release(inner: &Inner, held: Held) {
-    for (reply, answer) in held.answers {
-        // Promises are kept whether or not somebody still listens.
-        drop(reply.send(answer));
-    }
-    inner.tell(held.first_event, held.events, &held.logged);
-}
-
-/// It is written, and perhaps lost: nobody is told that it was done, and the events are not told at all.
-fn refuse(inner: &Inner, batches: Vec<Held>, error: &StoreError) {
-    tracing::error!(%error, "written batches could not be synced");
-    inner.failed(error);
-    for (reply, _) in batches.into_iter().flat_map(|held| held.answers) {
-        drop(reply.send(Err(error.clone())));
+    /// It is written, and perhaps lost: nobody is told that it was done, and the events are not told at all.
+    fn refuse(&self, batches: Vec<Held>, error: &StoreError) {
+        tracing::error!(%error, "written batches could not be synced");
+        self.after.failed(error);
+        for (reply, _) in batches.into_iter().flat_map(|held| held.answers) {
+            drop(reply.send(Err(error.clone())));
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
     Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
-    Reply, RunId, State, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item,
+    Reply, RunId, State, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item, job::NAME_CHARS_MAX,
 };
 
 /// Named by what the caller should do.
@@ -57,7 +57,7 @@ pub struct Outcome {
     pub commit_time: Duration,
 }
 
-/// Which jobs to list: newest first, by id.
+/// Which jobs to list: newest first, by id; with `name` first by name, the last name first.
 #[derive(Clone, Debug, Default)]
 pub struct JobQuery {
     /// None: all namespaces, for the engine's own duties.
@@ -65,12 +65,67 @@ pub struct JobQuery {
     /// Empty: any.
     pub states: Vec<State>,
     pub facet: Option<Facet>,
+    pub name: Option<NamePrefix>,
     pub run: Option<RunId>,
     /// Held by this worker now.
     pub holder: Option<WorkerId>,
     /// Only ids before this one: the last one of the page before.
     pub before: Option<(Namespace, JobId)>,
     pub limit: usize,
+}
+
+/// Jobs whose name begins with a text.
+#[derive(Clone, Debug)]
+pub struct NamePrefix {
+    pub prefix: Arc<str>,
+    /// What the job in [`JobQuery::before`] is called.
+    pub before: Option<Arc<str>>,
+}
+
+impl NamePrefix {
+    /// No name that is looked for comes after this one. All names from the prefix up to it begin with the prefix, whatever
+    /// a caller says was before.
+    pub fn last(&self) -> String {
+        let last = [&*self.prefix, &char::MAX.to_string().repeat(NAME_CHARS_MAX)].concat();
+        self.before.as_deref().map_or(last.clone(), |before| last.min(before.to_owned()))
+    }
+}
+
+impl JobQuery {
+    /// What a job must be, in plain words; the reference for the statements of stores.
+    pub fn fits(&self, job: &Job) -> bool {
+        self.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
+            && (self.states.is_empty() || self.states.contains(&job.state))
+            && self.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
+            && self.name.as_ref().is_none_or(|name| name_of(job).is_some_and(|own| own.starts_with(&*name.prefix)))
+            && self.run.is_none_or(|run| job.run() == Some(run))
+            && self.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
+            && self.before.as_ref().is_none_or(|(namespace, id)| {
+                let before = self.name.as_ref().and_then(|name| name.before.as_deref());
+                self.rank(job) < (before, *id, namespace)
+            })
+    }
+
+    /// What the list is sorted by, in descending order.
+    fn rank<'a>(&self, job: &'a Job) -> (Option<&'a str>, JobId, &'a Namespace) {
+        (name_of(job).filter(|_| self.name.is_some()), job.key.id, &job.key.namespace)
+    }
+
+    pub fn sort(&self, jobs: &mut [Job]) {
+        jobs.sort_by(|a, b| self.rank(b).cmp(&self.rank(a)));
+    }
+
+    /// Goes on after the last job of a page.
+    pub fn go_on_after(&mut self, last: &Job) {
+        self.before = Some((last.key.namespace.clone(), last.key.id));
+        if let Some(name) = &mut self.name {
+            name.before = last.spec.name.clone();
+        }
+    }
+}
+
+fn name_of(job: &Job) -> Option<&str> {
+    job.spec.name.as_deref()
 }
 
 /// Which records to list: by key.

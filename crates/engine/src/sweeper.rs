@@ -76,7 +76,7 @@ pub fn spawn(engine: &Engine) {
                     Duration::from_secs(1).min(every)
                 }
             };
-            let alarm = &engine.inner().alarm;
+            let alarm = &engine.inner().after.alarm;
             drop(timeout(pause, alarm.bell.notified()).await);
             if alarm.stopped.load(Ordering::Acquire) {
                 return;
@@ -111,15 +111,15 @@ pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
     let mut done = 0;
     loop {
         let page = engine.store().due(PAGE).await?;
-        if page.steps > engine.inner().alarm.steps_seen.load(Ordering::Acquire) {
+        if page.steps > engine.inner().after.alarm.steps_seen.load(Ordering::Acquire) {
             tracing::warn!("the clock had to be set forward: every lease gets its full length again");
             engine.grant_grace().await?;
-            engine.inner().alarm.steps_seen.store(page.steps, Ordering::Release);
+            engine.inner().after.alarm.steps_seen.store(page.steps, Ordering::Release);
             continue;
         }
         // Set before the rows are worked on, so that what they make due in turn rings the bell.
         let next = page.next.map_or(i64::MAX, |next| next.0);
-        engine.inner().alarm.set_for.store(next, Ordering::Release);
+        engine.inner().after.alarm.set_for.store(next, Ordering::Release);
         if page.due.is_empty() {
             let until = page.next.map(|next| Duration::from_millis((next - page.now).0.max(1) as u64));
             return Ok((done, until));

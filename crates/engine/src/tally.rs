@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use windlass_core::{Event, Reply, What};
+use windlass_core::{Event, Reply, What, reply::Ended};
 
 /// How often something took how long.
 pub struct Histogram {
@@ -105,7 +105,27 @@ impl Tally {
             What::Failed { .. } => &self.failed,
             What::Cancelled { .. } => &self.cancelled,
             What::Skipped { .. } => &self.skipped,
-            _ => return,
+            What::Ready { .. }
+            | What::Started { .. }
+            | What::Progress { .. }
+            | What::Released { .. }
+            | What::CancelRequested { .. }
+            | What::WorkerRegistered { .. }
+            | What::WorkerOnline { .. }
+            | What::WorkerUnreachable { .. }
+            | What::WorkerOffline { .. }
+            | What::WorkerDraining { .. }
+            | What::WorkerUndrained { .. }
+            | What::WorkerDeleted { .. }
+            | What::RunStarted { .. }
+            | What::RunGrew { .. }
+            | What::RunFinished { .. }
+            | What::DefinitionPut { .. }
+            | What::DefinitionDeleted { .. }
+            | What::RecordPut { .. }
+            | What::RecordDeleted { .. }
+            | What::Told { .. }
+            | What::Audit { .. } => return,
         };
         counter.fetch_add(1, Relaxed);
     }
@@ -117,7 +137,9 @@ impl Tally {
                     between(&self.wait, live.pending_since, live.claimed_at);
                 }
             }
-            Reply::Ended { job, replayed: false } => between(&self.run, job.live.claimed_at, job.live.finished_at),
+            Reply::Ended(Ended { job, replayed: false }) => {
+                between(&self.run, job.live.claimed_at, job.live.finished_at)
+            }
             Reply::All(replies) => replies.iter().for_each(|reply| self.reply(reply)),
             _ => {}
         }

@@ -4,10 +4,11 @@
 //! the one that has waited longest among those it fits. A waiter that was woken and then went away passes the wake-up
 //! on, so no job is left lying because a connection broke.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -102,7 +103,7 @@ impl Waiters {
     }
 
     fn lock(&self) -> MutexGuard<'_, Groups> {
-        self.groups.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.groups.lock()
     }
 }
 
@@ -114,7 +115,7 @@ impl Groups {
         let Some((id, offered)) = first.map(|(id, offered)| (id, offered.clone())) else { return };
         let query = HeadQuery { namespace: wake.namespace.clone(), offered };
         if let Some(slot) = self.leave(&query, id) {
-            *slot.wake.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(wake.clone());
+            *slot.wake.lock() = Some(wake.clone());
             slot.woken.store(true, Ordering::Release);
             slot.bell.notify_one();
         }
@@ -142,7 +143,7 @@ impl Waiter {
 
     /// The claim that the wake-up led to was answered, so it need not be passed on.
     pub fn used(self) {
-        self.slot.wake.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        self.slot.wake.lock().take();
     }
 }
 
@@ -150,7 +151,7 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         let mut groups = self.waiters.lock();
         groups.leave(&self.query, self.id);
-        let unused = self.slot.wake.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let unused = self.slot.wake.lock().take();
         if let Some(wake) = unused {
             groups.wake_one(&wake);
         }

@@ -46,8 +46,10 @@ async fn a_job_is_submitted_claimed_and_completed_once() {
     assert_eq!(lease.job, JobId::from_u128(1));
     let complete = || Complete { holder: Holder::lease(&ns, lease), result: "42".into() };
     let replies = run(&store, vec![complete().into(), complete().into()]).await;
-    assert!(matches!(&replies[0], Ok(Reply::Ended { job, replayed: false }) if job.state == State::Completed));
-    assert!(matches!(&replies[1], Ok(Reply::Ended { replayed: true, .. })));
+    assert!(
+        matches!(&replies[0], Ok(Reply::Ended(windlass_core::reply::Ended { job, replayed: false })) if job.state == State::Completed)
+    );
+    assert!(matches!(&replies[1], Ok(Reply::Ended(windlass_core::reply::Ended { replayed: true, .. }))));
     let events = store.events_after(0, 100).await.unwrap().events;
     let names: Vec<&str> = events.iter().map(|(_, event)| event.what.name()).collect();
     assert_eq!(names, ["submitted", "worker_registered", "claimed", "completed"]);

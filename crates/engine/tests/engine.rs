@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 use windlass_core::{
-    Command, JobKey, Leased, Limits, Millis, Namespace, Payload, Refusal, Reply, State, Tags, Timestamp, WorkerId,
+    Command, JobKey, Leased, Limits, Millis, Namespace, Payload, Refusal, State, Tags, Timestamp, WorkerId,
     commands::{
         all::All,
         append_log::AppendLog,
@@ -12,6 +12,7 @@ use windlass_core::{
         holder::Holder,
         submit::{NewJob, Submit},
     },
+    reply::Ended,
 };
 use windlass_engine::{
     Engine, Error, FeedItem, Settings,
@@ -44,15 +45,14 @@ fn claim(worker: &str, tags: &[&str], max: usize) -> Claim {
     Claim::new(&ns(), WorkerId::new(worker).unwrap(), tags.iter().copied().collect::<Tags>(), ids::secrets(max))
 }
 
-async fn complete(engine: &Engine, leased: &Leased) -> Result<Reply, Error> {
+async fn complete(engine: &Engine, leased: &Leased) -> Result<Ended, Error> {
     engine.run(Complete { holder: Holder::lease(&ns(), leased.lease), result: "1".into() }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_four_claimers_never_share_a_job() {
     let engine = real_time().await;
-    let jobs: Vec<Command> = (0..1_000).map(|_| submit(&[]).into()).collect();
-    engine.run_many(jobs).await.unwrap();
+    engine.run_many((0..1_000).map(|_| submit(&[])).collect()).await.unwrap();
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..64 {
         let engine = engine.clone();
@@ -88,7 +88,7 @@ async fn a_waiting_claim_is_woken_by_the_job_it_can_take() {
         tokio::task::yield_now().await;
     }
     engine.run(submit(&["tpu"])).await.unwrap();
-    let Reply::Submitted { job, .. } = engine.run(submit(&["gpu"])).await.unwrap() else { panic!() };
+    let job = engine.run(submit(&["gpu"])).await.unwrap().job;
     let leases = timeout(SOON, waiting).await.unwrap().unwrap();
     assert_eq!(leases[0].lease.job, job);
 }
@@ -230,7 +230,7 @@ async fn a_flood_of_events_at_a_paused_reader_loses_none() {
     let engine = real_time().await;
     let mut feed = engine.subscribe(None).await.unwrap();
     for _ in 0..100 {
-        engine.run_many((0..1_000).map(|_| submit(&[]).into()).collect()).await.unwrap();
+        engine.run_many((0..1_000).map(|_| submit(&[])).collect()).await.unwrap();
     }
     for expected in 1..=100_000 {
         let FeedItem::Event(number, _) = feed.next().await.unwrap() else { panic!() };
@@ -271,7 +271,7 @@ async fn logs_are_followed_and_capped() {
     engine.run(append("12345678")).await.unwrap();
     assert_eq!(following.await.unwrap()[0].data, Payload::from("12345678"));
     let reply = engine.run(append("90abc")).await.unwrap();
-    assert!(matches!(reply, Reply::Logged { dropped_bytes: 8, cancelled: false, .. }), "{reply:?}");
+    assert!(reply.dropped_bytes == 8 && !reply.cancelled, "{reply:?}");
     let pieces = engine.store().read_log(&leased.job.key, 1, 1 << 20).await.unwrap();
     assert_eq!(pieces[0].data, Payload::from("90abc"), "the newest part is kept");
 }
@@ -305,7 +305,7 @@ async fn leases_get_their_time_back_after_the_server_was_away() {
     engine.tick().await.unwrap();
     clock.advance(Millis::from_secs(29));
     engine.tick().await.unwrap();
-    assert!(matches!(complete(&engine, &leased).await.unwrap(), Reply::Ended { replayed: false, .. }));
+    assert!(!complete(&engine, &leased).await.unwrap().replayed);
 }
 
 /// Some hundreds of jobs, all or none.

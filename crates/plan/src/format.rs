@@ -5,12 +5,12 @@ use serde::{
     de::{Error, MapAccess, Visitor},
 };
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 use std::{fmt, marker::PhantomData};
+use windlass_api::fields::{Notation, With};
 use windlass_core::Millis;
+use windlass_yaml::{Booleans, Location, Spanned};
 
 pub const BYTES_MAX: usize = 4 << 20;
-const DEPTH_MAX: usize = 32;
 
 /// What is wrong with a definition, where, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn is_native(text: &str) -> bool {
         windlass: Option<serde::de::IgnoredAny>,
         steps: Option<serde::de::IgnoredAny>,
     }
-    let marks: Option<Marks> = serde_saphyr::from_str_with_options(text, options()).ok();
+    let marks: Option<Marks> = windlass_yaml::read(text, BYTES_MAX, Booleans::Strict).ok();
     match marks {
         Some(marks) => marks.windlass.is_some() || marks.steps.is_some(),
         // What cannot be read is reported by whoever it seems to belong to.
@@ -57,32 +57,8 @@ pub fn is_native(text: &str) -> bool {
 }
 
 pub fn read(text: &str) -> Result<File, Fault> {
-    if text.len() > BYTES_MAX {
-        let why = format!("the definition has {} bytes; at most {BYTES_MAX}", text.len());
-        return Err(Fault { line: 0, column: 0, field: String::new(), text: why });
-    }
-    serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
-        let location = error.location().unwrap_or(Location::UNKNOWN);
-        let told = error.to_string();
-        Fault::at(location, "", told.lines().next().unwrap_or("it cannot be read").to_owned())
-    })
-}
-
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        with_snippet: false,
-        strict_booleans: true,
-        budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
-            max_aliases: 0,
-            max_anchors: 0,
-            max_merge_keys: 0,
-            max_documents: 1,
-            max_nodes: 1_000_000,
-            max_events: 2_000_000,
-        },
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-    }
+    let fault = |windlass_yaml::Fault { line, column, text }| Fault { line, column, field: String::new(), text };
+    windlass_yaml::read(text, BYTES_MAX, Booleans::Strict).map_err(fault)
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,8 +73,8 @@ pub struct File {
     /// Jobs of a run at a time.
     pub max_parallel: Option<Spanned<u32>>,
     #[serde(default)]
-    pub defaults: Settings,
-    pub steps: Ordered<Spanned<FileStep>>,
+    pub defaults: With<Nothing, InStep>,
+    pub steps: Ordered<Spanned<With<FileStep, InStep>>>,
     pub outputs: Option<Spanned<Value>>,
 }
 
@@ -116,66 +92,36 @@ pub struct FileStep {
     pub input: Option<Spanned<Value>>,
     pub wait: Option<Spanned<FileWait>>,
     pub map: Option<Spanned<FileMap>>,
-    pub compensate: Option<Spanned<FileUndo>>,
-    // As in `Settings`; the parser keeps places only without `flatten`.
+    pub compensate: Option<Spanned<With<FileUndo, InUndo>>>,
     pub definition: Option<Spanned<String>>,
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
-    pub pending_timeout: Option<Length>,
-    pub lease: Option<Length>,
-    pub concurrency: Option<Concurrency>,
 }
 
-impl FileStep {
-    pub fn settings(&self) -> Settings {
-        Settings {
-            tags: self.tags.clone(),
-            priority: self.priority,
-            retry: self.retry.clone(),
-            timeout: self.timeout,
-            pending_timeout: self.pending_timeout,
-            lease: self.lease,
-            concurrency: self.concurrency.clone(),
-        }
-    }
+/// Settings of a step: as in the API, with durations that have units. How long jobs are kept is a matter of their run.
+#[derive(Debug)]
+pub struct InStep;
+
+impl Notation for InStep {
+    type Millis = Length;
+    type Retry = Retry;
+    const UNITS: bool = true;
+    const WITHOUT: &'static [&'static str] = &["retention_ms"];
 }
 
-/// How a step's job is queued, retried and ended.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+/// Settings of what compensates a step.
+#[derive(Debug)]
+pub struct InUndo;
+
+impl Notation for InUndo {
+    type Millis = Length;
+    type Retry = Retry;
+    const UNITS: bool = true;
+    const WITHOUT: &'static [&'static str] = &["retention_ms", "pending_timeout_ms", "lease_ms", "concurrency"];
+}
+
+/// Nothing but settings.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
-    pub pending_timeout: Option<Length>,
-    pub lease: Option<Length>,
-    pub concurrency: Option<Concurrency>,
-}
-
-impl Settings {
-    /// What is not said here is as there.
-    pub fn or(&self, other: &Settings) -> Settings {
-        Settings {
-            tags: self.tags.clone().or_else(|| other.tags.clone()),
-            priority: self.priority.or(other.priority),
-            retry: self.retry.clone().or_else(|| other.retry.clone()),
-            timeout: self.timeout.or(other.timeout),
-            pending_timeout: self.pending_timeout.or(other.pending_timeout),
-            lease: self.lease.or(other.lease),
-            concurrency: self.concurrency.clone().or_else(|| other.concurrency.clone()),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Concurrency {
-    pub key: String,
-    pub limit: u32,
-}
+pub struct Nothing {}
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -187,6 +133,21 @@ pub struct Retry {
     pub on_failure: Option<bool>,
     pub on_lost: Option<bool>,
     pub on_timeout: Option<bool>,
+}
+
+impl From<Retry> for windlass_api::job::Retry {
+    fn from(retry: Retry) -> Self {
+        Self {
+            attempts: retry.attempts,
+            backoff_ms: retry.backoff.map(Into::into),
+            backoff_max_ms: retry.backoff_max.map(Into::into),
+            jitter_percent: retry.jitter_percent,
+            on_failure: retry.on_failure,
+            on_lost: retry.on_lost,
+            on_timeout: retry.on_timeout,
+            losses_max: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -248,38 +209,21 @@ pub struct FileMap {
 pub struct FileUndo {
     pub payload: Option<Value>,
     pub run: Option<String>,
-    pub tags: Option<Vec<String>>,
-    pub priority: Option<i32>,
-    pub retry: Option<Retry>,
-    pub timeout: Option<Length>,
 }
 
 /// A length of time with its unit: `500ms`, `30s`, `10m`, `2h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length(pub Millis);
 
-impl Length {
-    pub fn parse(text: &str) -> Option<Self> {
-        let at = text.find(|c: char| !c.is_ascii_digit())?;
-        let number: i64 = text[..at].parse().ok()?;
-        let unit = match &text[at..] {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return None,
-        };
-        Some(Self(Millis(number.checked_mul(unit)?)))
+impl From<Length> for u64 {
+    fn from(length: Length) -> u64 {
+        length.0.0.unsigned_abs()
     }
 }
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Length::parse(&text).ok_or_else(|| {
-            D::Error::custom(format!("{text:?} is not a duration; write it like 500ms, 30s, 10m, 2h, 7d"))
-        })
+        String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
     }
 }
 

@@ -12,6 +12,7 @@ pub mod meter;
 pub mod nodes;
 pub mod pattern;
 pub mod plan;
+pub mod settings;
 pub mod template;
 pub mod vars;
 pub mod workflow;

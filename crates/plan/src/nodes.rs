@@ -1,19 +1,21 @@
 //! From steps to the jobs of a run.
 
 use crate::{
-    format::{Length, Retry, Settings, When},
+    format::When,
     meter::{Budget, Meter},
     plan::{self, Asked, Done, Place, Plan, UNDO},
+    settings::new_job,
     template::Template,
     workflow::{Step, Work, Workflow},
 };
 use serde_json::Value;
 use std::sync::Arc;
+use windlass_api::JobSettings;
 use windlass_core::{
     JobId,
     commands::{submit::NewJob, submit_run::RunNode},
     job::{ConcurrencyKey, DefinitionRef},
-    policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
+    policy::ParentPolicy,
     stage::Stage,
 };
 
@@ -21,7 +23,7 @@ use windlass_core::{
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub reference: DefinitionRef,
-    pub settings: Settings,
+    pub settings: JobSettings,
     pub payload: Option<Value>,
 }
 
@@ -98,7 +100,7 @@ pub fn undo(
 ) -> Result<Option<RunNode>, String> {
     let Some(undo) = &step.undo else { return Ok(None) };
     meter.send(weight(&undo.settings))?;
-    let mut job = shaped(&undo.settings, ids());
+    let mut job = new_job(&undo.settings, ids());
     job.policy.parents = ParentPolicy::RunAnyway;
     // Whatever is more than a little, or has to be worked out, is so when its turn has come.
     let small = Meter::new(Budget { work: 1_000, room: 4 << 10, ..Budget::default() });
@@ -112,10 +114,8 @@ pub fn undo(
 }
 
 /// Bytes that every job of these settings has.
-fn weight(settings: &Settings) -> u64 {
-    let tags: usize = settings.tags.iter().flatten().map(|tag| 16 + tag.len()).sum();
-    let key = settings.concurrency.as_ref().map_or(0, |key| key.key.len());
-    (JOB + tags + key) as u64
+fn weight(settings: &JobSettings) -> u64 {
+    (JOB + settings.bytes()) as u64
 }
 
 fn job(
@@ -128,7 +128,7 @@ fn job(
 ) -> Result<NewJob, String> {
     let settings = plan.settings(step);
     meter.send(weight(&settings))?;
-    let mut job = shaped(&settings, id);
+    let mut job = new_job(&settings, id);
     job.policy.parents = match step.when {
         When::Success => ParentPolicy::Skip,
         When::Always => ParentPolicy::RunAnyway,
@@ -143,43 +143,4 @@ fn job(
         job.concurrency = Some(ConcurrencyKey { key: key.trim_end_matches('/').into(), limit });
     }
     Ok(job)
-}
-
-fn shaped(settings: &Settings, id: JobId) -> NewJob {
-    let millis = |length: Option<Length>| length.map(|length| length.0);
-    let length = millis(settings.lease).map_or(LeaseLength::Asked, LeaseLength::Fixed);
-    NewJob {
-        tags: settings.tags.iter().flatten().map(String::as_str).collect(),
-        priority: settings.priority.unwrap_or(100),
-        policy: JobPolicy {
-            lease: LeasePolicy { length, ..LeasePolicy::default() },
-            hard_deadline: millis(settings.timeout),
-            pending_deadline: millis(settings.pending_timeout),
-            retry: retry(settings.retry.as_ref().unwrap_or(&Retry::default())),
-            // A worker that is told can clean up.
-            cancel: CancelPolicy::Drain,
-            ..JobPolicy::default()
-        },
-        concurrency: settings
-            .concurrency
-            .as_ref()
-            .map(|wanted| ConcurrencyKey { key: wanted.key.as_str().into(), limit: wanted.limit }),
-        ..NewJob::new(id)
-    }
-}
-
-fn retry(wanted: &Retry) -> RetryPolicy {
-    let default = RetryPolicy::default();
-    RetryPolicy {
-        attempts: wanted.attempts.unwrap_or(default.attempts),
-        on_failure: wanted.on_failure.unwrap_or(default.on_failure),
-        on_lost: wanted.on_lost.unwrap_or(default.on_lost),
-        on_deadline: wanted.on_timeout.unwrap_or(default.on_deadline),
-        backoff: Backoff::asked(
-            wanted.backoff.map(|base| base.0),
-            wanted.backoff_max.map(|max| max.0),
-            wanted.jitter_percent,
-        ),
-        ..default
-    }
 }

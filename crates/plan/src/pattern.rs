@@ -4,11 +4,13 @@
 //! out, for each byte of the text. So the price of a byte goes by the size of the compiled pattern, classes of characters
 //! being one place each, however large they are.
 
+use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, Weak},
+    sync::{Arc, LazyLock, Weak},
 };
+use windlass_core::cache::Cache;
 
 pub const LENGTH_MAX: usize = 1_000;
 /// Classes such as `\pL` have hundreds of ranges each.
@@ -16,9 +18,9 @@ const CLASSES_MAX: usize = 16;
 const NEST_MAX: u32 = 32;
 /// Bytes a compiled pattern may have. The smallest that suffices sets the price.
 const SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
-/// Compiled patterns that are kept although nobody uses them, and their bytes.
-const KEPT: usize = 2_000;
-const KEPT_BYTES: usize = 4 << 20;
+/// Compiled patterns that are kept although nobody uses them, and their bytes, in each generation of the cache.
+const KEPT: usize = 1_000;
+const KEPT_BYTES: usize = 2 << 20;
 /// Patterns written out in one workflow, and their KiB when they are compiled.
 const WRITTEN_MAX: usize = 100;
 const WRITTEN_KIB_MAX: u64 = 4_096;
@@ -71,13 +73,16 @@ fn too_large<T>(why: String) -> Result<T, Arc<Wrong>> {
     Err(Arc::new(Wrong { why, too_large: true }))
 }
 
-#[derive(Default)]
 struct Kept {
-    uses: u64,
-    bytes: usize,
-    made: HashMap<String, (u64, Made)>,
+    made: Cache<String, Made>,
     /// All that somebody may still use, so that a crowd of others does not have these compiled again.
     used: HashMap<String, Weak<Pattern>>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self { made: Cache::new(KEPT, KEPT_BYTES), used: HashMap::new() }
+    }
 }
 
 static ALL: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
@@ -109,11 +114,11 @@ impl Written {
 /// The compiled pattern, kept for the next time; what cannot be used is kept as well.
 pub fn get(text: &str) -> Made {
     fits(text)?;
-    if let Some(made) = ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get(text) {
+    if let Some(made) = ALL.lock().get(text) {
         return made;
     }
     let made = compile(text);
-    ALL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(text, made.clone());
+    ALL.lock().put(text, made.clone());
     made
 }
 
@@ -185,39 +190,18 @@ fn without_classes(text: &str) -> String {
 
 impl Kept {
     fn get(&mut self, text: &str) -> Option<Made> {
-        self.uses += 1;
-        let now = self.uses;
-        match self.made.get_mut(text) {
-            Some((used, made)) => {
-                *used = now;
-                Some(made.clone())
-            }
-            None => self.used.get(text)?.upgrade().map(Ok),
-        }
+        self.made.get(&text.to_owned()).or_else(|| self.used.get(text)?.upgrade().map(Ok))
     }
 
     fn put(&mut self, text: &str, made: Made) {
-        self.bytes += weight(text, &made);
-        self.uses += 1;
-        let now = self.uses;
-        if let Some((_, old)) = self.made.insert(text.to_owned(), (now, made)) {
-            self.bytes -= weight(text, &old);
-        }
-        while self.bytes > KEPT_BYTES || self.made.len() > KEPT {
-            let oldest = self.made.iter().min_by_key(|(_, (used, _))| *used).map(|(text, _)| text.clone());
-            let Some((text, (_, made))) = oldest.and_then(|oldest| self.made.remove_entry(&oldest)) else { return };
-            self.bytes -= weight(&text, &made);
-            if let Some(used) = made.ok().filter(|made| Arc::strong_count(made) > 1) {
-                self.lend(text, &used);
+        if let Ok(made) = &made {
+            if self.used.len().is_power_of_two() {
+                self.used.retain(|_, made| made.strong_count() > 0);
             }
+            self.used.insert(text.to_owned(), Arc::downgrade(made));
         }
-    }
-
-    fn lend(&mut self, text: String, made: &Arc<Pattern>) {
-        self.used.insert(text, Arc::downgrade(made));
-        if self.used.len().is_power_of_two() {
-            self.used.retain(|_, made| made.strong_count() > 0);
-        }
+        let weight = weight(text, &made);
+        self.made.put(text.to_owned(), made, weight);
     }
 }
 
@@ -253,20 +237,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
-        let mut kept = Kept::default();
-        let regex = Regex::new("a").unwrap();
-        for at in 0..20 {
-            let size = SIZES[SIZES.len() - 1];
-            let made = Pattern { regex: regex.clone(), size, places: size };
-            kept.put(&format!("a{at}"), Ok(Arc::new(made)));
-        }
-        assert!(kept.bytes <= KEPT_BYTES && kept.made.len() < 20);
-        assert!(kept.used.is_empty(), "nobody uses them");
-        assert_eq!(kept.bytes, kept.made.iter().map(|(text, (_, made))| weight(text, made)).sum::<usize>());
-    }
-
-    #[test]
     fn a_pattern_in_use_is_not_compiled_again_however_many_others_come() {
         let mut kept = Kept::default();
         let made = |size| Ok(Arc::new(Pattern { regex: Regex::new("a").unwrap(), size, places: size }));
@@ -275,10 +245,13 @@ mod tests {
         for at in 0..3 * KEPT {
             kept.put(&format!("other{at}"), made(64 << 10));
         }
-        assert!(!kept.made.contains_key("own"));
+        assert!(kept.made.get(&"own".to_owned()).is_none());
         assert!(Arc::ptr_eq(&kept.get("own").unwrap().unwrap(), own.as_ref().unwrap()));
         drop(own);
         assert!(kept.get("own").is_none(), "nor is it kept when nobody uses it");
+        let others = kept.used.values().filter(|made| made.strong_count() > 0).count();
+        let most = 2 * KEPT_BYTES / (64 << 10);
+        assert!(others <= most && kept.used.len() <= 4 * most, "{others} of {}", kept.used.len());
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! what they gave), so deciding once more decides the same.
 
 use crate::{
-    format::Settings,
     meter::Meter,
     nodes::{self, Recipe},
     template::Template,
@@ -14,6 +13,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map as Fields, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use windlass_api::JobSettings;
 use windlass_core::{
     JobId, Payload, RunId, State, Timestamp,
     commands::{
@@ -437,9 +437,9 @@ impl Plan {
     }
 
     /// What a step's job has beside its payload.
-    pub(crate) fn settings(&self, step: &Step) -> Settings {
+    pub(crate) fn settings(&self, step: &Step) -> JobSettings {
         match self.recipe(step) {
-            Some(recipe) => step.settings.or(&recipe.settings),
+            Some(recipe) => step.settings.clone().or(&recipe.settings),
             None => step.settings.clone(),
         }
     }

@@ -2,14 +2,16 @@
 
 use crate::{
     expr::Expr,
-    format::{self, Concurrency, Fault, File, FileStep, FileUndo, FileWait, OnTimeout, Ordered, Settings, When},
+    format::{self, Fault, File, FileStep, FileUndo, FileWait, InStep, InUndo, OnTimeout, Ordered, When},
     pattern::Written,
+    settings::{self, of_undo},
     template::Template,
 };
 use serde_json::{Value, json};
-use serde_saphyr::{Location, Spanned};
 use std::collections::{BTreeSet, HashMap};
+use windlass_api::{JobSettings, fields::With};
 use windlass_core::{Millis, graph, stage::Wait};
+use windlass_yaml::{Location, Spanned};
 
 pub const STEPS_MAX: usize = 10_000;
 const NEEDS_MAX: usize = 1_000;
@@ -44,7 +46,7 @@ pub struct Step {
     pub work: Work,
     pub map: Option<Map>,
     pub definition: Option<String>,
-    pub settings: Settings,
+    pub settings: JobSettings,
     pub undo: Option<Undo>,
     /// Steps that its expressions look at.
     pub looks: BTreeSet<String>,
@@ -70,7 +72,7 @@ pub struct Map {
 #[derive(Debug)]
 pub struct Undo {
     pub payload: Template,
-    pub settings: Settings,
+    pub settings: JobSettings,
 }
 
 impl Step {
@@ -141,8 +143,7 @@ impl Workflow {
 
 /// What `defaults` say is copied for each step.
 fn defaults_fault(file: &File) -> Option<Fault> {
-    let tags: usize = file.defaults.tags.iter().flatten().map(|tag| 32 + tag.len()).sum();
-    let bytes = tags + file.defaults.concurrency.as_ref().map_or(0, |key| key.key.len());
+    let bytes = file.defaults.settings.bytes();
     let all = bytes.saturating_mul(file.steps.0.len());
     (all > DEFAULTS_BYTES_MAX).then(|| {
         let why = format!("{bytes} bytes for each step are {all} in all; at most {DEFAULTS_BYTES_MAX}");
@@ -209,7 +210,7 @@ impl Reader<'_> {
         }
     }
 
-    fn size(&mut self, steps: &Ordered<Spanned<FileStep>>) {
+    fn size(&mut self, steps: &Ordered<Spanned<With<FileStep, InStep>>>) {
         let count = steps.0.len();
         if count == 0 {
             self.fault(Location::UNKNOWN, "steps", "a workflow needs at least one step");
@@ -219,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ids(&mut self, steps: &Ordered<Spanned<FileStep>>) -> HashMap<String, usize> {
+    fn ids(&mut self, steps: &Ordered<Spanned<With<FileStep, InStep>>>) -> HashMap<String, usize> {
         let mut by_id = HashMap::with_capacity(steps.0.len());
         for (at, (id, _)) in steps.0.iter().enumerate() {
             let field = format!("steps.{}", id.value);
@@ -234,8 +235,14 @@ impl Reader<'_> {
         by_id
     }
 
-    fn step(&mut self, id: &str, step: &Spanned<FileStep>, by_id: &HashMap<String, usize>, file: &File) -> Step {
-        let (at, body) = (step.referenced, &step.value);
+    fn step(
+        &mut self,
+        id: &str,
+        step: &Spanned<With<FileStep, InStep>>,
+        by_id: &HashMap<String, usize>,
+        file: &File,
+    ) -> Step {
+        let (at, body) = (step.referenced, &step.value.own);
         let field = |name: &str| format!("steps.{id}.{name}");
         let needs = self.needs(id, step, by_id);
         if body.when == When::OnFailure && needs.is_empty() {
@@ -259,6 +266,7 @@ impl Reader<'_> {
             let over = self.template(&field("map.over"), map.referenced, &over)?;
             Some(Map { over, max_parallel: map.value.max_parallel })
         });
+        let settings = step.value.settings.clone().or(&file.defaults.settings);
         let mut made = Step {
             id: id.to_owned(),
             needs,
@@ -267,8 +275,8 @@ impl Reader<'_> {
             work: self.work(id, step),
             map,
             definition: body.definition.as_ref().map(|name| name.value.clone()),
-            settings: body.settings().or(&file.defaults),
-            undo: body.compensate.as_ref().and_then(|undo| self.undo(id, undo, body, file)),
+            undo: body.compensate.as_ref().and_then(|undo| self.undo(id, undo, &settings)),
+            settings,
             looks: BTreeSet::new(),
         };
         let mut looks = BTreeSet::new();
@@ -279,8 +287,13 @@ impl Reader<'_> {
         made
     }
 
-    fn needs(&mut self, id: &str, step: &Spanned<FileStep>, by_id: &HashMap<String, usize>) -> Vec<usize> {
-        let Some(needs) = &step.value.needs else { return Vec::new() };
+    fn needs(
+        &mut self,
+        id: &str,
+        step: &Spanned<With<FileStep, InStep>>,
+        by_id: &HashMap<String, usize>,
+    ) -> Vec<usize> {
+        let Some(needs) = &step.value.own.needs else { return Vec::new() };
         let field = format!("steps.{id}.needs");
         if needs.value.names().len() > NEEDS_MAX {
             self.fault(needs.referenced, &field, format!("at most {NEEDS_MAX}"));
@@ -297,8 +310,8 @@ impl Reader<'_> {
         found
     }
 
-    fn work(&mut self, id: &str, step: &Spanned<FileStep>) -> Work {
-        let (at, body) = (step.referenced, &step.value);
+    fn work(&mut self, id: &str, step: &Spanned<With<FileStep, InStep>>) -> Work {
+        let (at, body) = (step.referenced, &step.value.own);
         let kinds = [body.payload.is_some(), body.run.is_some(), body.workflow.is_some(), body.wait.is_some()];
         if kinds.iter().filter(|there| **there).count() > 1 {
             self.fault(at, format!("steps.{id}"), "give at most one of payload, run, workflow and wait");
@@ -352,8 +365,8 @@ impl Reader<'_> {
         }
     }
 
-    fn undo(&mut self, id: &str, undo: &Spanned<FileUndo>, body: &FileStep, file: &File) -> Option<Undo> {
-        let own = &undo.value;
+    fn undo(&mut self, id: &str, undo: &Spanned<With<FileUndo, InUndo>>, step: &JobSettings) -> Option<Undo> {
+        let With { own, settings, .. } = &undo.value;
         let field = format!("steps.{id}.compensate");
         let payload = match (&own.payload, &own.run) {
             (Some(payload), None) => payload.clone(),
@@ -363,20 +376,12 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let settings = Settings {
-            tags: own.tags.clone(),
-            priority: own.priority,
-            retry: own.retry.clone(),
-            timeout: own.timeout,
-            ..Settings::default()
-        };
-        let inherited = Settings { concurrency: None, ..body.settings().or(&file.defaults) };
         let payload = self.template(&field, undo.referenced, &payload)?;
-        Some(Undo { payload, settings: settings.or(&inherited) })
+        Some(Undo { payload, settings: of_undo(settings, step) })
     }
 
     /// Things that make no sense together.
-    fn fits(&mut self, id: &str, step: &Spanned<FileStep>, made: &Step) {
+    fn fits(&mut self, id: &str, step: &Spanned<With<FileStep, InStep>>, made: &Step) {
         let wait = matches!(made.work, Work::Wait(_));
         let table = [
             (wait && made.map.is_some(), "map", "a wait has no items; wait before the map"),
@@ -387,17 +392,10 @@ impl Reader<'_> {
                 "definition",
                 "a workflow is not a job",
             ),
-            (
-                made.settings.concurrency.as_ref().is_some_and(|key: &Concurrency| key.limit == 0),
-                "concurrency.limit",
-                "must be at least 1",
-            ),
-            (
-                made.settings.retry.as_ref().is_some_and(|retry| retry.attempts == Some(0)),
-                "retry.attempts",
-                "must be at least 1",
-            ),
         ];
+        if let Some((field, why)) = settings::fault(&made.settings) {
+            self.fault(step.referenced, format!("steps.{id}.{field}"), why);
+        }
         for (wrong, field, why) in table {
             if wrong {
                 self.fault(step.referenced, format!("steps.{id}.{field}"), why);
@@ -436,12 +434,12 @@ impl Reader<'_> {
         made.map_err(|(path, why)| self.fault(at, format!("{field}{path}"), why)).ok()
     }
 
-    fn cycles(&mut self, file: &Ordered<Spanned<FileStep>>, steps: &[Step]) {
+    fn cycles(&mut self, file: &Ordered<Spanned<With<FileStep, InStep>>>, steps: &[Step]) {
         let parents: Vec<Vec<usize>> = steps.iter().map(|step| step.needs.clone()).collect();
         if let Some(cycle) = graph::cycle(&parents) {
             let path: Vec<&str> = cycle.iter().map(|&at| steps[at].id.as_str()).collect();
             let first = &file.0[cycle[0]].1;
-            let at = first.value.needs.as_ref().map_or(first.referenced, |needs| needs.referenced);
+            let at = first.value.own.needs.as_ref().map_or(first.referenced, |needs| needs.referenced);
             let field = format!("steps.{}.needs", path[0]);
             self.fault(at, field, format!("the steps wait for each other: {}", path.join(" -> ")));
         }
@@ -477,6 +475,7 @@ mod tests {
             ("steps:\n  a: {wait: {for: 1s}, map: {over: '[1]'}}\n", 2, "steps.a.map", "no items"),
             ("steps:\n  a: {input: {}}\n", 2, "steps.a.input", "`workflow`"),
             ("steps:\n  a: {timeout: 10}\n", 2, "", "not a duration"),
+            ("steps:\n  a: {name: \"a\\tb\"}\n", 2, "steps.a.name", "control character"),
             ("steps:\n  a: {retry: {attempts: 0}}\n", 2, "steps.a.retry.attempts", "at least 1"),
             ("steps:\n  a: {compensate: {}}\n", 2, "steps.a.compensate", "exactly one"),
             ("steps:\n  a: {nonsense: 1}\n", 2, "", "nonsense"),
@@ -509,7 +508,7 @@ steps:
         let made = Workflow::parse(text).unwrap();
         assert_eq!(made.steps[1].settings.tags.as_deref(), Some(&["mac".to_owned()][..]));
         assert_eq!(made.steps[1].settings.retry.as_ref().unwrap().attempts, Some(2));
-        assert_eq!(made.steps[1].settings.timeout.unwrap().0, Millis::from_secs(7_200));
+        assert_eq!(made.steps[1].settings.timeout_ms, Some(7_200_000));
         assert_eq!((made.steps[2].needs.as_slice(), made.steps[2].is_staged()), (&[0, 1][..], true));
         assert!(!made.steps[0].is_staged() && !made.steps[1].is_staged());
         assert!(Workflow::parse(r#"{"steps": {"a": {"payload": {"n": "y"}}}}"#).is_ok(), "JSON as well");

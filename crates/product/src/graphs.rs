@@ -18,20 +18,22 @@ use crate::{
         item::Item,
     },
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
-    sync::{Arc, Mutex},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
 };
 use uuid::Uuid;
-use windlass_core::{Command, Namespace, Record, Timestamp, commands::records::Expect};
+use windlass_core::{Command, Namespace, Record, Timestamp, cache::Cache, commands::records::Expect};
 use windlass_engine::ids;
 
 const EDGES_A_PIECE: usize = 2_000;
 const CROSS_A_PIECE: usize = 500;
-/// Nodes kept in memory over all graphs; when there are more, all are read again as they are needed.
-const CACHED_NODES_MAX: usize = 1_000_000;
+/// Graphs kept in memory in each generation of the cache, and their nodes.
+const CACHED_MAX: usize = 100_000;
+const CACHED_NODES_MAX: usize = 500_000;
 const READS_MAX: usize = 10;
 
 /// Which graph of an item counts, and how items hang together.
@@ -67,22 +69,23 @@ pub struct Loaded {
 type Place = (Namespace, String, u32);
 
 /// What was read before.
-#[derive(Default)]
-pub struct Cache(Mutex<HashMap<Place, Loaded>>);
+pub struct Graphs(Mutex<Cache<Place, Loaded>>);
 
-impl Cache {
+impl Default for Graphs {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::new(CACHED_MAX, CACHED_NODES_MAX)))
+    }
+}
+
+impl Graphs {
     fn get(&self, at: &Place, head: &str) -> Option<Loaded> {
-        let kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        kept.get(at).filter(|loaded| *loaded.head == *head).cloned()
+        let mut kept = self.0.lock();
+        kept.get(at).filter(|loaded| *loaded.head == *head)
     }
 
     fn put(&self, at: Place, loaded: &Loaded) {
-        let mut kept = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let nodes: usize = kept.values().map(|loaded| loaded.graph.count()).sum();
-        if nodes + loaded.graph.count() > CACHED_NODES_MAX {
-            kept.clear();
-        }
-        kept.insert(at, loaded.clone());
+        let mut kept = self.0.lock();
+        kept.put(at, loaded.clone(), loaded.graph.count());
     }
 }
 

@@ -31,7 +31,7 @@ use windlass_engine::Engine;
 /// Copies of what the store has, and the queues of those who change the same record. One for all namespaces.
 #[derive(Default)]
 pub struct Shared {
-    graphs: graphs::Cache,
+    graphs: graphs::Graphs,
     turns: turns::Turns,
 }
 

@@ -261,14 +261,14 @@ macro_rules! settle {
 }
 
 /// All or nothing. None: what it was worked out on has changed.
-pub async fn commit(products: &Products, commands: Vec<Command>) -> Result<Option<Reply>, Error> {
+pub async fn commit(products: &Products, commands: Vec<Command>) -> Result<Option<Vec<Reply>>, Error> {
     Ok(try_commit(products, commands).await?.ok())
 }
 
 /// The same, and names the record that had changed.
-pub async fn try_commit(products: &Products, commands: Vec<Command>) -> Result<Result<Reply, String>, Error> {
+pub async fn try_commit(products: &Products, commands: Vec<Command>) -> Result<Result<Vec<Reply>, String>, Error> {
     match products.engine().run(All { commands }).await {
-        Ok(reply) => Ok(Ok(reply)),
+        Ok(replies) => Ok(Ok(replies)),
         Err(windlass_engine::Error::Refused(
             Refusal::VersionMismatch { what: "record", name, .. } | Refusal::Exists { what: "record", name },
         )) => Ok(Err(name)),

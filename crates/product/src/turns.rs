@@ -55,7 +55,7 @@ mod tests {
             tries.fetch_add(1, Ordering::Relaxed);
             let found = records::get(&products, records::COUNTER, "c").await?;
             let next = found.as_ref().map_or(1, |kept| kept.value + 1);
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await; // So long it takes to work the change out.
             let put = Put::new(&products, records::COUNTER, "c", records::as_found(found.as_ref())).value(&next)?;
             Ok(Change { commands: vec![put], answer: next })
         })

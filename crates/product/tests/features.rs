@@ -1,6 +1,9 @@
 //! Feature graphs under random changes: what is worked out step by step, and only where something changed, is what anybody
 //! would get who works everything out from nothing, by the rule as it is written down.
 
+#[path = "../../core/tests/seeds/mod.rs"]
+mod seeds;
+
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -106,7 +109,7 @@ fn check(graph: &Graph, seed: u64, step: u64) {
 
 #[test]
 fn states_worked_out_step_by_step_are_those_worked_out_from_nothing() {
-    for seed in 1..120u64 {
+    for seed in seeds::of(1..120) {
         let mut dice = Dice(seed * 0x9e37_79b9);
         let count = 2 + dice.roll(14);
         let mut hashes: BTreeMap<u64, u64> = (0..count).map(|n| (n, 0)).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use thiserror::Error;
-use windlass_api::Problem;
+use windlass_api::{Code, Problem};
 
 #[derive(Clone, Debug, Error)]
 pub enum Error {
@@ -31,6 +31,14 @@ impl Error {
         }
     }
 
+    /// The same as a value, where this version knows it.
+    pub fn known(&self) -> Option<Code> {
+        match self {
+            Error::Problem(problem) => problem.known(),
+            _ => None,
+        }
+    }
+
     pub fn status(&self) -> Option<u16> {
         match self {
             Error::Problem(problem) => Some(problem.status),
@@ -49,7 +57,7 @@ impl Error {
 
     /// The lease is gone: stop working on the job and report nothing more.
     pub fn is_lease_lost(&self) -> bool {
-        matches!(self.code(), Some("lease-lost" | "not-held" | "not-holder" | "final"))
+        matches!(self.known(), Some(Code::LeaseLost | Code::NotHeld | Code::NotHolder | Code::Final))
     }
 
     /// How long the server wants to be left alone.

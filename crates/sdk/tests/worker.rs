@@ -13,9 +13,11 @@ use std::{
 use support::{Server, json};
 use tokio::{sync::mpsc, task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
+use windlass_engine::testing::eventually;
 use windlass_sdk::{
     Error,
     api::{
+        JobSettings,
         job::{CancelMode, Concurrency, Retry, State, SubmitJob},
         lease::{Claim, Complete},
         worker::WorkerName,
@@ -45,7 +47,8 @@ async fn ends(running: Running) -> Summary {
 }
 
 fn once() -> SubmitJob {
-    SubmitJob { retry: Some(Retry { attempts: Some(1), ..Retry::default() }), ..SubmitJob::default() }
+    let retry = Some(Retry { attempts: Some(1), ..Retry::default() });
+    SubmitJob::default().with(JobSettings { retry, ..JobSettings::default() })
 }
 
 async fn echo(job: JobContext) -> Result<Value, Failure> {
@@ -58,7 +61,8 @@ async fn jobs_run_to_their_results_and_the_worker_leaves_politely() {
     let (running, shutdown) = spawn(builder(&server, "w").slots(4).tags(["x"]), echo);
     let mut ids = Vec::new();
     for number in 0..20 {
-        let job = SubmitJob { payload: json(json!({"n": number})), tags: Some(vec!["x".into()]), ..once() };
+        let job = SubmitJob { payload: json(json!({"n": number})), ..once() };
+        let job = job.with(JobSettings { tags: Some(vec!["x".into()]), ..JobSettings::default() });
         ids.push(server.submit(job).await);
     }
     for (number, id) in ids.into_iter().enumerate() {
@@ -80,7 +84,7 @@ async fn a_lease_is_kept_however_long_the_job_takes() {
     let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |job: JobContext| async move {
         job.log("begun\n").await;
         job.progress(40.0, "on the way");
-        sleep(Duration::from_secs(3)).await;
+        sleep(Duration::from_secs(3)).await; // Several times its lease, which is real time.
         job.log("done\n").await;
         Ok::<_, Failure>(())
     });
@@ -113,7 +117,8 @@ async fn failures_panics_and_refused_results_are_told_apart() {
     ];
     for (what, attempts, message) in table {
         let retry = Some(Retry { attempts: Some(2), ..Retry::default() });
-        let id = server.submit(SubmitJob { payload: json(json!(what)), retry, ..SubmitJob::default() }).await;
+        let job = SubmitJob { payload: json(json!(what)), ..SubmitJob::default() };
+        let id = server.submit(job.with(JobSettings { retry, ..JobSettings::default() })).await;
         let job = server.end_of(id).await;
         let error = job.error.unwrap();
         assert_eq!((job.state, job.attempt), (State::Failed, attempts), "{what}");
@@ -146,7 +151,7 @@ async fn a_cancelled_job_is_told_so_and_its_report_ends_it() {
 #[tokio::test]
 async fn a_job_past_its_deadline_is_stopped_and_the_server_says_why() {
     let server = Server::start().await;
-    let id = server.submit(SubmitJob { timeout_ms: Some(700), ..once() }).await;
+    let id = server.submit(once().with(JobSettings { timeout_ms: Some(700), ..JobSettings::default() })).await;
     let (told, mut reasons) = mpsc::unbounded_channel();
     let (running, shutdown) = spawn(builder(&server, "w"), move |job: JobContext| {
         let told = told.clone();
@@ -192,7 +197,7 @@ async fn draining_finishes_what_is_held_and_claims_no_more() {
     let server = Server::start().await;
     let ids = [server.submit(once()).await, server.submit(once()).await];
     let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |_: JobContext| async {
-        sleep(Duration::from_secs(2)).await;
+        sleep(Duration::from_secs(2)).await; // Several times its lease, which is real time.
         Ok::<_, Failure>("done")
     });
     server.running(ids[0]).await;
@@ -203,11 +208,18 @@ async fn draining_finishes_what_is_held_and_claims_no_more() {
     assert_eq!(server.admin().job(ids[1]).await.unwrap().state, State::Pending);
 }
 
+async fn registered(server: &Server, names: &[&str]) {
+    let admin = server.admin();
+    for name in names {
+        eventually("it is known", async || admin.worker(name).await.ok()).await;
+    }
+}
+
 #[tokio::test]
 async fn a_claim_that_waits_when_the_worker_drains_leaves_nothing_behind() {
     let server = Server::start().await;
     let shutdowns: Vec<_> = (0..4).map(|number| spawn(builder(&server, &format!("w{number}")), echo)).collect();
-    sleep(Duration::from_millis(200)).await;
+    registered(&server, &["w0", "w1", "w2", "w3"]).await;
     let submits = async {
         let mut ids = Vec::new();
         for _ in 0..40 {
@@ -217,7 +229,7 @@ async fn a_claim_that_waits_when_the_worker_drains_leaves_nothing_behind() {
     };
     let stops = async {
         for (running, shutdown) in shutdowns {
-            sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await; // At another moment of the submits each.
             shutdown.cancel();
             ends(running).await;
         }
@@ -263,16 +275,16 @@ async fn a_server_that_restarts_in_the_middle_loses_nothing() {
         async move {
             for line in 0..10 {
                 job.log(&format!("line {line}\n")).await;
-                sleep(Duration::from_millis(100)).await;
+                sleep(Duration::from_millis(100)).await; // The job takes its time: the server goes away meanwhile.
             }
             Ok::<_, Failure>("done")
         }
     });
     server.running(ids[0]).await;
     for pause_ms in [100, 2_500] {
-        sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await; // Somewhere in the middle of the jobs.
         server.stop().await;
-        sleep(Duration::from_millis(pause_ms)).await;
+        sleep(Duration::from_millis(pause_ms)).await; // How long it is away is what is tested.
         server.start_again().await;
     }
     for id in &ids {
@@ -293,15 +305,10 @@ async fn a_worker_the_server_forgot_introduces_itself_again() {
     let server = Server::start().await;
     let worker = builder(&server, "w").tags(["x"]).slots(2).offline_after(Duration::from_secs(1));
     let (running, shutdown) = spawn(worker, echo);
-    sleep(Duration::from_millis(300)).await;
+    registered(&server, &["w"]).await;
     server.worker().unregister(&WorkerName { worker: "w".into() }).await.unwrap();
-    for _ in 0..100 {
-        match server.admin().worker("w").await {
-            Ok(shown) if shown.slots == 2 && shown.tags == ["x"] => break,
-            _ => sleep(Duration::from_millis(50)).await,
-        }
-    }
-    assert_eq!(server.admin().worker("w").await.unwrap().slots, 2);
+    let again = async || server.admin().worker("w").await.ok().filter(|shown| shown.slots == 2 && shown.tags == ["x"]);
+    eventually("it introduces itself again", again).await;
     shutdown.cancel();
     ends(running).await;
 }
@@ -311,11 +318,11 @@ async fn a_drain_asked_for_at_the_server_is_kept_until_it_is_lifted() {
     let server = Server::start().await;
     let worker = builder(&server, "w").offline_after(Duration::from_secs(1)).wait(Duration::from_millis(300));
     let (running, shutdown) = spawn(worker, echo);
-    sleep(Duration::from_millis(300)).await;
+    registered(&server, &["w"]).await;
     server.admin().drain("w", true).await.unwrap();
-    sleep(Duration::from_millis(600)).await;
+    sleep(Duration::from_millis(600)).await; // Its claims wait for half of that: those from before are over.
     let id = server.submit(once()).await;
-    sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await; // Several claims long nobody takes it.
     assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending);
     server.admin().drain("w", false).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Completed);
@@ -368,7 +375,7 @@ fn quiet(server: &Server, name: &str) -> Worker {
 
 fn cancellable(mode: CancelMode) -> SubmitJob {
     let concurrency = Some(Concurrency { key: "one".into(), limit: 1 });
-    SubmitJob { cancel: Some(mode), concurrency, ..once() }
+    SubmitJob { cancel: Some(mode), ..once() }.with(JobSettings { concurrency, ..JobSettings::default() })
 }
 
 #[tokio::test]
@@ -410,7 +417,7 @@ async fn a_job_that_was_taken_away_keeps_the_key_until_its_work_has_stopped() {
             if number == 1 {
                 job.cancelled().await;
                 // It takes its time to stop, as processes do.
-                sleep(Duration::from_millis(700)).await;
+                sleep(Duration::from_millis(700)).await; // A command that is slow to stop.
             }
             order.lock().unwrap().push(format!("{number} ends"));
             Ok::<_, Failure>(())
@@ -436,7 +443,7 @@ async fn a_worker_hears_at_once_that_it_is_drained_and_undrained() {
     for _ in 0..3 {
         server.admin().drain("w", true).await.unwrap();
         let id = server.submit(once()).await;
-        sleep(Duration::from_millis(300)).await;
+        sleep(Duration::from_millis(300)).await; // Long enough for a claim that still waits to take it.
         assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending, "a claim that waited ended");
         server.admin().drain("w", false).await.unwrap();
         assert_eq!(server.end_of(id).await.state, State::Completed);

@@ -1,6 +1,11 @@
 //! Files that jobs read or leave, as records know them: kept in mind, found by job and by namespace, forgotten with their job.
 
-use crate::{app::App, auth::home, content, problem::Problem};
+use crate::{
+    app::App,
+    auth::home,
+    content,
+    problem::{Code, Problem},
+};
 use windlass_api::{Uuid, artifact::Artifact};
 use windlass_core::{
     Command, Facet, JobId, JobKey, Namespace, RecordKey,
@@ -17,7 +22,7 @@ pub fn record_key(id: Uuid) -> RecordKey {
 
 /// What keeps an artifact in mind.
 pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Problem> {
-    let value = serde_json::to_string(artifact).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let value = serde_json::to_string(artifact).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let mut facets = vec![of_namespace(namespace)];
     facets.extend(artifact.job.map(|job| of_job(namespace, job)));
     let put = PutRecord {

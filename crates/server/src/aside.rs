@@ -1,7 +1,7 @@
 //! Work that takes the processor for longer than a moment, beside what answers requests: reading large bodies and
 //! definitions, compiling and checking schemas, deciding turns.
 
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use std::thread;
 use windlass_core::Namespace;
 pub use windlass_engine::aside::Large;
@@ -43,7 +43,7 @@ impl Aside {
 
 fn told(undone: Undone) -> Problem {
     match undone {
-        Undone::TooMany(_) => Problem::new("unavailable", undone.to_string()).retry_after(500),
-        Undone::Failed => Problem::new("internal", undone.to_string()),
+        Undone::TooMany(_) => Problem::new(Code::Unavailable, undone.to_string()).retry_after(500),
+        Undone::Failed => Problem::new(Code::Internal, undone.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     guard,
     listener::BodyTimeout,
     path::{self, FromPath},
-    problem::Problem,
+    problem::{Code, Problem},
     room::Refused,
     trace::{self, TraceParent},
     turns::Turn,
@@ -64,7 +64,7 @@ fn namespace(query: &str) -> Result<Namespace, Problem> {
     match (named.next(), named.next()) {
         (None, _) => Ok(Namespace::default()),
         (Some((_, name)), None) => Ok(Namespace::new(&name)?),
-        (Some(_), Some(_)) => Err(Problem::new("bad-request", "the namespace is given twice").at("query")),
+        (Some(_), Some(_)) => Err(Problem::new(Code::BadRequest, "the namespace is given twice").at("query")),
     }
 }
 
@@ -110,11 +110,11 @@ pub fn unread(error: axum::Error) -> Problem {
             return problem.clone();
         }
         if error.is::<BodyTimeout>() {
-            return Problem::new("timeout", "the body stopped arriving, or came too slowly").at("body");
+            return Problem::new(Code::Timeout, "the body stopped arriving, or came too slowly").at("body");
         }
         cause = error.source();
     }
-    Problem::new("bad-request", "the body ended early or could not be read").at("body")
+    Problem::new(Code::BadRequest, "the body ended early or could not be read").at("body")
 }
 
 /// An empty body counts as `{}`.
@@ -133,7 +133,7 @@ fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_depth(bytes)?;
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).map(|Object(body)| body).map_err(|error| {
-        let problem = Problem::new("bad-request", format!("the body is not what this call takes: {error}"));
+        let problem = Problem::new(Code::BadRequest, format!("the body is not what this call takes: {error}"));
         problem.at(format!("body, line {} column {}", error.line(), error.column()))
     })
 }
@@ -151,7 +151,7 @@ fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
                 depth += 1;
                 if depth > DEPTH_MAX {
                     let why = format!("JSON may be nested {DEPTH_MAX} levels deep, not deeper");
-                    return Err(Problem::new("bad-request", why).at("body"));
+                    return Err(Problem::new(Code::BadRequest, why).at("body"));
                 }
             }
             b'}' | b']' => depth = depth.saturating_sub(1),
@@ -168,7 +168,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
         let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
-        let query = query.map_err(|error| Problem::new("bad-request", error.body_text()).at("query"))?;
+        let query = query.map_err(|error| Problem::new(Code::BadRequest, error.body_text()).at("query"))?;
         Ok(Self(query.0))
     }
 }
@@ -179,7 +179,7 @@ pub struct Path<T>(pub T);
 impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let named = path::take(parts).map_err(|why| Problem::new("bad-request", why).at("path"))?;
+        let named = path::take(parts).map_err(|why| Problem::new(Code::BadRequest, why).at("path"))?;
         Ok(Self(named))
     }
 }
@@ -203,7 +203,9 @@ impl<T: Serialize> IntoResponse for Answer<T> {
                 response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 response
             }
-            Err(error) => Problem::new("internal", format!("the answer cannot be written: {error}")).into_response(),
+            Err(error) => {
+                Problem::new(Code::Internal, format!("the answer cannot be written: {error}")).into_response()
+            }
         }
     }
 }

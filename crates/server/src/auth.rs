@@ -6,18 +6,25 @@
 //! A wrong token costs one read of the store, a few at a time, and nothing while it is remembered to be wrong; only a token
 //! that is there goes through the engine, which notes its use. So guessing takes nothing from those who work.
 
-use crate::{admins::Lookup, problem::Problem, route::Access};
+use crate::{
+    admins::Lookup,
+    problem::{Code, Problem},
+    route::Access,
+};
+use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    ops::Deref,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use tokio::sync::Semaphore;
 use windlass_core::{
-    Namespace, Refusal, Reply,
+    Namespace, Refusal,
     commands::tokens::UseToken,
     principal::{ANONYMOUS, Principal, Role, Token},
+    reply::KnownToken,
 };
 use windlass_engine::{Engine, Error};
 
@@ -33,9 +40,12 @@ const REMEMBERED_MAX: usize = 10_000;
 /// Tokens looked for in the store at a time. Others wait for their turn, which is short: none is refused for a crowd.
 const LOOKS: usize = 4;
 
-/// The principal behind a request. Cheap to clone.
+/// The principal behind a request. Cheap to clone: every request does so a few times.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct Caller(Arc<Known>);
+
+#[derive(Debug)]
+pub struct Known {
     pub name: Arc<str>,
     pub role: Role,
     /// Has a worker's rights beside its role's.
@@ -48,22 +58,33 @@ pub struct Caller {
     pub root: Arc<str>,
 }
 
+impl Deref for Caller {
+    type Target = Known;
+    fn deref(&self) -> &Known {
+        &self.0
+    }
+}
+
 impl Caller {
     /// Somebody without a token: an editor and a worker of one namespace, under a name that no principal may have.
     pub fn anonymous(namespace: &Namespace) -> Self {
         let (name, namespaces): (Arc<str>, _) = (ANONYMOUS.into(), [namespace.clone()].into());
-        Self { root: name.clone(), name, role: Role::Editor, works: true, namespaces, token: None }
+        Self::of(Known { root: name.clone(), name, role: Role::Editor, works: true, namespaces, token: None })
     }
 
     pub fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
-        Self {
+        Self::of(Known {
             name: principal.name.clone(),
             role: principal.role,
             works: false,
             namespaces: principal.namespaces.as_slice().into(),
             token: Some(hash),
             root: token.root.clone().unwrap_or_else(|| principal.name.clone()),
-        }
+        })
+    }
+
+    fn of(known: Known) -> Self {
+        Self(Arc::new(known))
     }
 
     /// An admin of everything, as opposed to one of some namespaces.
@@ -89,23 +110,23 @@ impl Caller {
     /// A principal's rights end at its namespaces.
     pub fn check_namespace(&self, namespace: &Namespace) -> Result<(), Problem> {
         if namespace.as_str() == HOME {
-            return Err(Problem::new("forbidden", format!("the namespace {namespace} is the server's own")));
+            return Err(Problem::new(Code::Forbidden, format!("the namespace {namespace} is the server's own")));
         }
         if self.namespaces.is_empty() || self.namespaces.contains(namespace) {
             return Ok(());
         }
-        Err(Problem::new("forbidden", format!("this token has no rights in the namespace {namespace}")))
+        Err(Problem::new(Code::Forbidden, format!("this token has no rights in the namespace {namespace}")))
     }
 }
 
 pub struct Auth {
     engine: Engine,
-    known: Mutex<Known>,
+    known: Mutex<Remembered>,
     looks: Semaphore,
 }
 
 #[derive(Default)]
-struct Known {
+struct Remembered {
     callers: HashMap<[u8; 32], (Instant, Caller)>,
     /// Tokens that were not there.
     wrong: HashMap<[u8; 32], Instant>,
@@ -133,14 +154,13 @@ impl Auth {
         let text: Arc<str> = text.into();
         let lookup = UseToken { namespace: home(), hash: text.clone() };
         match self.engine.run(lookup).await {
-            Ok(Reply::Token { principal, token }) => {
+            Ok(KnownToken { principal, token }) => {
                 let caller = Caller::new(&principal, &token, text);
                 self.remember(hash, &caller, forgotten);
                 Ok(caller)
             }
             Err(Error::Refused(Refusal::NotFound { .. })) => Err(not_valid()),
             Err(error) => Err(error.into()),
-            Ok(other) => unreachable!("a token stands for a principal, not {other:?}"),
         }
     }
 
@@ -207,13 +227,13 @@ impl Auth {
         known.forgotten += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.known.lock()
     }
 }
 
 pub fn not_valid() -> Problem {
-    Problem::new("unauthorized", "the token is not valid")
+    Problem::new(Code::Unauthorized, "the token is not valid")
 }
 
 pub fn hex(bytes: &[u8]) -> String {

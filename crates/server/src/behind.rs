@@ -2,7 +2,7 @@
 //! rows, and putting these into an answer takes the processor for longer than a moment. Whoever submits, claims or reports
 //! is answered meanwhile.
 
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ impl Behind {
         let Some(runtime) = self.0.get_or_init(start) else { return work.await };
         AbortOnDropHandle::new(runtime.spawn(work)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a request failed");
-            Problem::new("internal", "answering this failed; the server's log has the details").into_response()
+            Problem::new(Code::Internal, "answering this failed; the server's log has the details").into_response()
         })
     }
 }

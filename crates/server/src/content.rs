@@ -8,7 +8,7 @@ use crate::{
     app::App,
     artifacts,
     ask::unread,
-    problem::Problem,
+    problem::{Code, Problem},
     product::files,
     quota::{self, Grant, Owner},
     upload::{self, Upload},
@@ -132,17 +132,17 @@ fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
 }
 
 pub fn files_of(app: &App) -> Result<&Files, Problem> {
-    app.options.artifacts.as_ref().ok_or_else(|| Problem::new("unavailable", "this server keeps no artifacts"))
+    app.options.artifacts.as_ref().ok_or_else(|| Problem::new(Code::Unavailable, "this server keeps no artifacts"))
 }
 
 pub fn broken(error: &(dyn std::error::Error + 'static)) -> Problem {
     if is_full(error) {
         tracing::error!(%error, "there is no space for artifacts");
-        return Problem::new("store-full", "there is no space for artifacts; free some on their disk")
+        return Problem::new(Code::StoreFull, "there is no space for artifacts; free some on their disk")
             .retry_after(1_000);
     }
     tracing::error!(%error, "the store of artifacts failed");
-    Problem::new("unavailable", "the store of artifacts failed; the server's log says why").retry_after(1_000)
+    Problem::new(Code::Unavailable, "the store of artifacts failed; the server's log says why").retry_after(1_000)
 }
 
 /// Whether somewhere among the reasons is a disk without room.
@@ -234,7 +234,7 @@ async fn take_in(app: &App, file: &mut Upload<'_>, body: Body, grant: &mut Grant
 }
 
 fn too_large(bytes_max: u64) -> Problem {
-    Problem::new("too-large", format!("a file may have at most {bytes_max} bytes (artifact_max)")).at("body")
+    Problem::new(Code::TooLarge, format!("a file may have at most {bytes_max} bytes (artifact_max)")).at("body")
 }
 
 async fn has_room(app: &App, bytes: u64) -> Result<(), Problem> {
@@ -329,8 +329,7 @@ pub async fn freeing<T, D: Future<Output = Result<T, Problem>>>(
     contents: impl Future<Output = Result<Vec<Uuid>, Problem>>,
     delete: impl Fn() -> D,
 ) -> Result<T, Problem> {
-    let is_full =
-        |deleted: &Result<T, Problem>| deleted.as_ref().is_err_and(|problem| problem.0.code() == "store-full");
+    let is_full = |deleted: &Result<T, Problem>| deleted.as_ref().is_err_and(|problem| problem.0.is(Code::StoreFull));
     let mut deleted = delete().await;
     if !is_full(&deleted) {
         return deleted;

@@ -7,7 +7,7 @@ use crate::{
     app::App,
     config::{
         table::{Foreign, Setting, shown},
-        values::{Reader, Values},
+        values::Values,
     },
     duties::Running,
     problem::Problem,
@@ -32,7 +32,7 @@ pub struct Dialect {
     /// Names that its users know settings by.
     pub foreign: fn() -> Vec<Foreign>,
     /// Makes what serves it, by the settings in effect.
-    pub serve: fn(&Reader) -> Served,
+    pub serve: fn(&Values) -> Served,
 }
 
 /// For dialects whose paths have one spelling.
@@ -113,7 +113,7 @@ pub struct Dialects(Vec<(&'static Dialect, Served)>);
 
 impl Dialects {
     pub fn new(dialects: &[&'static Dialect], values: &Values) -> Self {
-        Self(dialects.iter().map(|dialect| (*dialect, (dialect.serve)(&values.reader(dialect.settings)))).collect())
+        Self(dialects.iter().map(|dialect| (*dialect, (dialect.serve)(values))).collect())
     }
 
     pub fn routes(&self) -> Vec<Route> {

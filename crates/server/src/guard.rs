@@ -8,7 +8,7 @@ use crate::{
     metrics::Meter,
     origin,
     prefix::Prefixed,
-    problem::Problem,
+    problem::{Code, Problem},
     request_id::RequestId,
     room::{self, Growing, Room},
     route::{Access, BODY_MAX, Identify, Refuse, Route, Rules, Run},
@@ -141,7 +141,7 @@ async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
             }
             if !caller.may(access) {
                 let why = format!("the role {:?} may not do this", caller.role).to_lowercase();
-                return Err(Problem::new("forbidden", why));
+                return Err(Problem::new(Code::Forbidden, why));
             }
             post.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
             Some(caller)
@@ -174,7 +174,7 @@ async fn who(post: &Post, request: &mut Request) -> Result<Option<Caller>, Probl
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
 /// as far as tokens of an editor and of a worker would get them.
 fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, Problem> {
-    let needed = || Problem::new("unauthorized", "send a token");
+    let needed = || Problem::new(Code::Unauthorized, "send a token");
     let namespace = post.namespace.as_ref().filter(|_| post.rules.anonymous).ok_or_else(needed)?;
     let caller = Caller::anonymous(namespace);
     let admitted = caller.may(access) && post.app.options.without_token.admits(request);
@@ -184,7 +184,7 @@ fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, P
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
 fn path_token(post: &Post, request: &Request) -> Result<Option<Arc<str>>, Problem> {
     match request.extensions().get::<Prefixed>() {
-        Some(_) if !post.rules.in_path => Err(Problem::new("not-found", "there is nothing at this path")),
+        Some(_) if !post.rules.in_path => Err(Problem::new(Code::NotFound, "there is nothing at this path")),
         prefixed => Ok(prefixed.and_then(|prefixed| prefixed.0.clone())),
     }
 }
@@ -245,7 +245,7 @@ fn hold(post: &Post, share: &Arc<str>, response: Response) -> Result<Response, P
 }
 
 pub fn too_large(body_max: usize) -> Problem {
-    Problem::new("too-large", format!("the body may have at most {body_max} bytes")).at("body")
+    Problem::new(Code::TooLarge, format!("the body may have at most {body_max} bytes")).at("body")
 }
 
 /// Also used where a caller is needed and the route is open.

@@ -54,6 +54,5 @@ pub mod void_tokens;
 mod wire_state;
 pub mod wire_time;
 pub mod without_token;
-pub mod yaml;
 
 pub use app::{App, Options};

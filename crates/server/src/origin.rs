@@ -3,7 +3,11 @@
 //! A page of another site must not be able to use a server that only its visitor's browser can reach: its `Origin` gives it
 //! away, and a name that was pointed at this machine behind the browser's back gives itself away as an unknown `Host`.
 
-use crate::{app::Options, listener::Peer, problem::Problem};
+use crate::{
+    app::Options,
+    listener::Peer,
+    problem::{Code, Problem},
+};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
@@ -40,13 +44,13 @@ pub fn is_loopback(name: &str) -> bool {
 pub fn check_host(options: &Options, request: &Request) -> Result<(), Problem> {
     // A proxy in front may have gone by the one, and this server would go by the other.
     if request.headers().get_all(header::HOST).iter().nth(1).is_some() {
-        return Err(Problem::new("bad-request", "the request has more than one Host header").at("Host"));
+        return Err(Problem::new(Code::BadRequest, "the request has more than one Host header").at("Host"));
     }
     let Some(host) = host_of(request) else {
         // Before HTTP/1.1 there was none, and no browser is that old.
         return match request.version() < Version::HTTP_11 {
             true => Ok(()),
-            false => Err(Problem::new("bad-request", "the request has no Host header").at("Host")),
+            false => Err(Problem::new(Code::BadRequest, "the request has no Host header").at("Host")),
         };
     };
     let name = name_of(host);
@@ -56,7 +60,7 @@ pub fn check_host(options: &Options, request: &Request) -> Result<(), Problem> {
     }
     let why =
         format!("this server does not go by the name {name:?}; list it under `hosts` (WINDLASS_HOSTS) if it should");
-    Err(Problem::new("wrong-host", why).at("Host"))
+    Err(Problem::new(Code::WrongHost, why).at("Host"))
 }
 
 /// The address the client connected to is a name of ours.
@@ -74,11 +78,11 @@ pub fn check_origin(options: &Options, request: &Request) -> Result<(), Problem>
         }
         let why =
             "a page of another site may not call this; list its origin under `origins` (WINDLASS_ORIGINS) if it should";
-        return Err(Problem::new("foreign-origin", why).at("Origin"));
+        return Err(Problem::new(Code::ForeignOrigin, why).at("Origin"));
     }
     match headers.get(SEC_FETCH_SITE) {
         Some(site) if site == "cross-site" => {
-            Err(Problem::new("foreign-origin", "the browser says that another site sent this").at("Sec-Fetch-Site"))
+            Err(Problem::new(Code::ForeignOrigin, "the browser says that another site sent this").at("Sec-Fetch-Site"))
         }
         _ => Ok(()),
     }
@@ -120,7 +124,7 @@ pub fn preflight(options: &Options, allow: &HeaderValue, request: &Request) -> R
         }
         Some(_) if asked => {
             let why = "pages of this origin may not call; list it under `origins` (WINDLASS_ORIGINS) if they should";
-            Problem::new("foreign-origin", why).at("Origin").into_response()
+            Problem::new(Code::ForeignOrigin, why).at("Origin").into_response()
         }
         _ => (StatusCode::NO_CONTENT, [(header::ALLOW, allow.clone())]).into_response(),
     }

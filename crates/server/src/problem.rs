@@ -1,4 +1,4 @@
-//! What went wrong, as a reply. One table from refusals to statuses; the error reference is made from it.
+//! What went wrong, as a reply: which code each refusal and each failure gets. The codes are a list in the API.
 
 use axum::{
     body::Body,
@@ -6,6 +6,7 @@ use axum::{
 };
 use http::{HeaderValue, StatusCode, header};
 use windlass_api as api;
+pub use windlass_api::Code;
 use windlass_core::{Refusal, State};
 use windlass_engine::{Error, StoreError};
 
@@ -13,76 +14,23 @@ use windlass_engine::{Error, StoreError};
 #[derive(Clone, Debug)]
 pub struct Problem(pub Box<api::Problem>);
 
-/// One kind of error: its code, its status, its title, and what a caller should do about it.
-pub struct Kind {
-    pub code: &'static str,
-    pub status: u16,
-    pub title: &'static str,
-    pub advice: &'static str,
-}
-
-macro_rules! kinds {
-    ($($code:literal $status:literal $title:literal $advice:literal),+ $(,)?) => {
-        /// Every error the native API answers with.
-        pub const KINDS: &[Kind] = &[$(Kind { code: $code, status: $status, title: $title, advice: $advice }),+];
-    };
-}
-
-kinds! {
-    "bad-request" 400 "The request cannot be understood" "Compare it with the API's description under /docs; `field` says where it went wrong.",
-    "unauthorized" 401 "A valid token is needed" "Send `Authorization: Bearer TOKEN`. Unknown, expired and revoked tokens get the same answer.",
-    "forbidden" 403 "This token may not do that" "Use a token with the role and the namespace that the call needs.",
-    "foreign-origin" 403 "The request came from a page of another site" "Call from the server's own pages or from outside a browser, or add the origin to `origins` in the configuration.",
-    "not-holder" 403 "Somebody else holds the job" "Only the principal that claimed a job may report on it.",
-    "not-found" 404 "Not found" "It never existed, was deleted, or was removed after its retention time.",
-    "method-not-allowed" 405 "The path does not support this method" "The `Allow` header lists the supported methods.",
-    "timeout" 408 "The request did not arrive in time" "Send the head and the body without long pauses.",
-    "lease-lost" 409 "The lease is no longer valid" "Stop working on the job and report nothing more: it was given to another worker, was cancelled, or has ended. `state` is its state now.",
-    "not-held" 409 "Nobody holds the job" "Claim it first.",
-    "final" 409 "The job has ended" "A finished job never changes; `retry` makes a new one from it.",
-    "not-started" 409 "The job was not started" "Report its start before its completion.",
-    "already-started" 409 "The job was already started" "Nothing to do.",
-    "in-use" 409 "It is in use" "`detail` says where; remove it there first.",
-    "exists" 409 "It exists already" "Choose another name, or use the existing one.",
-    "version-mismatch" 409 "It was changed in the meantime" "Read it again and repeat the change.",
-    "last-admin" 409 "No admin would be left" "Create another admin first, or repeat the call with `force=true`. The next start of the server then creates the principal `admin` again.",
-    "worker-not-online" 409 "The worker is not online" "Send a heartbeat first.",
-    "worker-draining" 409 "The worker is draining" "It gets no jobs until the drain is ended.",
-    "too-large" 413 "Something is larger than allowed" "`field` says what. Upload large files as artifacts.",
-    "invalid" 422 "A value is not acceptable" "`field` names the value, `detail` the rule.",
-    "schema" 422 "The value does not match its schema" "`field` is the JSON pointer to the wrong value.",
-    "key-reused" 422 "The idempotency key was used with another body" "Repeat the same body, or use a new key.",
-    "cycle" 422 "Dependencies form a cycle" "`detail` shows the path.",
-    "wrong-host" 421 "The server does not accept this host name" "Use an address the server listens on, or add the name to `hosts` in the configuration.",
-    "too-many" 429 "Too many at once" "Close some open streams or requests of this token, or try again later.",
-    "damaged" 500 "Stored data cannot be read" "Run `windlass doctor`. Only calls that need this record fail.",
-    "internal" 500 "The server failed" "The server's log has the details under the request id.",
-    "unavailable" 503 "The server cannot do this now" "Repeat the request after `retry_after_ms`. With a key, submit and claim are safe to repeat.",
-    "store-full" 507 "The disk is full" "Free some space. The server then accepts writes again without a restart.",
-}
-
-fn kind(code: &str) -> &'static Kind {
-    KINDS.iter().find(|kind| kind.code == code).unwrap_or_else(|| kind("internal"))
-}
-
 impl Problem {
-    pub fn new(code: &str, detail: impl Into<String>) -> Self {
-        let kind = kind(code);
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Box::new(api::Problem {
-            kind: format!("/docs/errors#{}", kind.code),
-            title: kind.title.into(),
-            status: kind.status,
+            kind: format!("/docs/errors#{}", code.name()),
+            title: code.title().into(),
+            status: code.status(),
             detail: detail.into(),
             ..api::Problem::default()
         }))
     }
 
     pub fn invalid(field: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::new("invalid", why).at(field)
+        Self::new(Code::Invalid, why).at(field)
     }
 
     pub fn not_found(what: &str, name: impl std::fmt::Display) -> Self {
-        Self::new("not-found", format!("there is no {what} {name}"))
+        Self::new(Code::NotFound, format!("there is no {what} {name}"))
     }
 
     pub fn at(mut self, field: impl Into<String>) -> Self {
@@ -108,15 +56,27 @@ impl Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let problem = Problem::new(refusal.code(), refusal.to_string());
+        let problem = |code| Problem::new(code, refusal.to_string());
         match refusal {
-            Refusal::LeaseLost { state } | Refusal::NotHeld { state } | Refusal::Final { state } => {
-                problem.state(state)
-            }
-            Refusal::Invalid { field, why } => Problem::invalid(field, why),
-            Refusal::TooLarge { field, .. } => problem.at(field),
-            Refusal::TooMany { .. } => problem.retry_after(1_000),
-            _ => problem,
+            Refusal::NotFound { .. } => problem(Code::NotFound),
+            Refusal::LeaseLost { state } => problem(Code::LeaseLost).state(state),
+            Refusal::NotHeld { state } => problem(Code::NotHeld).state(state),
+            Refusal::NotHolder => problem(Code::NotHolder),
+            Refusal::Final { state } => problem(Code::Final).state(state),
+            Refusal::NotStarted => problem(Code::NotStarted),
+            Refusal::AlreadyStarted => problem(Code::AlreadyStarted),
+            Refusal::Invalid { field, ref why } => Problem::invalid(field, why),
+            Refusal::TooLarge { field, .. } => problem(Code::TooLarge).at(field),
+            Refusal::TooMany { .. } => problem(Code::TooMany).retry_after(1_000),
+            Refusal::KeyReused { .. } => problem(Code::KeyReused),
+            Refusal::Exists { .. } => problem(Code::Exists),
+            Refusal::VersionMismatch { .. } => problem(Code::VersionMismatch),
+            Refusal::WorkerNotOnline { .. } => problem(Code::WorkerNotOnline),
+            Refusal::WorkerDraining { .. } => problem(Code::WorkerDraining),
+            Refusal::Cycle { .. } => problem(Code::Cycle),
+            Refusal::LastAdmin => problem(Code::LastAdmin),
+            Refusal::Forbidden { .. } => problem(Code::Forbidden),
+            Refusal::Damaged { .. } => problem(Code::Damaged),
         }
     }
 }
@@ -125,12 +85,12 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Conflict(_) | StoreError::Unavailable(_) => {
-                Problem::new("unavailable", error.to_string()).retry_after(500)
+                Problem::new(Code::Unavailable, error.to_string()).retry_after(500)
             }
-            StoreError::Full(_) => Problem::new("store-full", error.to_string()).retry_after(1_000),
+            StoreError::Full(_) => Problem::new(Code::StoreFull, error.to_string()).retry_after(1_000),
             StoreError::Corrupt(_) => {
                 tracing::error!(%error, "the store is damaged");
-                Problem::new("damaged", "the store is damaged; the server's log says more")
+                Problem::new(Code::Damaged, "the store is damaged; the server's log says more")
             }
         }
     }
@@ -141,7 +101,7 @@ impl From<Error> for Problem {
         match error {
             Error::Refused(refusal) => refusal.into(),
             Error::Store(error) => error.into(),
-            Error::Overloaded | Error::Closed => Problem::new("unavailable", error.to_string()).retry_after(200),
+            Error::Overloaded | Error::Closed => Problem::new(Code::Unavailable, error.to_string()).retry_after(200),
         }
     }
 }

@@ -4,11 +4,17 @@
 //! it takes in, and not everything that is deleted is told either; so a sum that leaves no room is counted again before
 //! somebody is refused, but not more often than counting is worth.
 
-use crate::{app::App, artifacts, problem::Problem, product::files};
+use crate::{
+    app::App,
+    artifacts,
+    problem::{Code, Problem},
+    product::files,
+};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use windlass_api::Uuid;
@@ -90,7 +96,7 @@ impl Whose {
         let why = format!(
             "the files of {whose} may take {limit} bytes ({setting}), and take {used} with those that are coming in; delete some"
         );
-        Problem::new("too-large", why).at("body")
+        Problem::new(Code::TooLarge, why).at("body")
     }
 }
 
@@ -152,7 +158,9 @@ impl Usage {
             Fit::Yes => Ok(()),
             Fit::No { used } => Err(whose.refusal(whose.limit(&self.limits), used)),
             // Forgotten again, or counted so slowly that it is old by now: there are too many uploads.
-            Fit::Unknown => Err(Problem::new("unavailable", "the files here could not be summed up").retry_after(500)),
+            Fit::Unknown => {
+                Err(Problem::new(Code::Unavailable, "the files here could not be summed up").retry_after(500))
+            }
         }
     }
 
@@ -187,7 +195,7 @@ impl Usage {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Whose, Sum>> {
-        self.sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.sums.lock()
     }
 }
 
@@ -252,7 +260,7 @@ pub fn has_room(folder: &Path, limits: &Limits, bytes: u64) -> Result<(), Proble
         "there is no room for artifacts: {free} bytes are free where they are kept, and {reserve} of them are reserved \
          (artifacts_reserve); make room there"
     );
-    Err(Problem::new("store-full", why).at("body").retry_after(1_000))
+    Err(Problem::new(Code::StoreFull, why).at("body").retry_after(1_000))
 }
 
 #[cfg(test)]

@@ -4,15 +4,16 @@
 //! the room until its request is answered. Small bodies take none: what they may need together is bounded by the number of
 //! connections, and they are what workers send all the time.
 
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -64,7 +65,7 @@ impl Rooms {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.taken.lock()
     }
 
     fn add(&self, name: &Arc<str>, bytes: u64) -> Result<(), Problem> {
@@ -77,11 +78,11 @@ impl Rooms {
                 "the large requests and answers of {name} that are on their way may have {share} bytes in all (bodies_per_principal_max), \
                  and have {own}; send fewer large ones at a time"
             );
-            return Err(Problem::new("too-many", why).at("body").retry_after(1_000));
+            return Err(Problem::new(Code::TooMany, why).at("body").retry_after(1_000));
         }
         if taken.total > 0 && taken.total.saturating_add(bytes) > total {
             let why = format!("large requests and answers may have {total} bytes at a time (bodies_max); try again");
-            return Err(Problem::new("unavailable", why).at("body").retry_after(1_000));
+            return Err(Problem::new(Code::Unavailable, why).at("body").retry_after(1_000));
         }
         taken.total += bytes;
         match taken.by_name.get_mut(name) {
@@ -256,7 +257,7 @@ mod tests {
             let piece = || Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 10 << 10]));
             Body::from_stream(futures_util::stream::iter((0..count).map(move |_| piece())))
         };
-        let large = |_: usize| Problem::new("too-large", "it is");
+        let large = |_: usize| Problem::new(Code::TooLarge, "it is");
         let room = rooms.take(&name, 0).unwrap();
         Growing::new(pieces(1), room.clone(), 1 << 20, large).collect().await.unwrap();
         assert_eq!(rooms.taken(), 0, "a small one is free");

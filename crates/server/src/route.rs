@@ -3,7 +3,11 @@
 //! Everything that must hold for every route (roles, limits, the API's description, the tests that walk over all of them)
 //! is read from this one table, so that a route cannot be forgotten anywhere.
 
-use crate::{app::App, auth::Caller, problem::Problem};
+use crate::{
+    app::App,
+    auth::Caller,
+    problem::{Code, Problem},
+};
 use axum::{extract::Request, handler::Handler, response::Response};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method};
@@ -59,7 +63,7 @@ pub struct Rules {
     pub basic: bool,
     /// `/~TOKEN` before the path, for clients that can send no header at all; and `//` at its start.
     pub in_path: bool,
-    /// Callers on this machine need no token. Only together with a namespace.
+    /// Those whom the setting `without_token` admits need no token. Only together with a namespace.
     pub anonymous: bool,
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
     pub namespace: Option<&'static str>,
@@ -137,7 +141,7 @@ pub struct Doc {
     pub body: Option<(&'static str, Option<MakeSchema>)>,
     pub replies: Vec<Reply>,
     /// Codes of the problems it answers with, beside those that every route may.
-    pub problems: Vec<&'static str>,
+    pub problems: Vec<Code>,
 }
 
 /// A handler with all that it takes from a request.
@@ -224,7 +228,7 @@ impl Route {
         self.doc.replies.push(Reply { status, content, schema: None });
         self
     }
-    pub fn refuses(mut self, codes: &[&'static str]) -> Self {
+    pub fn refuses(mut self, codes: &[Code]) -> Self {
         self.doc.problems.extend(codes);
         self
     }

@@ -8,17 +8,19 @@ mod cost;
 mod fits;
 mod work;
 
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    problem::{Code, Problem},
+};
 use cost::Cost;
 use fits::Fit;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::HashMap, sync::Arc};
 use windlass_api::definition::DefinitionBody;
 use windlass_core::{
     JobId, JobKey, Namespace, Payload,
+    cache::Cache,
     definition::{Definition, version_key},
     job::DefinitionRef,
 };
@@ -107,7 +109,7 @@ impl Schema {
     fn check(&self, json: &Payload, left: &mut u64) -> Result<(), Problem> {
         let value = read(json)?;
         let cost = cost::of(&self.fit, &value, *left);
-        let cost = cost.map_err(|over| Problem::new("schema", over.why(STEPS_MAX)).at(over.pointer))?;
+        let cost = cost.map_err(|over| Problem::new(Code::Schema, over.why(STEPS_MAX)).at(over.pointer))?;
         *left -= cost.steps;
         let told = cost.steps <= STEPS_TOLD && copied(cost, json) <= COPIED_MAX;
         self.decide(&value, told)
@@ -129,12 +131,12 @@ impl Schema {
     fn decide(&self, value: &Value, told: bool) -> Result<(), Problem> {
         if !told {
             let why = "this does not meet its schema; it is too large to tell where";
-            return if self.validator.is_valid(value) { Ok(()) } else { Err(Problem::new("schema", why).at("")) };
+            return if self.validator.is_valid(value) { Ok(()) } else { Err(Problem::new(Code::Schema, why).at("")) };
         }
         self.validator.validate(value).map_err(|error| {
             let pointer = error.instance_path().as_str().to_owned();
             let shown: String = error.to_string().chars().take(500).collect();
-            Problem::new("schema", shown).at(pointer)
+            Problem::new(Code::Schema, shown).at(pointer)
         })
     }
 }
@@ -147,7 +149,7 @@ fn copied(cost: Cost, json: &Payload) -> u64 {
 fn read(json: &Payload) -> Result<Value, Problem> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };
     serde_json::from_slice(bytes)
-        .map_err(|error| Problem::new("schema", format!("this is not valid JSON: {error}")).at(""))
+        .map_err(|error| Problem::new(Code::Schema, format!("this is not valid JSON: {error}")).at(""))
 }
 
 /// Whether a schema can be used, and whether a value meets it. Both may take long.
@@ -197,10 +199,16 @@ pub async fn check_all(
 type Key = (Namespace, Arc<str>, u32);
 
 /// What is known about definitions and about the jobs made from them. Both never change, so nothing in here goes stale.
-#[derive(Default)]
 pub struct Schemas {
     compiled: Mutex<Kept>,
-    plain: Mutex<Plain>,
+    /// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
+    plain: Mutex<Cache<JobId, ()>>,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        Self { compiled: Mutex::default(), plain: Mutex::new(Cache::new(PLAIN, PLAIN)) }
+    }
 }
 
 #[derive(Default)]
@@ -232,15 +240,8 @@ impl Kept {
     }
 }
 
-/// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
-#[derive(Default)]
-struct Plain {
-    recent: HashSet<JobId>,
-    older: HashSet<JobId>,
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock()
 }
 
 impl Schemas {
@@ -260,8 +261,9 @@ impl Schemas {
         let shown = format!("{}@{}", reference.name, reference.version);
         let found = found.ok_or_else(|| Problem::not_found("definition", &shown).at("definition"))?;
         let compile = move || {
-            let body = serde_json::from_str(&found.body)
-                .map_err(|error| Problem::new("damaged", format!("the definition {shown} cannot be read: {error}")))?;
+            let body = serde_json::from_str(&found.body).map_err(|error| {
+                Problem::new(Code::Damaged, format!("the definition {shown} cannot be read: {error}"))
+            })?;
             Compiled::new(body)
         };
         let compiled = Arc::new(app.aside.run(namespace, compile).await??);
@@ -293,16 +295,11 @@ impl Schemas {
 
     /// Remembers that a claimed job has no definition.
     pub fn note_plain(&self, job: JobId) {
-        let mut plain = lock(&self.plain);
-        if plain.recent.len() >= PLAIN {
-            plain.older = std::mem::take(&mut plain.recent);
-        }
-        plain.recent.insert(job);
+        lock(&self.plain).put(job, (), 1);
     }
 
     fn is_plain(&self, job: &JobId) -> bool {
-        let plain = lock(&self.plain);
-        plain.recent.contains(job) || plain.older.contains(job)
+        lock(&self.plain).get(job).is_some()
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.
@@ -350,7 +347,7 @@ mod tests {
         for (payload, field) in table {
             let problem = compiled.check_payload(&payload.into()).err();
             assert_eq!(problem.as_ref().and_then(|problem| problem.0.field.as_deref()), field, "{payload}");
-            assert!(problem.is_none_or(|problem| problem.0.code() == "schema"));
+            assert!(problem.is_none_or(|problem| problem.0.is(Code::Schema)));
         }
     }
 

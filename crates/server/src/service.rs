@@ -10,7 +10,7 @@ use crate::{
     origin,
     path::Named,
     prefix,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{NATIVE, Route},
 };
 use axum::{
@@ -124,7 +124,7 @@ impl Table {
         let refuse = self.app.refuse_at(request.uri().path());
         guard::outside(&self.app, &self.nowhere, refuse, request, |request| {
             let why = format!("there is nothing at {}; /docs lists what there is", request.uri().path());
-            Problem::new("not-found", why).into_response()
+            Problem::new(Code::NotFound, why).into_response()
         })
     }
 }
@@ -212,7 +212,7 @@ impl OtherMethod {
                 Method::OPTIONS => origin::preflight(&app.options, &self.allow, request),
                 ref other => {
                     let why = format!("{} has no {other}", self.path);
-                    let mut response = Problem::new("method-not-allowed", why).into_response();
+                    let mut response = Problem::new(Code::MethodNotAllowed, why).into_response();
                     response.headers_mut().insert(header::ALLOW, self.allow.clone());
                     response
                 }

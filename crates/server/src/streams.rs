@@ -3,12 +3,14 @@
 //! A stream is open for minutes, so what its token stood for is looked at again: at once when rights were changed on this server, and
 //! every few seconds for what another server changed and for tokens that run out. Streams of other tokens go on.
 
-use crate::{admins::Lookup, app::App, auth::Caller, problem::Problem};
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+use crate::{
+    admins::Lookup,
+    app::App,
+    auth::Caller,
+    problem::{Code, Problem},
 };
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::Error;
 
@@ -63,7 +65,7 @@ impl Streams {
         let count = open.by_name.entry(caller.root.clone()).or_default();
         if *count >= STREAMS_MAX {
             let why = format!("{} has {count} streams open, and may have no more", caller.root);
-            return Err(Problem::new("too-many", why).retry_after(1_000));
+            return Err(Problem::new(Code::TooMany, why).retry_after(1_000));
         }
         *count += 1;
         let (token, ended) = match &caller.token {
@@ -131,7 +133,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

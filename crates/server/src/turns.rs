@@ -2,10 +2,8 @@
 //! wait in line. Whoever asks for a thousand things at once waits for his own answers, and everybody else finds the server
 //! free. Whoever waits for something to happen is not at work meanwhile.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::{collections::HashMap, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// More would only queue for the same few threads that read.
@@ -43,7 +41,7 @@ impl Turns {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Turn {

@@ -5,7 +5,12 @@
 //! wait for the disk as well, a namespace that uploads rests after each step. In a folder the file has a name that marks it as
 //! unfinished until it is whole.
 
-use crate::{app::App, auth::hex, content, problem::Problem};
+use crate::{
+    app::App,
+    auth::hex,
+    content,
+    problem::{Code, Problem},
+};
 use bytes::{Bytes, BytesMut};
 use object_store::{ObjectStoreExt, WriteMultipart};
 use sha2::{Digest, Sha256};
@@ -184,11 +189,11 @@ fn syncs(engine: &Engine) -> u64 {
 }
 
 fn undone(undone: windlass_engine::aside::Undone) -> Problem {
-    Problem::new("unavailable", undone.to_string()).retry_after(500)
+    Problem::new(Code::Unavailable, undone.to_string()).retry_after(500)
 }
 
 fn failed() -> Problem {
-    Problem::new("unavailable", "an earlier part of this upload could not be written")
+    Problem::new(Code::Unavailable, "an earlier part of this upload could not be written")
 }
 
 /// The mark that a file is not whole is one that object stores in folders pass over.

@@ -1,32 +1,35 @@
 //! What was read of versions of definitions. A version never changes, so what was read once can be kept.
 
+use parking_lot::Mutex;
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
-use windlass_core::Namespace;
+use windlass_core::{Namespace, cache::Cache};
 
-const VERSIONS_MAX: usize = 10_000;
+/// Versions in each generation of the cache.
+const VERSIONS_MAX: usize = 5_000;
 
 type Key = (TypeId, Namespace, Arc<str>, u32);
 
 /// As whoever reads them understands them: dialects have words of their own.
-#[derive(Default)]
-pub struct Versions(Mutex<HashMap<Key, Arc<dyn Any + Send + Sync>>>);
+pub struct Versions(Mutex<Cache<Key, Arc<dyn Any + Send + Sync>>>);
+
+impl Default for Versions {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::new(VERSIONS_MAX, VERSIONS_MAX)))
+    }
+}
 
 impl Versions {
     pub fn get<T: Any + Clone>(&self, namespace: &Namespace, name: &Arc<str>, number: u32) -> Option<T> {
         let key = (TypeId::of::<T>(), namespace.clone(), name.clone(), number);
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()?;
+        let kept = self.0.lock().get(&key)?;
         kept.downcast_ref::<T>().cloned()
     }
 
     pub fn put<T: Any + Send + Sync>(&self, namespace: &Namespace, name: &Arc<str>, number: u32, read: T) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= VERSIONS_MAX {
-            kept.clear();
-        }
-        kept.insert((TypeId::of::<T>(), namespace.clone(), name.clone(), number), Arc::new(read));
+        let key = (TypeId::of::<T>(), namespace.clone(), name.clone(), number);
+        self.0.lock().put(key, Arc::new(read), 1);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::time::Duration;
 use tokio::time::sleep;
-use windlass_core::{Command, Refusal, commands::tokens::RevokeToken, principal::Token};
+use windlass_core::{Refusal, commands::tokens::RevokeToken, principal::Token};
 use windlass_engine::Error;
 
 const EVERY: Duration = Duration::from_secs(3_600);
@@ -32,11 +32,11 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
     loop {
         let found = app.engine.store().records(&tokens_after(after.take())).await?;
         let mut lookup = Lookup::new(&app.engine).await?;
-        let mut void: Vec<Command> = Vec::new();
+        let mut void = Vec::new();
         for record in &found {
             let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
             if !lookup.is_upheld(&token, |_, _| true).await? {
-                void.push(RevokeToken { namespace: home(), hash: record.key.key.clone() }.into());
+                void.push(RevokeToken { namespace: home(), hash: record.key.key.clone() });
             }
         }
         for reply in app.engine.run_many(void).await? {

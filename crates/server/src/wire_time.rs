@@ -1,7 +1,7 @@
 //! Times as the native API writes them: RFC 3339 in UTC with milliseconds.
 
 use crate::problem::Problem;
-use windlass_core::{Millis, Timestamp};
+use windlass_core::Timestamp;
 
 pub fn text(at: Timestamp) -> String {
     let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
@@ -19,10 +19,7 @@ pub fn parse(field: &'static str, text: &str) -> Result<Timestamp, Problem> {
     Ok(Timestamp(time.as_millisecond()))
 }
 
-/// Lengths come as unsigned milliseconds; what does not fit is refused by the rules as too long.
-pub fn millis(length: u64) -> Millis {
-    Millis(i64::try_from(length).unwrap_or(i64::MAX))
-}
+pub use windlass_plan::settings::millis;
 
 #[cfg(test)]
 mod tests {

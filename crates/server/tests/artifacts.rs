@@ -5,7 +5,7 @@ use axum::body::{Body, Bytes};
 use http::{Method, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use windlass_core::principal::Role;
+use windlass_core::{Millis, principal::Role};
 use windlass_server::{
     App, Options, artifacts, content,
     quota::{Limits, Owner},
@@ -103,8 +103,7 @@ async fn artifacts_of_a_job_go_when_the_job_does() {
     upload(&server, Role::Editor, "name=kept", None, Body::from("y")).await.expect(201);
     assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 0);
     server.post(&format!("/api/v1/jobs/{job}/cancel"), json!({})).await.expect(200);
-    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    server.engine.tick().await.unwrap();
+    server.pass(Millis(20)).await;
     assert_eq!(artifacts::sweep(&server.app).await.unwrap(), 1);
     let left = server.get("/api/v1/artifacts").await.expect(200);
     assert_eq!((left["items"].as_array().unwrap().len(), &left["items"][0]["name"]), (1, &json!("kept")));
@@ -227,16 +226,19 @@ fn the_folder_for_artifacts_is_the_server_s_alone() {
 
 #[tokio::test]
 async fn bytes_go_first_where_a_full_disk_keeps_their_record() {
-    use windlass_server::{content, problem::Problem};
+    use windlass_server::{
+        content,
+        problem::{Code, Problem},
+    };
     let server = Server::start().await;
     let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
     let id = text(&made["id"]).parse().unwrap();
-    let full = || Problem::new("store-full", "no room");
+    let full = || Problem::new(Code::StoreFull, "no room");
     let delete = || async { if server.artifact_files().is_empty() { Ok(7) } else { Err(full()) } };
     assert_eq!(content::freeing(&server.app, async { Ok(vec![id]) }, delete).await.unwrap(), 7);
     let made = upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
     let id = text(&made["id"]).parse().unwrap();
-    let other = || async { Err::<(), _>(Problem::new("unavailable", "away")) };
+    let other = || async { Err::<(), _>(Problem::new(Code::Unavailable, "away")) };
     assert!(content::freeing(&server.app, async { Ok(vec![id]) }, other).await.is_err());
     assert_eq!(server.artifact_files().len(), 1, "otherwise nothing goes that is still known");
 }

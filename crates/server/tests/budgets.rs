@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::{sync::mpsc, time::Duration};
 use tokio::task::JoinHandle;
 use windlass_core::{JobId, Namespace, RecordKey, RunId, WorkerId, commands::claim::Claim, principal::Role, stage};
+use windlass_engine::testing::eventually;
 use windlass_server::{App, flows::planner};
 
 async fn start(server: &Server, namespace: &str, yaml: &str, input: Value) -> String {
@@ -16,17 +17,6 @@ async fn start(server: &Server, namespace: &str, yaml: &str, input: Value) -> St
 
 async fn shown(server: &Server, namespace: &str, run: &str) -> Value {
     server.get(&format!("/api/v1/runs/{run}?namespace={namespace}")).await.expect(200)
-}
-
-/// Whatever has to come true does so sooner or later, on any machine.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..6_000 {
-        if let Some(found) = look().await {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it never came true: {what}");
 }
 
 fn step<'a>(shown: &'a Value, name: &str) -> &'a Value {
@@ -146,7 +136,8 @@ async fn a_turn_that_ended_its_server_twice_is_not_tried_a_third_time() {
     for times in 1..=2 {
         let app = server.app.clone();
         let planning = tokio::spawn(async move { planner::tick(&app).await.is_ok() });
-        until("it is begun", async || times_begun(&server.app, &run, job).await.filter(|begun| *begun == times)).await;
+        eventually("it is begun", async || times_begun(&server.app, &run, job).await.filter(|begun| *begun == times))
+            .await;
         // As if the server ended here.
         planning.abort();
         drop(planning.await);
@@ -166,7 +157,7 @@ async fn a_dear_turn_that_comes_to_its_end_leaves_no_mark_and_one_that_a_stop_cu
     let (run, job) = dear(&server, "default").await;
     let _kept = keep_busy(&server.app, "default").await;
     let planning = tokio::spawn(planner::run(server.app.clone()));
-    until("it is begun", async || times_begun(&server.app, &run, job).await).await;
+    eventually("it is begun", async || times_begun(&server.app, &run, job).await).await;
     server.app.drain.cancel();
     planning.await.unwrap();
     assert_eq!(
@@ -185,7 +176,7 @@ async fn the_runs_of_one_namespace_do_not_wait_for_those_of_another() {
     let run = start(&server, "quiet", yaml, json!(7)).await;
     let app = server.app.clone();
     let planning = tokio::spawn(async move { planner::tick(&app).await.is_ok() });
-    let first = until("the other namespace's run goes on", async || {
+    let first = eventually("the other namespace's run goes on", async || {
         let shown = shown(&server, "quiet", &run).await;
         (step(&shown, "a")["state"] == "pending").then(|| step(&shown, "a").clone())
     });
@@ -288,7 +279,7 @@ async fn a_namespace_has_so_many_workers_and_no_more() {
     let other = server.work("/api/v1/workers/register?namespace=other", json!({"worker": "w9"})).await;
     other.expect(200);
     server.delete("/api/v1/workers/w0").await.expect(204);
-    until("there is room for another", async || (register("w9".into()).await.status == 200).then_some(())).await;
+    eventually("there is room for another", async || (register("w9".into()).await.status == 200).then_some(())).await;
 }
 
 #[tokio::test]
@@ -313,8 +304,10 @@ async fn the_jobs_of_a_namespace_wait_with_so_many_sets_of_tags_and_no_more() {
     let tags: Vec<String> = (0..taken).map(|at| format!("t{at}")).collect();
     let claim = json!({"worker": "w", "tags": tags, "max": 500});
     server.work("/api/v1/leases/claim", claim).await.expect(200);
-    until("there is room for others", async || (submit("default", vec!["y".into()]).await.status == 201).then_some(()))
-        .await;
+    eventually("there is room for others", async || {
+        (submit("default", vec!["y".into()]).await.status == 201).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -331,7 +324,7 @@ async fn the_workers_of_a_namespace_wait_with_so_many_sets_of_tags_and_no_more()
         })
     };
     let waiting: Vec<_> = (0..3).map(wait).collect();
-    until("all wait", async || (engine.waiting(&Namespace::default()) == 3).then_some(())).await;
+    eventually("all wait", async || (engine.waiting(&Namespace::default()) == 3).then_some(())).await;
     let refused = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["other"]})).await.expect(429);
     assert!(refused["detail"].as_str().unwrap().contains("offers_per_namespace_max"), "{refused}");
     server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["t1"]})).await.expect(200);

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 use windlass_server::config::{
     Config, Effective, Origin, Sources, docs, effective,
-    table::{Foreign, From, Table, as_it_is},
+    table::{self, Foreign, From, Table, as_it_is},
 };
 use windlass_server::dialects::{self, silo};
 
@@ -20,7 +20,7 @@ fn find<'a>(found: &'a [Effective], name: &str) -> &'a Effective {
 }
 
 fn silo_settings(config: &Config) -> silo::Settings {
-    silo::Settings::read(&config.values.reader(silo::DIALECT.settings))
+    silo::Settings::read(&config.values)
 }
 
 #[track_caller]
@@ -104,7 +104,7 @@ fn what_is_wrong_is_named_with_its_place() {
             "log: loud\n",
             "log (from w.yaml, line 1): \"loud\" is none of off, error, warn, info, debug, trace",
         ),
-        ("w.yaml", "retention: 3\n", "write it like 500ms, 10s, 5m, 12h or 7d"),
+        ("w.yaml", "retention: 3\n", "it has no unit of time; write it like 250ms, 90s, 5m, 2h or 7d"),
         ("w.yaml", "listen: {a: 1}\n", "w.yaml, line 1: listen takes a single value"),
         ("w.yaml", "tls_cert: a.pem\n", "tls_cert and tls_key go together"),
         ("w.yaml", "log: [\n", "w.yaml: "),
@@ -142,9 +142,9 @@ fn names_of_other_programs_are_understood_and_give_way_to_ours() {
     }
     let known = || -> Table {
         let key = |key, to| Foreign { from: From::Key { block: "jobs", key }, to, convert: as_it_is };
-        let port = Foreign { from: From::Variable("PORT"), to: "listen", convert: port };
+        let port = Foreign { from: From::Variable("PORT"), to: table::listen, convert: port };
         let mut table = dialects::table();
-        table.foreign.extend([port, key("log_limit", "job_log_max")]);
+        table.foreign.extend([port, key("log_limit", table::job_log_max)]);
         table
     };
     let set = variables(&[("PORT", "8080"), ("CORS_ORIGINS", "https://a.example, https://b.example")]);
@@ -215,7 +215,6 @@ fn silo_s_own_file_is_understood_key_by_key() {
     assert_eq!((silo.runner_timeout.0, silo.timeout_check.as_secs(), silo.default_priority), (45_000, 7, 20));
     assert_eq!((silo.heartbeat.as_secs(), silo.lock_timeout.0), (11, 180_000));
     assert_eq!((config.listen.as_str(), config.data.as_path()), ("127.0.0.1:8080", Path::new("/srv/silo")));
-    assert_eq!(find(&found, "silo_history").shown(), "512");
     assert_eq!(find(&found, "admin_token").origin.to_string(), "config.yaml, line 10");
     let usual = effective(&with_file("config.yaml", "jobs: {default_priority: -5}\n")).unwrap();
     let silo = silo_settings(&Config::new(&usual).unwrap());
@@ -232,7 +231,6 @@ fn silo_s_variables_win_over_its_file_and_ours_over_both() {
         ("SILO_JOBS_DEFAULT_PRIORITY", "21", "silo_priority", "21"),
         ("SILO_LISTEN", "127.0.0.1:8081", "listen", "127.0.0.1:8081"),
         ("SILO_STORAGE_PATH", "/var/silo", "data", "/var/silo"),
-        ("SILO_EVENTS_HISTORY", "1024", "silo_history", "1024"),
     ];
     for (name, value, to, expected) in table {
         let set = [(name, value)];

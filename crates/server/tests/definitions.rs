@@ -63,6 +63,29 @@ async fn a_job_takes_what_it_does_not_say_itself_and_its_payload_is_checked() {
     server.post("/api/v1/jobs", json!({"definition": "ghost"})).await.expect(404);
 }
 
+/// In a file `name` is the definition's own.
+#[tokio::test]
+async fn jobs_are_called_as_their_definition_says_unless_they_say_it_themselves() {
+    let server = Server::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("one.yaml"), text).unwrap();
+    let load = async || definitions::load(&server.app, &Namespace::default(), folder.path()).await;
+    write("name: render\njob_name: render a frame\n");
+    assert_eq!(load().await.changed, ["render"]);
+    let name = async |body: serde_json::Value| {
+        let id = server.post("/api/v1/jobs", body).await.expect(201)["id"].as_str().unwrap().to_owned();
+        server.get(&format!("/api/v1/jobs/{id}")).await.expect(200)["name"].clone()
+    };
+    assert_eq!(name(json!({"definition": "render"})).await, "render a frame");
+    assert_eq!(name(json!({"definition": "render", "name": "frame 7"})).await, "frame 7");
+    write(&format!("name: render\njob_name: {}\n", "x".repeat(201)));
+    let fault = load().await.faults[0].to_string();
+    assert!(fault.contains("one.yaml:2:") && fault.contains("201 characters; at most 200"), "{fault}");
+    let problem = server.put("/api/v1/definitions/d", json!({"job_name": ""})).await.expect(422);
+    assert_eq!(problem["field"], "job_name");
+    server.put("/api/v1/definitions/d", json!({"name": "d"})).await.expect(400);
+}
+
 #[tokio::test]
 async fn a_result_that_its_definition_does_not_allow_is_refused_and_the_job_stays_held() {
     let server = Server::start().await;

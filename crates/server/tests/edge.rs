@@ -6,13 +6,19 @@ use axum::body::Body;
 use futures_util::stream;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tokio::{io::AsyncWriteExt, net::TcpStream, time::sleep};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::sleep,
+};
 use windlass_core::principal::Role;
+use windlass_engine::testing::eventually;
 use windlass_server::{
     listener::Limits,
     route::{Access, Route},
 };
 
+const HEALTH_ONCE: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 fn status(answer: &str) -> &str {
@@ -41,7 +47,7 @@ async fn a_head_that_does_not_end_is_cut_off_however_it_trickles() {
         if stream.write_all(&[*byte]).await.is_err() {
             break;
         }
-        sleep(Duration::from_millis(25)).await;
+        sleep(Duration::from_millis(25)).await; // The client trickles.
     }
     assert_eq!(read_to_end(&mut stream).await, "");
     assert!(began.elapsed() < Duration::from_millis(1_400), "{:?}", began.elapsed());
@@ -52,7 +58,7 @@ async fn an_idle_connection_outlives_the_head_s_time_but_not_its_own() {
     let server = listen(quick()).await;
     let mut stream = server.connect().await;
     assert_eq!(status(&health(&mut stream).await), "200");
-    sleep(Duration::from_millis(700)).await;
+    sleep(Duration::from_millis(700)).await; // How long a connection may be idle is what is tested.
     assert_eq!(status(&health(&mut stream).await), "200", "idle for longer than a head may take");
     let began = Instant::now();
     assert_eq!(read_to_end(&mut stream).await, "");
@@ -187,8 +193,8 @@ async fn over_the_cap_connections_are_told_and_closed_and_places_come_back() {
     assert_eq!(status(&answer), "503", "{answer}");
     assert!(answer.to_lowercase().contains("retry-after") && answer.contains("connection: close"));
     drop(first);
-    sleep(Duration::from_millis(200)).await;
-    assert_eq!(status(&health(&mut server.connect().await).await), "200");
+    let answered = async || (status(&server.exchange(HEALTH_ONCE).await) == "200").then_some(());
+    eventually("the place comes back", answered).await;
 }
 
 #[tokio::test]
@@ -201,7 +207,8 @@ async fn stopping_answers_those_who_wait_and_closes_those_who_do_not() {
     let mut idle = server.connect().await;
     health(&mut idle).await;
     let mut unused = server.connect().await;
-    sleep(Duration::from_millis(200)).await;
+    let default = windlass_core::Namespace::default();
+    eventually("the claim waits", async || (server.server.engine.waiting(&default) > 0).then_some(())).await;
     let began = Instant::now();
     server.server.app.drain.cancel();
     let answer = read_to_end(&mut waiting).await;
@@ -255,10 +262,15 @@ async fn event_streams_end_when_the_server_stops() {
     let server = listen_on(Route::get("/", Access::Open, waiting)).await;
     let mut reader = server.connect().await;
     reader.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
-    sleep(Duration::from_millis(200)).await;
+    let mut all = String::new();
+    while !all.contains("data: 1") {
+        let mut piece = [0; 4_096];
+        let count = reader.read(&mut piece).await.unwrap();
+        all += std::str::from_utf8(&piece[..count]).unwrap();
+    }
     let began = Instant::now();
     server.server.app.drain.cancel();
-    let all = read_to_end(&mut reader).await;
+    all += &read_to_end(&mut reader).await;
     assert!(all.contains("data: 1") && all.ends_with("0\r\n\r\n"), "ended as a whole answer: {all}");
     server.task.await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
@@ -427,11 +439,8 @@ async fn bodies_on_their_way_have_a_bound_in_all_and_a_share_for_each_principal(
     let service = windlass_server::app::Service::new(server.app.clone());
     let server = listen_with(server, service, patient()).await;
     let taken = async |bytes: u64| {
-        let began = Instant::now();
-        while server.server.app.rooms.taken() != bytes {
-            assert!(began.elapsed() < Duration::from_secs(20), "{} are taken", server.server.app.rooms.taken());
-            sleep(Duration::from_millis(5)).await;
-        }
+        let taken = async || (server.server.app.rooms.taken() == bytes).then_some(());
+        eventually(format!("{bytes} bytes are taken"), taken).await;
     };
     let large = |role: Role| post("/api/v1/jobs", role, 400 << 10);
     let mut first = server.connect().await;

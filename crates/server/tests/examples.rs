@@ -3,8 +3,9 @@
 use crate::support::Server;
 use http::Method;
 use serde_json::{Value, json};
-use std::{path::PathBuf, time::Duration};
-use windlass_core::principal::Role;
+use std::path::PathBuf;
+use windlass_core::{Millis, principal::Role};
+use windlass_engine::testing::eventually;
 use windlass_server::flows::planner;
 
 fn folder() -> PathBuf {
@@ -53,7 +54,8 @@ async fn every_example_runs() {
 }
 
 async fn work(server: &Server, run: &str, fails: Option<&str>) -> String {
-    for _ in 0..1_000 {
+    let ended = async || {
+        server.pass(Millis(20)).await;
         let claim = json!({"worker": "w", "tags": [], "max": 1});
         let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
         if let Some(leased) = claimed["leases"].get(0) {
@@ -63,11 +65,11 @@ async fn work(server: &Server, run: &str, fails: Option<&str>) -> String {
                 false => ("complete", json!({"lease": lease, "result": output(step)})),
             };
             server.work(&format!("/api/v1/leases/{call}"), body).await.expect(200);
-            continue;
+            return None;
         }
         let shown = server.get(&format!("/api/v1/runs/{run}")).await.expect(200);
         if shown["state"] != "running" {
-            return shown["state"].as_str().unwrap().to_owned();
+            return Some(shown["state"].as_str().unwrap().to_owned());
         }
         for step in shown["steps"].as_array().unwrap() {
             let name = step["name"].as_str().unwrap();
@@ -78,7 +80,7 @@ async fn work(server: &Server, run: &str, fails: Option<&str>) -> String {
                 server.post(&format!("/api/v1/runs/{run}/steps/{name}/approve"), json!({})).await.expect(200);
             }
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("the run does not end: {}", server.get(&format!("/api/v1/runs/{run}")).await.expect(200));
+        None
+    };
+    eventually("the run ends", ended).await
 }

@@ -65,6 +65,49 @@ async fn pages_show_every_job_once_while_more_come_in() {
     server.get("/api/v1/jobs?unknown=1").await.expect(400);
 }
 
+#[tokio::test]
+async fn jobs_are_found_by_the_beginning_of_their_name_page_by_page() {
+    let server = Server::start().await;
+    let submit =
+        async |body: Value| server.post("/api/v1/jobs", body).await.expect(201)["id"].as_str().unwrap().to_owned();
+    let mut made = Vec::new();
+    for name in ["nightly 1", "nightly.2", "weekly", "nightly.2", "Nightly", "nightly é"] {
+        made.push(submit(json!({"name": name})).await);
+    }
+    submit(json!({})).await;
+    let shown = server.get(&format!("/api/v1/jobs/{}", made[0])).await.expect(200);
+    assert_eq!(shown["name"], "nightly 1");
+    let expected = [&made[3], &made[1], &made[5], &made[0]];
+    let (mut seen, mut path) = (Vec::new(), "/api/v1/jobs?name=nightly&limit=1".to_owned());
+    loop {
+        let page = server.get(&path).await.expect(200);
+        seen.extend(ids(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        let next: String = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        path = format!("/api/v1/jobs?name=nightly&limit=1&cursor={next}");
+    }
+    assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "by name, the last first, and the newest of one name first");
+    let find = async |query: &str| ids(&server.get(&format!("/api/v1/jobs?{query}")).await.expect(200));
+    assert_eq!(find("name=nightly.2").await, [made[3].clone(), made[1].clone()]);
+    assert_eq!(find("name=nightly&state=completed").await, Vec::<String>::new());
+    assert_eq!(find("name=Night&state=pending").await, [made[4].clone()]);
+    let long = "x".repeat(201);
+    for bad in ["name=", "name=a%07", "name=n&id=0199", "name=n&cursor=x", &format!("name={long}"), "facet=:nightly.2"]
+    {
+        server.get(&format!("/api/v1/jobs?{bad}")).await.expect(422);
+    }
+    for (name, why) in [(long.as_str(), "201 characters; at most 200"), ("", "empty"), ("a\u{7f}", "control character")]
+    {
+        let problem = server.post("/api/v1/jobs", json!({"name": name})).await.expect(422);
+        assert_eq!(problem["field"], "name");
+        assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
+    }
+    submit(json!({"name": "é".repeat(200)})).await;
+    let (first, again) = (json!({"name": "a", "idempotency_key": "k"}), json!({"name": "b", "idempotency_key": "k"}));
+    submit(first).await;
+    server.post("/api/v1/jobs", again).await.expect(422);
+}
+
 /// Draws texts of all kinds, most of them unpleasant.
 fn odd_texts(count: usize) -> Vec<String> {
     let pieces = [

@@ -3,8 +3,9 @@
 use crate::support::Server;
 use http::Method;
 use serde_json::json;
-use std::{collections::HashMap, time::Duration};
-use windlass_core::principal::Role;
+use std::collections::HashMap;
+use windlass_core::{Millis, principal::Role};
+use windlass_engine::testing::eventually;
 use windlass_server::metrics;
 
 async fn served(server: &Server) -> String {
@@ -23,14 +24,11 @@ fn samples(text: &str) -> HashMap<String, f64> {
 
 /// Figures of the store stand for half a second.
 async fn once(server: &Server, name: &str, wanted: impl Fn(f64) -> bool) -> HashMap<String, f64> {
-    for _ in 0..200 {
+    let look = async || {
         let found = samples(&served(server).await);
-        if found.get(name).copied().is_some_and(&wanted) {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("{name} does not come to it: {}", served(server).await)
+        found.get(name).copied().is_some_and(&wanted).then_some(found)
+    };
+    eventually(format!("{name} comes to it"), look).await
 }
 
 #[tokio::test]
@@ -82,6 +80,7 @@ async fn what_an_operator_looks_for_is_counted() {
     }
     assert!(found["windlass_engine_commits_total"] >= 1.0 && found["windlass_engine_commit_seconds_count"] >= 1.0);
     // A job that waits gets older, and none is none.
+    server.pass(Millis::from_secs(1)).await;
     once(&server, "windlass_oldest_waiting_seconds", |age| age > 0.0).await;
     server.work("/api/v1/leases/claim", json!({"worker": "w", "max": 5})).await.expect(200);
     once(&server, "windlass_oldest_waiting_seconds", |age| age == 0.0).await;

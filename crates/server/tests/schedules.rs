@@ -4,7 +4,8 @@ use crate::support::Server;
 use serde_json::json;
 use std::time::Duration;
 use windlass_core::{Namespace, Timestamp, commands::fire::PutSchedule, schedule::Schedule};
-use windlass_server::scheduler;
+use windlass_engine::testing::eventually;
+use windlass_server::{Options, scheduler};
 
 #[tokio::test]
 async fn a_schedule_is_written_shown_and_deleted() {
@@ -70,8 +71,8 @@ async fn jobs(server: &Server, namespace: &str) -> usize {
 #[tokio::test]
 async fn what_is_due_by_the_calendar_fires_once_however_many_look() {
     let server = Server::start().await;
-    let daily =
-        |missed: &str| json!({"cron": "0 3 * * *", "missed": missed, "job": {"payload": 1, "facets": {"a": "b"}}});
+    let job = json!({"payload": 1, "name": "each night", "facets": {"a": "b"}});
+    let daily = |missed: &str| json!({"cron": "0 3 * * *", "missed": missed, "job": job});
     server.put("/api/v1/schedules/late", daily("once")).await.expect(200);
     server.put("/api/v1/schedules/gone", daily("skip")).await.expect(200);
     server.put("/api/v1/schedules/elsewhere?namespace=other", daily("once")).await.expect(200);
@@ -84,6 +85,8 @@ async fn what_is_due_by_the_calendar_fires_once_however_many_look() {
     let (first, second) = tokio::join!(scheduler::tick(&server.app), scheduler::tick(&server.app));
     assert!(first.is_ok() && second.is_ok());
     assert_eq!((jobs(&server, "default").await, jobs(&server, "other").await), (1, 1), "one makes up for all");
+    let named = server.get("/api/v1/jobs?name=each").await.expect(200);
+    assert_eq!(named["items"][0]["name"], "each night");
     let late = server.get("/api/v1/schedules/late").await.expect(200);
     let gone = server.get("/api/v1/schedules/gone").await.expect(200);
     assert_eq!((&late["fired"], &gone["fired"]), (&json!(1), &json!(0)));
@@ -95,14 +98,9 @@ async fn what_is_due_by_the_calendar_fires_once_however_many_look() {
 
 #[tokio::test]
 async fn the_scheduler_hears_of_a_schedule_and_sleeps_until_its_time() {
-    let server = Server::start().await;
+    let server = Server::in_real_time(Options::default()).await;
     let running = tokio::spawn(scheduler::run(server.app.clone()));
-    tokio::time::sleep(Duration::from_millis(50)).await;
     server.put("/api/v1/schedules/fast", json!({"cron": "* * * * * *", "job": {}})).await.expect(200);
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while jobs(&server, "default").await < 2 {
-        assert!(tokio::time::Instant::now() < deadline, "it never fired twice");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually("it fires twice", async || (jobs(&server, "default").await >= 2).then_some(())).await;
     running.abort();
 }

@@ -7,6 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tower::ServiceExt;
+use windlass_core::Millis;
 use windlass_server::{App, Options, app};
 
 const ADMIN: &str = "test-admin";
@@ -126,6 +127,7 @@ async fn a_stream_ends_when_its_token_runs_out_or_its_principal_may_less() {
     }
     world.server.put("/api/v1/principals/changed", json!({"namespaces": ["mine"]})).await.expect(200);
     world.server.delete("/api/v1/principals/disabled").await.expect(204);
+    world.server.pass(Millis(2_001)).await;
     for stream in open {
         stream.ends().await;
     }
@@ -147,8 +149,7 @@ async fn a_claim_that_waits_gets_nothing_once_its_token_has_ended() {
         };
         let ask = || world.server.call(request(&worker, Method::POST, path, &body("w")));
         let submit = async {
-            // Longer than a token is remembered.
-            tokio::time::sleep(Duration::from_millis(1_500)).await;
+            tokio::time::sleep(Duration::from_millis(1_500)).await; // Longer than a token is remembered.
             world.server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
             if native {
                 world.server.post("/api/v1/jobs", json!({"tags": tags})).await.expect(201);

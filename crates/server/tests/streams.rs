@@ -12,6 +12,7 @@ use windlass_core::{
     commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
+use windlass_engine::testing::eventually;
 use windlass_server::auth;
 
 /// A reader of one stream.
@@ -136,8 +137,11 @@ async fn a_principal_has_so_many_streams() {
     let problem = server.send(Role::Viewer, Method::GET, "/api/v1/events", None).await.expect(429);
     assert_eq!(problem["type"], "/docs/errors#too-many");
     open.pop();
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    open.push(Reader::open(&server, "/api/v1/events", None).await);
+    let free = async || {
+        let request = Server::request(Role::Viewer, Method::GET, "/api/v1/events").body(Body::empty()).unwrap();
+        (server.open(request).await.status() == 200).then_some(())
+    };
+    eventually("its place is free again", free).await;
 }
 
 #[tokio::test]
@@ -151,7 +155,7 @@ async fn a_reader_that_takes_nothing_holds_a_bounded_amount() {
         let report = json!({"lease": claimed["leases"][0]["lease"], "message": message});
         server.work("/api/v1/leases/fail", report).await.expect(200);
     }
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    tokio::time::sleep(Duration::from_millis(200)).await; // Time for it to fill what it must not: nothing tells that it stopped.
     let mut read = 0;
     let mut body = stuck.body;
     // What waits is there at once; what follows is only made when there is room, by somebody who has no turn now.
@@ -173,7 +177,7 @@ async fn a_log_is_paged_followed_and_downloaded() {
     let mut reader = Reader::open(&server, &format!("{path}/stream"), None).await;
     let waiting = format!("{path}?wait_ms=10000");
     let write = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await; // Mostly the page waits by now; right either way.
         server.work("/api/v1/leases/logs", json!({"lease": lease, "data": "one\n"})).await.expect(200);
     };
     let (page, ()) = tokio::join!(server.get(&waiting), write);

@@ -1,8 +1,9 @@
 //! A folder of workflows: versioned, watched, and never worse than its last good state.
 
 use crate::support::Server;
-use std::{fs, time::Duration};
+use std::fs;
 use windlass_core::Namespace;
+use windlass_engine::testing::eventually;
 use windlass_server::{definitions, duties, flows::folder};
 
 #[tokio::test]
@@ -56,11 +57,6 @@ async fn a_watched_folder_is_loaded_again_when_it_changes() {
     assert_eq!(server.get("/api/v1/workflows/one").await.expect(200)["version"], 1);
     server.get("/api/v1/workflows/ci").await.expect(404);
     fs::write(place.path().join("one.yaml"), "steps:\n  a: {}\n  b: {needs: a}\n").unwrap();
-    for _ in 0..400 {
-        if server.get("/api/v1/workflows/one").await.expect(200)["version"] == 2 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("the change was not seen");
+    let seen = async || (server.get("/api/v1/workflows/one").await.expect(200)["version"] == 2).then_some(());
+    eventually("the change is seen", seen).await;
 }

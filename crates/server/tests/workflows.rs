@@ -10,7 +10,7 @@ use windlass_core::{
     commands::records::{Expect, PutRecord},
     principal::Role,
 };
-use windlass_engine::{Settings, store::RecordQuery};
+use windlass_engine::{Settings, store::RecordQuery, testing::eventually};
 use windlass_server::{Options, flows::planner};
 
 /// The service with its planner.
@@ -69,21 +69,18 @@ impl Flow {
 
     /// Works until the run has ended: `act` says what each step gives; None fails it.
     async fn work(&self, run: &str, mut act: impl FnMut(&str, &Value) -> Option<Value>) -> Value {
-        for _ in 0..200 {
-            if let Some(leased) = self.claim(0).await {
+        let ended = async || {
+            while let Some(leased) = self.claim(0).await {
                 match act(leased["node"].as_str().unwrap(), &leased["payload"]) {
                     Some(result) => self.complete(&leased, result).await,
                     None => self.fail(&leased).await,
                 }
-                continue;
             }
-            let shown = self.server.get(&format!("/api/v1/runs/{run}")).await.expect(200);
-            if shown["state"] != "running" {
-                return shown;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("the run does not end: {}", self.server.get(&format!("/api/v1/runs/{run}")).await.expect(200));
+            // Retries wait for their time.
+            self.server.pass(Millis(20)).await;
+            Some(self.shown(run).await).filter(|shown| shown["state"] != "running")
+        };
+        eventually("the run ends", ended).await
     }
 
     async fn shown(&self, run: &str) -> Value {
@@ -92,15 +89,11 @@ impl Flow {
 
     /// Waits until a step is what is wanted.
     async fn until(&self, run: &str, step: &str, fits: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..400 {
-            let shown = self.shown(run).await;
-            let found = find(&shown, step);
-            if !found.is_null() && fits(&found) {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("{step} never gets there: {}", self.shown(run).await);
+        let there = async || {
+            self.server.pass(Millis(20)).await;
+            Some(find(&self.shown(run).await, step)).filter(|found| !found.is_null() && fits(found))
+        };
+        eventually(format!("{step} gets there"), there).await
     }
 
     async fn result(&self, shown: &Value, step: &str) -> Value {
@@ -120,6 +113,23 @@ fn states(shown: &Value) -> Vec<String> {
     let mut found: Vec<String> = shown["steps"].as_array().unwrap().iter().map(step).collect();
     found.sort();
     found
+}
+
+#[tokio::test]
+async fn steps_are_called_as_they_say_and_what_undoes_them_is_not() {
+    let flow = Flow::start().await;
+    let yaml = "defaults: {tags: [any], name: a step}\nsteps:\n  a: {payload: 1, compensate: {run: x}}\n  b: {payload: 1, name: the last, needs: a, retry: {attempts: 1}}\n";
+    let run = flow.run(yaml, json!({})).await;
+    flow.work(&run, |node, _| (node != "b").then(|| json!(1))).await;
+    let page = flow.server.get(&format!("/api/v1/jobs?run={run}")).await.expect(200);
+    let mut names: Vec<(String, Value)> =
+        page["items"].as_array().unwrap().iter().map(|job| (job["node"].to_string(), job["name"].clone())).collect();
+    names.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [("\"a\"", json!("a step")), ("\"b\"", json!("the last")), ("\"~undo/a\"", Value::Null)];
+    assert_eq!(names, expected.map(|(node, name)| (node.to_owned(), name)));
+    let problem = flow.put("bad", &format!("steps:\n  a: {{name: {}}}\n", "x".repeat(201))).await.expect(422);
+    let told = problem.to_string();
+    assert!(told.contains("steps.a.name") && told.contains("201 characters; at most 200"), "{told}");
 }
 
 #[tokio::test]
@@ -549,14 +559,11 @@ async fn a_repeated_key_tells_what_became_of_its_run_also_past_the_retention() {
     let leased = flow.next().await;
     flow.fail(&leased).await;
     let job = format!("/api/v1/jobs/{}", leased["job"].as_str().unwrap());
-    for turn in 0.. {
-        flow.server.engine.tick().await.unwrap();
-        if flow.server.get(&job).await.status == 404 {
-            break;
-        }
-        assert!(turn < 2_000, "its job is never removed");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let gone = async || {
+        flow.server.pass(Millis(5)).await;
+        (flow.server.get(&job).await.status == 404).then_some(())
+    };
+    eventually("its job is removed", gone).await;
     let same = flow.server.post("/api/v1/runs", body.clone()).await.expect(200);
     assert_eq!((&same["id"], &same["state"], &same["existing"]), (&first["id"], &json!("failed"), &json!(true)));
     // Of a run that is gone all the same (as older versions left them) nobody says how it ended.

@@ -16,6 +16,7 @@ use windlass_core::{
         submit::{NewJob, Submit},
     },
 };
+use windlass_engine::testing::eventually;
 use windlass_engine::{Engine, Settings, ids};
 use windlass_stores::{
     postgres::{Options, Postgres},
@@ -41,19 +42,15 @@ async fn nothing_acknowledged_is_lost_when_postgres_stops_at_once() {
     let load = crate::load::start(&engine, 16, record.clone());
     let stops = knob("WINDLASS_STOPS", 4);
     for _ in 0..stops {
-        tokio::time::sleep(Duration::from_millis(300 + ids::seed() % 900)).await;
+        tokio::time::sleep(Duration::from_millis(300 + ids::seed() % 900)).await; // It is stopped at any moment.
         let before = acks.lock().expect("no panic").len();
         tokio::task::block_in_place(|| {
             cluster.stop_immediate();
             cluster.start_again();
         });
-        // Work goes on by itself, without anybody restarting us; the limit leaves room for a busy machine.
-        let back = async {
-            while acks.lock().expect("no panic").len() < before + 50 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(15), back).await.expect("the engine came back");
+        // Work goes on by itself, without anybody restarting us.
+        let back = async || (acks.lock().expect("no panic").len() >= before + 50).then_some(());
+        eventually("the engine comes back", back).await;
     }
     drop(load);
     crate::load::drain(&engine, &record).await;

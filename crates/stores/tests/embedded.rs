@@ -48,7 +48,7 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     assert_eq!((body.payload.as_bytes(), body.result.unwrap().as_bytes()), (&b"in"[..], &b"out"[..]));
     // The queue goes on where it stopped, a repeated report is still recognised, and another one is refused.
     let replies = run(&store, vec![complete(lease, "out"), complete(lease, "other"), submit(4, ""), claim(9)]).await;
-    assert!(matches!(&replies[0], Ok(Reply::Ended { replayed: true, .. })));
+    assert!(matches!(&replies[0], Ok(Reply::Ended(windlass_core::reply::Ended { replayed: true, .. }))));
     assert_eq!(replies[1], Err(Refusal::LeaseLost { state: State::Completed }));
     let order: Vec<JobId> = leases(&replies).iter().map(|lease| lease.job).collect();
     assert_eq!(order, [2, 3, 4].map(JobId::from_u128));
@@ -266,7 +266,7 @@ const CHILD: &str = "WINDLASS_TEST_FOLDER";
 
 /// Runs in a process that may not write files beyond a size: the writes fail as on a broken disk.
 #[tokio::test]
-#[ignore = "started by another test, in a process of its own"]
+#[ignore = "no test: what another test starts, in a process of its own"]
 async fn child_with_a_failing_disk() {
     let folder = std::env::var(CHILD).unwrap();
     let store = open(Path::new(&folder), &clock());

@@ -1,6 +1,6 @@
 //! The database's clock is set while servers run: what is a length of time stays one.
 
-use crate::support::{claim, complete, lease_of, ns, quiet, run, submit};
+use crate::support::{claim, complete, ns, quiet, run, submit};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -94,7 +94,7 @@ async fn set_back_while_no_server_runs_time_is_not_behind_what_is_stored() {
     let begun = now(&next, 2).await;
     assert!(begun >= from.0, "{begun:?} {:?}", from.0);
     at_pace(from, begun);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // How time goes by is what is tested.
     assert!(now(&next, 3).await > begun, "it does not stand still");
 }
 
@@ -109,7 +109,7 @@ async fn engine(database: &Database) -> Engine {
 
 async fn hold(engine: &Engine, length: i64) -> LeaseId {
     engine.run(submit(1)).await.unwrap();
-    lease_of(&[engine.run(leased(length)).await.map_err(|error| panic!("{error}"))])
+    engine.run(leased(length)).await.unwrap()[0].lease
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,8 +120,7 @@ async fn set_forward_no_lease_runs_out_early() {
     database.jump(HOUR_MS);
     engine.tick().await.unwrap();
     engine.run(Renew { holder: Holder::lease(&ns(), lease), length: None }).await.unwrap();
-    // Sweeps that see the new time come and go.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await; // Sweeps that see the new time come and go.
     engine.run(complete(lease, "1")).await.unwrap();
     engine.shut_down().await;
 }
@@ -132,7 +131,7 @@ async fn set_back_no_lease_lives_longer_than_its_length() {
     let engine = engine(&database).await;
     let lease = hold(&engine, 1_000).await;
     database.jump(-HOUR_MS);
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await; // Longer than the lease, in the database's own time.
     let late = engine.run(complete(lease, "1")).await.unwrap_err();
     assert!(late.to_string().contains("lease"), "{late}");
     engine.shut_down().await;

@@ -31,7 +31,7 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, stops: bool
         let id = (at << 64) + round;
         match run(&*store, vec![submit(id).into()]).await {
             Ok(outcome) => match &outcome.replies[0] {
-                Ok(Reply::Submitted { .. }) => submitted.push(JobId::from_u128(id)),
+                Ok(Reply::Submitted(windlass_core::reply::Submitted { .. })) => submitted.push(JobId::from_u128(id)),
                 other => panic!("a first submit was answered with {other:?}"),
             },
             Err(StoreError::Unavailable(_)) => continue,
@@ -41,7 +41,7 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, stops: bool
         for lease in leases_of(&outcome.replies) {
             let Ok(outcome) = run(&*store, vec![complete(lease, "done").into()]).await else { continue };
             match &outcome.replies[0] {
-                Ok(Reply::Ended { replayed: false, .. }) => completed.push(lease.job),
+                Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. })) => completed.push(lease.job),
                 // A claim promises nothing: the database may stop before it is on disk, and then the job is free again.
                 Err(Refusal::LeaseLost { .. } | Refusal::NotHeld { .. }) if stops => {}
                 other => panic!("a first completion was answered with {other:?}"),
@@ -90,11 +90,11 @@ async fn what_was_acknowledged_survives_an_immediate_stop() {
     let stop = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (1..=6).map(|at| tokio::spawn(work(store.clone(), at, stop.clone(), true))).collect();
     for _ in 0..2 {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        tokio::time::sleep(Duration::from_millis(700)).await; // Work goes on until it is stopped at any moment.
         tokio::task::block_in_place(|| cluster.stop_immediate());
         tokio::task::block_in_place(|| cluster.start_again());
     }
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // Work goes on.
     finish(&store, tasks, &stop).await;
 }
 
@@ -108,7 +108,7 @@ async fn a_batch_whose_connection_is_lost_comes_out_once() {
     let stop = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (1..=6).map(|at| tokio::spawn(work(store.clone(), at, stop.clone(), false))).collect();
     for _ in 0..40 {
-        tokio::time::sleep(Duration::from_millis(40)).await;
+        tokio::time::sleep(Duration::from_millis(40)).await; // Work goes on until its backends are killed at any moment.
         let kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                     WHERE application_name = 'windlass' AND datname = 'lost' ORDER BY random() LIMIT 2";
         tokio::task::block_in_place(|| cluster.sql("postgres", kill));

@@ -38,7 +38,7 @@ async fn go_through(store: &Postgres, first: u128, count: u128) {
 
 /// Pages a claim looks at.
 fn pages_of_a_claim(cluster: &Cluster, database: &str) -> u64 {
-    let (_, text) = statement_texts().iter().find(|(name, _)| *name == "heads_one").unwrap();
+    let (_, text) = statement_texts().into_iter().find(|(name, _)| *name == "heads_one").unwrap();
     let lane = cluster.sql(database, "SELECT lane FROM windlass.lanes");
     let plan = cluster.sql(
         database,

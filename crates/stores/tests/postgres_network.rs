@@ -37,7 +37,10 @@ async fn work(store: Arc<Postgres>, at: u128, stop: Arc<AtomicBool>, count: Arc<
         let Ok(outcome) = run(&*store, vec![claim(&format!("w{at}"), id, 1).into()]).await else { continue };
         for lease in leases_of(&outcome.replies) {
             if let Ok(outcome) = run(&*store, vec![complete(lease, "done").into()]).await {
-                let first = matches!(&outcome.replies[0], Ok(Reply::Ended { replayed: false, .. }));
+                let first = matches!(
+                    &outcome.replies[0],
+                    Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))
+                );
                 assert!(first, "a first completion was answered with {:?}", outcome.replies[0]);
                 done.completed.push(lease.job);
                 count.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +77,7 @@ async fn a_slow_silent_or_cut_network_loses_and_doubles_nothing() {
     let store = Arc::new(Postgres::connect(options).await.unwrap());
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (1..=4).map(|at| tokio::spawn(work(store.clone(), at, stop.clone(), count.clone()))).collect();
-    let pause = |ms| tokio::time::sleep(Duration::from_millis(ms));
+    let pause = |ms| tokio::time::sleep(Duration::from_millis(ms)); // How long the weather lasts.
     for round in 0..3 {
         weather.delay(Duration::from_millis(40));
         pause(400).await;
@@ -104,6 +107,6 @@ async fn recovers(count: &AtomicUsize) {
     let (before, begun) = (count.load(Ordering::Relaxed), Instant::now());
     while count.load(Ordering::Relaxed) < before + 10 {
         assert!(begun.elapsed() < Duration::from_secs(5), "no recovery within 5 s");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // The time it takes is promised, so it is measured here.
     }
 }

@@ -1,11 +1,12 @@
 //! A worker that listens at one server hears what was decided at another.
 
-use crate::support::{claim, lease_of, ns, submit};
+use crate::support::{claim, ns, submit};
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
     JobId, WorkerId, WorkerKey,
     commands::{cancel::Cancel, workers::DrainWorker},
 };
+use windlass_engine::testing::eventually;
 use windlass_engine::{Engine, Error, Settings};
 use windlass_stores::{
     postgres::{Options, Postgres},
@@ -43,7 +44,7 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     let url = Cluster::shared().fresh_database();
     let (here, there) = (server(&url).await, server(&url).await);
     here.run(submit(1)).await.unwrap();
-    let lease = lease_of(&[here.run(claim("w", 1, 1)).await.map_err(|error| panic!("{error}"))]);
+    let lease = here.run(claim("w", 1, 1)).await.unwrap()[0].lease;
     let mut seen = None;
     hears(&here, &mut seen).await;
     let cancel = Cancel { namespace: ns(), job: JobId::from_u128(1), by: "ann".into(), mode: None };
@@ -53,9 +54,7 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     // A claim that waits here ends when its worker is drained there.
     let waits = here.claim(claim("w", 2, 1), Duration::from_secs(300));
     let drained = async {
-        while here.waiting(&ns()) == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        eventually("the claim waits", async || (here.waiting(&ns()) > 0).then_some(())).await;
         there.run(drain(true)).await
     };
     let both = async { tokio::join!(waits, drained) };

@@ -9,9 +9,9 @@ use windlass_stores::{postgres::Postgres, testing::Cluster};
 /// Syncs of the log since the cluster began. A session reports its own when a transaction ends, but at most once a second;
 /// hence a pause and one more transaction.
 async fn syncs(cluster: &Cluster, store: &Postgres, id: u128) -> i64 {
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    tokio::time::sleep(Duration::from_millis(1_200)).await; // A session reports at most once a second.
     run(store, vec![submit(id).into()]).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // It reports a moment after it has committed.
     cluster.sql("postgres", "SELECT wal_sync FROM pg_stat_wal").parse().unwrap()
 }
 
@@ -54,11 +54,14 @@ async fn a_claim_the_database_lost_is_handed_out_again() {
         let found = store.job(&key).await.unwrap().expect("a submit is a promise");
         let answer = run(&store, vec![complete(first, "first").into()]).await.unwrap();
         match (found.state, &answer.replies[0]) {
-            (State::Claimed, Ok(Reply::Ended { replayed: false, .. })) => {}
+            (State::Claimed, Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))) => {}
             (State::Pending, Err(Refusal::NotHeld { .. })) => {
                 let second = lease_of(&run(&store, vec![claim("w2", id + 100, 1).into()]).await.unwrap().replies);
                 let answer = run(&store, vec![complete(second, "second").into()]).await.unwrap();
-                assert!(matches!(answer.replies[0], Ok(Reply::Ended { replayed: false, .. })), "{answer:?}");
+                assert!(
+                    matches!(answer.replies[0], Ok(Reply::Ended(windlass_core::reply::Ended { replayed: false, .. }))),
+                    "{answer:?}"
+                );
             }
             other => panic!("{other:?}"),
         }

@@ -99,7 +99,7 @@ async fn of_two_submits_with_one_key_one_makes_the_job() {
     let mut jobs = HashSet::new();
     for task in tasks {
         match task.await.unwrap() {
-            windlass_core::Reply::Submitted { job, .. } => jobs.insert(job),
+            windlass_core::Reply::Submitted(windlass_core::reply::Submitted { job, .. }) => jobs.insert(job),
             other => panic!("{other:?}"),
         };
     }

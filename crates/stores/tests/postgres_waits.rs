@@ -1,7 +1,7 @@
 //! What transactions wait for under load. A notification inside a write transaction makes every commit wait for one lock;
 //! ours are sent after the commit, from a connection of their own.
 
-use crate::support::{claim, complete, leases_of, ns, submit};
+use crate::support::{claim, complete, ns, submit};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -49,9 +49,8 @@ async fn load(engine: Engine, at: u128, stop: Arc<AtomicBool>, rounds: Arc<Atomi
         let id = (at << 64) + round;
         engine.run(submit(id)).await.unwrap();
         engine.run(Heartbeat { namespace: ns(), worker: worker.clone(), principal: None }).await.unwrap();
-        let replies = engine.run_many(vec![claim(worker.as_str(), id, 1).into()]).await.unwrap();
-        for lease in leases_of(&replies) {
-            engine.run(complete(lease, "done")).await.unwrap();
+        for leased in engine.run(claim(worker.as_str(), id, 1)).await.unwrap() {
+            engine.run(complete(leased.lease, "done")).await.unwrap();
         }
         rounds.fetch_add(1, Ordering::Relaxed);
     }
@@ -80,7 +79,7 @@ async fn no_transaction_waits_for_a_notification() {
         for row in client.query(look, &[]).await.unwrap() {
             *waits.entry(row.get(0)).or_default() += 1;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // Between two samples of what others do meanwhile.
     }
     stop.store(true, Ordering::Relaxed);
     for task in tasks {

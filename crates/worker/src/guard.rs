@@ -6,12 +6,12 @@
 
 use crate::group;
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     io::{BufRead, Write},
     os::unix::process::CommandExt,
     process::{Child, ChildStdin, Command, ExitCode, Stdio},
-    sync::Mutex,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -31,7 +31,7 @@ impl Guard {
     }
 
     fn tell(&self, line: &str) {
-        let mut pipe = self.pipe.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut pipe = self.pipe.lock();
         if let Some(writer) = pipe.as_mut()
             && let Err(error) = writer.write_all(line.as_bytes())
         {
@@ -51,8 +51,8 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        *self.pipe.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
-        drop(self.child.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner()).wait());
+        *self.pipe.get_mut() = None;
+        drop(self.child.get_mut().wait());
     }
 }
 

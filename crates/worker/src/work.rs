@@ -47,8 +47,8 @@ impl Exit {
     }
 
     pub fn of_error(error: &anyhow::Error) -> u8 {
-        match error.downcast_ref::<Error>().and_then(Error::code) {
-            Some("unauthorized" | "forbidden") => Self::DENIED,
+        match error.downcast_ref::<Error>().and_then(Error::known) {
+            Some(windlass_sdk::api::Code::Unauthorized | windlass_sdk::api::Code::Forbidden) => Self::DENIED,
             _ => Self::ERROR,
         }
     }

@@ -3,7 +3,11 @@
 use crate::support::{Program, Server, content, gone, json, program, shell};
 use serde_json::json;
 use std::time::Duration;
-use windlass_sdk::api::job::{Job, Retry, State, SubmitJob};
+use windlass_engine::testing::eventually;
+use windlass_sdk::api::{
+    JobSettings,
+    job::{Job, Retry, State, SubmitJob},
+};
 
 async fn end(server: &Server, job: SubmitJob) -> (Job, String) {
     let id = server.submit(job).await;
@@ -75,7 +79,7 @@ async fn exit_codes_and_signals_say_what_happened() {
     ];
     for (text, attempts, message) in table {
         let retry = Some(Retry { attempts: Some(2), ..Retry::default() });
-        let (job, _) = end(&server, SubmitJob { retry, ..shell(text) }).await;
+        let (job, _) = end(&server, shell(text).with(JobSettings { retry, ..JobSettings::default() })).await;
         assert_eq!((job.state, job.attempt), (State::Failed, attempts), "{text}");
         assert_eq!(job.error.unwrap().message, message, "{text}");
     }
@@ -156,7 +160,7 @@ async fn cancellation_ends_the_whole_family() {
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);
     for pid in pids {
-        assert!(gone(pid).await, "{pid} survived");
+        gone(pid).await;
     }
     worker.drains().await;
 }
@@ -167,9 +171,7 @@ async fn a_polite_command_gets_its_grace_and_the_job_its_last_words() {
     let worker = program(&server, "w", &["--allow-commands"]);
     let id = server.submit(shell("trap 'echo cleaning up; exit 0' TERM; echo ready; sleep 1000 & wait")).await;
     server.running(id).await;
-    while !server.log_of(id).await.contains("ready") {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    eventually("it is ready", async || server.log_of(id).await.contains("ready").then_some(())).await;
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);
     assert_eq!(server.log_of(id).await, "ready\ncleaning up\n");
@@ -182,18 +184,18 @@ async fn a_job_past_its_time_is_killed_and_its_leftovers_go_with_every_end() {
     let worker = program(&server, "w", &["--allow-commands", "--grace", "0.2"]);
     let file = server.folder().join("pid");
     let text = format!("echo $$ > {}; sleep 1000; sleep 1000", file.display());
-    let id = server.submit(SubmitJob { timeout_ms: Some(800), ..shell(&text) }).await;
+    let id = server.submit(shell(&text).with(JobSettings { timeout_ms: Some(800), ..JobSettings::default() })).await;
     let pid = content(&file).await.parse().unwrap();
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "deadline_passed"));
-    assert!(gone(pid).await);
+    gone(pid).await;
     std::fs::remove_file(&file).unwrap();
     let text = format!("sleep 1000 & echo $! > {}; echo '[1]'", file.display());
     let started = std::time::Instant::now();
     let (job, _) = end(&server, shell(&text)).await;
     assert_eq!((job.state, result(&job)), (State::Completed, "[1]"), "what stays behind does not hold it up");
     assert!(started.elapsed() < Duration::from_secs(10));
-    assert!(gone(content(&file).await.parse().unwrap()).await);
+    gone(content(&file).await.parse().unwrap()).await;
     worker.drains().await;
 }
 

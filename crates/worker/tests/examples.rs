@@ -4,10 +4,17 @@ use crate::support::{Program, Server, json, shell};
 use serde_json::json;
 use std::time::Duration;
 use tokio::process::Command;
-use windlass_sdk::api::job::{State, SubmitJob};
+use windlass_sdk::api::{
+    JobSettings,
+    job::{State, SubmitJob},
+};
 
 fn numbers(payload: serde_json::Value) -> SubmitJob {
     SubmitJob { payload: json(payload), ..shell("") }
+}
+
+fn leased(lease_ms: u64, job: SubmitJob) -> SubmitJob {
+    job.with(JobSettings { lease_ms: Some(lease_ms), ..JobSettings::default() })
 }
 
 fn example(program: &str, needs: &[&str], arguments: &[&str]) -> Command {
@@ -32,14 +39,14 @@ async fn check(command: Command, broken: serde_json::Value, long: serde_json::Va
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "reported"));
     // Longer than its lease, and the server is away for a while.
-    let id = server.submit(SubmitJob { lease_ms: Some(1_500), ..numbers(long.clone()) }).await;
+    let id = server.submit(leased(1_500, numbers(long.clone()))).await;
     server.until(id, |job| job.attempt == 1).await;
     server.stop().await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await; // How long it is away is what is tested.
     server.start_again().await;
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.attempt), (State::Completed, 1), "{:?}", job.error);
-    let id = server.submit(SubmitJob { lease_ms: Some(900), ..numbers(long) }).await;
+    let id = server.submit(leased(900, numbers(long))).await;
     server.until(id, |job| job.attempt == 1).await;
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);

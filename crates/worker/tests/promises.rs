@@ -3,7 +3,10 @@
 use crate::support::{Server, attempts_of, content, gone, program, shell};
 use nix::sys::signal::Signal;
 use std::time::Duration;
-use windlass_sdk::api::job::{Retry, State, SubmitJob};
+use windlass_sdk::api::{
+    JobSettings,
+    job::{Retry, State, SubmitJob},
+};
 
 #[tokio::test]
 async fn a_lease_shorter_than_the_job_is_kept() {
@@ -11,7 +14,7 @@ async fn a_lease_shorter_than_the_job_is_kept() {
     let first = program(&server, "first", &["--allow-commands", "--lease-ms", "500"]);
     let runs = server.folder().join("runs");
     let text = format!("echo run >> {}; sleep 3; echo done", runs.display());
-    let id = server.submit(SubmitJob { retry: None, ..shell(&text) }).await;
+    let id = server.submit(SubmitJob { settings: JobSettings::default(), ..shell(&text) }).await;
     server.running(id).await;
     let second = program(&server, "second", &["--allow-commands"]);
     let job = server.end_of(id).await;
@@ -31,7 +34,7 @@ async fn the_late_report_of_a_frozen_worker_is_refused() {
         "if [ $WINDLASS_ATTEMPT = 1 ]; then while [ ! -e {} ]; do sleep 0.1; done; fi; echo \"{{\\\"attempt\\\": $WINDLASS_ATTEMPT}}\"",
         go.display()
     );
-    let id = server.submit(SubmitJob { retry: None, ..shell(&text) }).await;
+    let id = server.submit(SubmitJob { settings: JobSettings::default(), ..shell(&text) }).await;
     server.running(id).await;
     first.signal(Signal::SIGSTOP);
     std::fs::write(&go, "").unwrap();
@@ -39,7 +42,7 @@ async fn the_late_report_of_a_frozen_worker_is_refused() {
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.worker.as_deref()), (State::Completed, Some("second")));
     first.signal(Signal::SIGCONT);
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_millis(800)).await; // Time for it to report what nobody must believe.
     let job = server.admin().job(id).await.unwrap();
     assert_eq!(job.result.as_ref().unwrap().get(), "{\"attempt\": 2}", "the late one changed nothing");
     assert_eq!(attempts_of(&job), [(1, "lease_expired")]);
@@ -62,14 +65,14 @@ async fn a_job_without_attempts_left_ends_when_its_worker_dies_and_takes_its_pro
     assert_eq!(worker.ends().await, None);
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "lease_expired"));
-    assert!(gone(pid).await, "its guard ends what a killed worker cannot");
+    gone(pid).await;
 }
 
 #[tokio::test]
 async fn a_job_that_kills_its_workers_is_parked_after_three() {
     let server = Server::start().await;
     let retry = Some(Retry { attempts: Some(100), ..Retry::default() });
-    let id = server.submit(SubmitJob { retry, ..shell("kill -9 $PPID") }).await;
+    let id = server.submit(shell("kill -9 $PPID").with(JobSettings { retry, ..JobSettings::default() })).await;
     let mut died = 0;
     loop {
         let mut worker = program(&server, &format!("w{died}"), &["--allow-commands", "--lease-ms", "400"]);
@@ -94,7 +97,7 @@ async fn the_budget_is_charged_once_for_each_start() {
     let runs = server.folder().join("runs");
     let text = format!("echo $WINDLASS_ATTEMPT >> {}; exit 1", runs.display());
     let retry = Some(Retry { attempts: Some(4), ..Retry::default() });
-    let id = server.submit(SubmitJob { retry, ..shell(&text) }).await;
+    let id = server.submit(shell(&text).with(JobSettings { retry, ..JobSettings::default() })).await;
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.attempt), (State::Failed, 4));
     assert_eq!(std::fs::read_to_string(runs).unwrap(), "1\n2\n3\n4\n");
@@ -125,10 +128,10 @@ async fn a_second_signal_kills_and_gives_back() {
     let id = server.submit(shell(&text)).await;
     let pid = content(&file).await.parse().unwrap();
     worker.signal(Signal::SIGINT);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // Two signals of one moment are one.
     worker.signal(Signal::SIGINT);
     assert_eq!(worker.ends().await, Some(4));
-    assert!(gone(pid).await);
+    gone(pid).await;
     assert_eq!(server.admin().job(id).await.unwrap().state, State::Pending, "for somebody else, uncharged");
 }
 
@@ -144,9 +147,9 @@ async fn a_server_restart_in_the_middle_loses_nothing() {
     }
     server.running(ids[0]).await;
     for pause_ms in [200, 2_500] {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await; // Somewhere in the middle of the jobs.
         server.stop().await;
-        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await; // How long it is away is what is tested.
         server.start_again().await;
     }
     for id in ids {

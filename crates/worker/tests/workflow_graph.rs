@@ -1,10 +1,11 @@
 //! The worker program speaking workflow-graph's protocol, against a real server.
 
-use crate::support::{Program, Server, content, gone, server::PATIENCE};
+use crate::support::{Program, Server, content, gone};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
+use windlass_engine::testing::eventually;
 
 /// With short leases and no token: on this machine it needs none.
 fn program(server: &Server, name: &str, flags: &[&str]) -> Program {
@@ -45,16 +46,12 @@ async fn log(server: &Server, id: &str, job: &str) -> String {
 
 /// Until the statuses are so.
 async fn become_so(server: &Server, id: &str, expected: &[&str]) {
-    let begun = Instant::now();
-    loop {
+    let so = async || {
         let shown = jobs(server, id).await;
         let now: Vec<&str> = shown.iter().map(|job| job["status"].as_str().unwrap()).collect();
-        if now == expected {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{now:?} instead of {expected:?}: {shown:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        (now == expected).then_some(())
+    };
+    eventually(format!("{expected:?}"), so).await;
 }
 
 #[tokio::test]
@@ -110,7 +107,7 @@ async fn a_cancelled_job_ends_with_all_its_processes_and_the_worker_goes_on() {
     let id = start(&server, &[job("long", &command, &[]), job("after", "true", &["long"])]).await;
     let pid = content(&file).await.parse().unwrap();
     call(&server, "POST", &format!("/api/workflows/{id}/cancel"), None).await;
-    assert!(gone(pid).await, "grandchildren too");
+    gone(pid).await;
     let next = start(&server, &[job("next", "true", &[])]).await;
     become_so(&server, &next, &["success"]).await;
     become_so(&server, &id, &["cancelled", "cancelled"]).await;
@@ -132,7 +129,7 @@ async fn a_worker_that_lost_its_lease_ends_the_command_and_says_nothing() {
     let second = program(&server, "second", &[]);
     become_so(&server, &id, &["success"]).await;
     first.signal(Signal::SIGCONT);
-    assert!(gone(pid).await, "409 ends the command");
+    gone(pid).await;
     second.drains().await;
     let next = start(&server, &[job("next", "true", &[])]).await;
     become_so(&server, &next, &["success"]).await;
@@ -148,9 +145,9 @@ async fn a_lease_shorter_than_the_job_is_kept_through_a_restart_of_the_server() 
     let long = format!("echo run >> {}; for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.5; done", runs.display());
     let id = start(&server, &[job("long", &long, &[]), job("after", "true", &["long"])]).await;
     become_so(&server, &id, &["running", "queued"]).await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await; // Somewhere in the middle of the job.
     server.stop().await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await; // How long it is away is what is tested.
     server.start_again().await;
     become_so(&server, &id, &["success"; 2]).await;
     let printed = log(&server, &id, "long").await;
@@ -182,7 +179,7 @@ async fn one_signal_drains_and_two_give_back() {
     let id = start(&server, &[job("long", "sleep 1000", &[])]).await;
     become_so(&server, &id, &["running"]).await;
     worker.signal(Signal::SIGINT);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(300)).await; // Two signals of one moment are one.
     worker.signal(Signal::SIGINT);
     assert_eq!(worker.ends().await, Some(4));
     become_so(&server, &id, &["queued"]).await;

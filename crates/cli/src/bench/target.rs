@@ -34,14 +34,12 @@ impl Target {
     pub async fn open(args: &StoreArgs) -> anyhow::Result<Self> {
         ensure!(args.database.is_none() || args.store == StoreKind::Postgres, "--database goes with --store postgres");
         ensure!(args.data.is_none() || args.store == StoreKind::Embedded, "--data goes with --store embedded");
-        let temporary = match &args.data {
-            Some(_) => None,
-            None => Some(TempDir::with_prefix("windlass-bench-").context("no room for a temporary folder")?),
-        };
-        let folder = match (&args.data, &temporary) {
-            (Some(data), _) => data.clone(),
-            (None, Some(temporary)) => temporary.path().join("data"),
-            (None, None) => unreachable!("one of the two was just made"),
+        let (folder, temporary) = match &args.data {
+            Some(data) => (data.clone(), None),
+            None => {
+                let temporary = TempDir::with_prefix("windlass-bench-").context("no room for a temporary folder")?;
+                (temporary.path().join("data"), Some(temporary))
+            }
         };
         let mut target = Self {
             kind: args.store,

@@ -108,7 +108,7 @@ fn table(definitions: &[Definition]) -> Rows {
             cell(&definition.name),
             cell(definition.version.to_string()),
             cell(times::relative(&definition.created_at, now)),
-            cell(definition.body.tags.join(", ")),
+            cell(definition.body.settings().tags.unwrap_or_default().join(", ")),
             cell(cut(&definition.body.description, 60)),
         ]);
     }

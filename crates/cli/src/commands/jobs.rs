@@ -21,6 +21,7 @@ const WATCH: Duration = Duration::from_secs(2);
   windlass jobs                                the newest jobs
   windlass jobs --state failed,cancelled       jobs that failed or were cancelled
   windlass jobs --facet shot=s010 --watch      refreshed every two seconds
+  windlass jobs --name nightly                 jobs whose name begins with `nightly`
   windlass jobs --state pending -o jsonl --limit 100000 | wc -l
 
 States: blocked, scheduled, pending, claimed, running, completed, failed, cancelled, skipped.")]
@@ -31,6 +32,9 @@ pub struct Jobs {
     /// Only jobs with this facet.
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = super::options::pair)]
     facet: Option<(String, String)>,
+    /// Only jobs whose name begins with this text: sorted by name, the last first; jobs of the same name newest first.
+    #[arg(long, value_name = "PREFIX")]
+    name: Option<String>,
     /// Only jobs of this run.
     #[arg(long, value_name = "ID")]
     run: Option<Uuid>,
@@ -56,7 +60,8 @@ impl Jobs {
             }
             context.format.many(&jobs, || table(&jobs))?;
             if jobs.len() == self.limit as usize && context.format == Format::Table && !self.watch {
-                say(format!("(the newest {}; --limit shows more)", self.limit))?;
+                let which = if self.name.is_some() { "first" } else { "newest" };
+                say(format!("(the {which} {}; --limit shows more)", self.limit))?;
             }
             if !self.watch {
                 return Ok(code::OK);
@@ -69,6 +74,7 @@ impl Jobs {
         let mut query = ListJobs {
             state: self.state.clone(),
             facet: self.facet.as_ref().map(|(name, value)| format!("{name}:{value}")),
+            name: self.name.clone(),
             run: self.run,
             worker: self.worker.clone(),
             commands,
@@ -115,7 +121,7 @@ fn took(job: &Job, now: jiff::Timestamp) -> String {
 }
 
 fn what(job: &Job) -> String {
-    let named = job.definition.clone().or(job.node.clone());
+    let named = job.name.clone().or(job.definition.clone()).or(job.node.clone());
     let command = || job.command.as_ref().map(|command| cut(command, 60));
     let facets = || job.facets.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ");
     named.or_else(command).unwrap_or_else(|| if job.facets.is_empty() { job.tags.join(",") } else { facets() })

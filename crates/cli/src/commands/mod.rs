@@ -19,23 +19,7 @@ pub mod wait;
 pub mod workers;
 pub mod workflow;
 
-use crate::{output::Format, remote::Remote};
-use windlass_sdk::Client;
-
-/// What every command gets to know.
-pub struct Context {
-    pub remote: Remote,
-    pub format: Format,
-}
-
-impl Context {
-    pub fn client(&self) -> anyhow::Result<Client> {
-        self.remote.client()
-    }
-}
-
-/// The exit code.
-pub type Done = anyhow::Result<u8>;
+pub use crate::context::{Context, Done};
 
 /// Pages that lists are fetched in.
 pub const PAGE: u32 = 500;

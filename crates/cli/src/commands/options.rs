@@ -5,7 +5,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use std::{io::Read, path::Path};
 use windlass_api::{
-    Json, RawValue, Uuid,
+    JobSettings, Json, RawValue, Uuid,
     job::{CancelMode, Concurrency, Retry, SubmitJob, WhenParentFails},
 };
 
@@ -33,12 +33,6 @@ pub struct JobOptions {
     /// Create the job from a definition: NAME for the latest version, NAME@3 for version 3.
     #[arg(short, long, value_name = "NAME")]
     pub definition: Option<String>,
-    /// A tag the worker must offer (repeatable).
-    #[arg(short, long = "tag", value_name = "TAG")]
-    pub tags: Vec<String>,
-    /// Priority: lower numbers go first [default: 100].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub priority: Option<i32>,
     /// Start no earlier than this long from now: 90s, 5m, 2h, 1d.
     #[arg(long, value_name = "TIME", value_parser = times::length, conflicts_with = "at")]
     pub delay: Option<u64>,
@@ -54,6 +48,25 @@ pub struct JobOptions {
     /// NAME=VALUE to filter lists by; at most six.
     #[arg(short, long = "facet", value_name = "NAME=VALUE", value_parser = pair)]
     pub facets: Vec<(String, String)>,
+    /// How to cancel the job while it runs: `drain` asks the worker to stop and waits, `revoke` ends the job at once.
+    #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
+    pub cancel: Option<String>,
+    #[command(flatten)]
+    pub settings: SettingsOptions,
+}
+
+/// What a job may ask for. Options that a job has in the API too are called alike there.
+#[derive(Args, Clone, Default)]
+pub struct SettingsOptions {
+    /// What to call the job: 1 to 200 characters. `windlass jobs --name` finds it.
+    #[arg(long = "name", value_name = "TEXT")]
+    pub job_name: Option<String>,
+    /// A tag the worker must offer (repeatable).
+    #[arg(short, long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Priority: lower numbers go first [default: 100].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
     /// Concurrency key: run at most LIMIT jobs with the same KEY at a time.
     #[arg(long, value_name = "KEY=LIMIT", value_parser = pair)]
     pub concurrency: Option<(String, String)>,
@@ -69,53 +82,23 @@ pub struct JobOptions {
     /// Wait this long before the first retry, and twice as long before each next one [default: 1s].
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub backoff: Option<u64>,
-    /// How to cancel the job while it runs: `drain` asks the worker to stop and waits, `revoke` ends the job at once.
-    #[arg(long, value_name = "HOW", value_parser = ["drain", "revoke"])]
-    pub cancel: Option<String>,
     /// How long to keep the job after it has ended.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub keep: Option<u64>,
 }
 
-/// `name=value`.
-pub fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='; write it as name=value"))?;
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-impl JobOptions {
-    /// Whether there is more to the job than that there is one: something to do, or somebody it is meant for.
-    pub fn says_what(&self) -> bool {
-        let something = self.payload.is_some() || self.command || self.shell.is_some() || self.definition.is_some();
-        something || !self.tags.is_empty()
-    }
-
-    /// The job these options describe. `after` was looked up before, since ids may be abbreviated.
-    pub fn job(&self, after: Vec<Uuid>) -> anyhow::Result<SubmitJob> {
-        Ok(SubmitJob {
-            definition: self.definition.clone(),
-            payload: self.payload()?,
+impl SettingsOptions {
+    fn settings(&self) -> anyhow::Result<JobSettings> {
+        Ok(JobSettings {
+            name: self.job_name.clone(),
             tags: (!self.tags.is_empty()).then(|| self.tags.clone()),
             priority: self.priority,
-            run_at: self.at.clone(),
-            delay_ms: self.delay,
-            after,
-            when_parent_fails: self.when_parent_fails.as_deref().map(|what| match what {
-                "run" => WhenParentFails::Run,
-                "cancel" => WhenParentFails::Cancel,
-                _ => WhenParentFails::Skip,
-            }),
-            facets: self.facets.iter().cloned().collect(),
             concurrency: self.concurrency()?,
             retry: self.retry(),
             timeout_ms: self.timeout,
             pending_timeout_ms: self.pending_timeout,
-            cancel: self
-                .cancel
-                .as_deref()
-                .map(|how| if how == "drain" { CancelMode::Drain } else { CancelMode::Revoke }),
+            lease_ms: None,
             retention_ms: self.keep,
-            ..SubmitJob::default()
         })
     }
 
@@ -132,6 +115,43 @@ impl JobOptions {
             attempts,
             backoff_ms: self.backoff,
             ..Retry::default()
+        })
+    }
+}
+
+/// `name=value`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("{text:?} has no '='; write it as name=value"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+impl JobOptions {
+    /// Whether there is more to the job than that there is one: something to do, or somebody it is meant for.
+    pub fn says_what(&self) -> bool {
+        let something = self.payload.is_some() || self.command || self.shell.is_some() || self.definition.is_some();
+        something || !self.settings.tags.is_empty()
+    }
+
+    /// The job these options describe. `after` was looked up before, since ids may be abbreviated.
+    pub fn job(&self, after: Vec<Uuid>) -> anyhow::Result<SubmitJob> {
+        Ok(SubmitJob {
+            definition: self.definition.clone(),
+            payload: self.payload()?,
+            run_at: self.at.clone(),
+            delay_ms: self.delay,
+            after,
+            when_parent_fails: self.when_parent_fails.as_deref().map(|what| match what {
+                "run" => WhenParentFails::Run,
+                "cancel" => WhenParentFails::Cancel,
+                _ => WhenParentFails::Skip,
+            }),
+            facets: self.facets.iter().cloned().collect(),
+            cancel: self
+                .cancel
+                .as_deref()
+                .map(|how| if how == "drain" { CancelMode::Drain } else { CancelMode::Revoke }),
+            settings: self.settings.settings()?,
+            ..SubmitJob::default()
         })
     }
 

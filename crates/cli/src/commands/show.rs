@@ -174,6 +174,7 @@ fn text(job: &Job) -> String {
     let facets: Vec<String> = job.facets.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut facts = Facts::default();
     facts.add("Job", job.id.to_string()).add("Namespace", &job.namespace);
+    facts.add("Name", job.name.as_deref().unwrap_or_default());
     facts.add("State", format!("{}{}", job.state.name(), if job.cancel_requested { ", being cancelled" } else { "" }));
     if let Some(error) = &job.error {
         facts.add("Error", format!("{}: {}", error.reason, error.message));

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use windlass_api::{
-    RawValue, Uuid,
+    Code, RawValue, Uuid,
     job::{Answer, SubmitJob, SubmitMany, Submitted},
 };
 use windlass_sdk::Client;
@@ -192,7 +192,7 @@ impl Many {
         } else {
             fill(serde_json::from_str(line)?, &self.defaults)
         };
-        job.id.get_or_insert_with(Uuid::now_v7);
+        job.id.get_or_insert_with(|| windlass_engine::ids::job_id().0);
         Ok(job)
     }
 
@@ -243,7 +243,7 @@ impl Many {
                 }
             }
             // The reply of an earlier try was lost, but the job was not.
-            Err(problem) if again && problem.code() == "exists" => {
+            Err(problem) if again && problem.is(Code::Exists) => {
                 tally.submitted += 1;
                 tally.last = id;
             }
@@ -264,19 +264,13 @@ fn fill(job: SubmitJob, defaults: &SubmitJob) -> SubmitJob {
     SubmitJob {
         definition: job.definition.or(d.definition),
         payload: job.payload.or(d.payload),
-        tags: job.tags.or(d.tags),
-        priority: job.priority.or(d.priority),
         run_at: job.run_at.or(d.run_at.filter(|_| job.delay_ms.is_none())),
         delay_ms: job.delay_ms.or(d.delay_ms),
         after: if job.after.is_empty() { d.after } else { job.after },
         when_parent_fails: job.when_parent_fails.or(d.when_parent_fails),
         facets,
-        concurrency: job.concurrency.or(d.concurrency),
-        retry: job.retry.or(d.retry),
-        timeout_ms: job.timeout_ms.or(d.timeout_ms),
-        pending_timeout_ms: job.pending_timeout_ms.or(d.pending_timeout_ms),
         cancel: job.cancel.or(d.cancel),
-        retention_ms: job.retention_ms.or(d.retention_ms),
+        settings: job.settings.or(&d.settings),
         ..job
     }
 }

@@ -3,7 +3,7 @@
 mod silo;
 mod workflow_graph;
 
-use crate::commands::{Context, Done};
+use crate::context::{Context, Done};
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand, error::ErrorKind};
 use serde_json::Value;
 use std::pin::Pin;

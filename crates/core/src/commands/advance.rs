@@ -10,18 +10,19 @@ use super::{
 };
 use crate::{
     desk::{Desk, Stop},
-    event::What,
-    id::{JobId, RunId},
-    job::{Job, Outcome, Reason, State},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    payload::Payload,
-    record,
-    refusal::Refusal,
-    reply::Reply,
-    run::{self, Run},
-    stage::{self, Hold, Turn},
+    model::{
+        event::What,
+        id::{JobId, RunId},
+        job::{Job, Outcome, Reason, State},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        payload::Payload,
+        record,
+        refusal::Refusal,
+        run::Run,
+        stage::{self, Hold, Turn},
+    },
+    moves::{life, runs, steps},
 };
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ impl Advance {
         );
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         check_size("moves", self.moves.len(), desk.limits().nodes_max)?;
         // Whatever order they come in, each is about a step of its own.
         desk.for_all(&self.moves, |desk, (id, hold, wanted)| {
@@ -118,7 +119,7 @@ impl Advance {
             desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, None))?;
             self.last_word(desk, undo)?;
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 
     fn apply(&self, desk: &mut Desk, mut job: Job, wanted: &Move) -> Result<(), Stop> {
@@ -133,7 +134,7 @@ impl Advance {
             Move::Fail { why } => drop(life::end(desk, job, State::Failed, ended(Reason::PlanFailed, why))?),
             Move::Complete { result } => {
                 check_size("result", result.len(), desk.limits().payload_bytes_max)?;
-                let ended = stage::finish(desk, job, result.clone())?;
+                let ended = steps::finish(desk, job, result.clone())?;
                 life::settle(desk, vec![ended])?;
             }
             Move::Expand { nodes, payload } => {
@@ -155,7 +156,7 @@ impl Advance {
         desk.put_payload(&job.key, payload.clone());
         if job.spec.stage.wait.is_some() {
             job.live.hold = Some(Hold::Event);
-            let ended = stage::begin_wait(desk, job)?;
+            let ended = steps::begin_wait(desk, job)?;
             return life::settle(desk, ended.into_iter().collect());
         }
         job.live.hold = None;
@@ -191,7 +192,7 @@ impl Advance {
         }
         run.undone = true;
         if undo.is_empty() || run.cancel.is_some() {
-            run::finish(desk, &self.namespace, self.run, &mut run);
+            runs::finish(desk, &self.namespace, self.run, &mut run);
             return desk.put(&self.namespace, &key, &run);
         }
         desk.put(&self.namespace, &key, &run)?;
@@ -209,8 +210,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, graph, id, ns, once},
-        limits::Limits,
-        record::Kind,
+        model::{limits::Limits, record::Kind},
     };
 
     fn staged(lines: &[&str]) -> crate::commands::submit_run::SubmitRun {

@@ -1,7 +1,10 @@
 //! Several commands, all or nothing: a revision and the jobs it triggers, a worker's removal with everything tied to it.
 
 use super::{Command, Decided, submit::check_size};
-use crate::{desk::Desk, keys::Keys, refusal::Refusal, reply::Reply};
+use crate::{
+    desk::Desk,
+    model::{keys::Keys, refusal::Refusal, reply::Reply},
+};
 
 #[derive(Clone, Debug)]
 pub struct All {
@@ -14,7 +17,7 @@ impl All {
     }
 
     /// The first refusal takes everything back, also what a refusal alone would have written.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Vec<Reply>> {
         check_size("commands", self.commands.len(), desk.limits().nodes_max)?;
         let mut replies = Vec::with_capacity(self.commands.len());
         for command in &self.commands {
@@ -24,7 +27,7 @@ impl All {
             }
             replies.push(command.decide(desk)??);
         }
-        Ok(Ok(Reply::All(replies)))
+        Ok(Ok(replies))
     }
 }
 
@@ -38,7 +41,7 @@ mod tests {
             submit::Submit,
             testing::{Story, code, ns, once, tries},
         },
-        job::State,
+        model::job::State,
     };
 
     #[test]

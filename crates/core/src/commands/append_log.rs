@@ -2,12 +2,14 @@
 
 use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
-    change::{LogAppend, LogDrop},
     desk::Desk,
-    keys::Keys,
-    log::{self, LogForm},
-    payload::Payload,
-    reply::Reply,
+    model::{
+        change::{LogAppend, LogDrop},
+        keys::Keys,
+        log::{self, LogForm},
+        payload::Payload,
+        reply::Logged,
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ impl AppendLog {
     }
 
     /// What exceeds the cap goes from the middle of the log, and is counted; the job goes on.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Logged> {
         let limits = desk.limits();
         check_size("log", self.data.len(), limits.log_piece_bytes_max)?;
         let mut job = match self.holder.held(desk)? {
@@ -55,7 +57,7 @@ impl AppendLog {
         }
         let (piece, dropped_bytes) = (job.live.log.pieces, job.live.log.dropped_bytes);
         desk.put_job(job);
-        Ok(Ok(Reply::Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
+        Ok(Ok(Logged { piece, at: desk.now(), dropped_bytes, cancelled }))
     }
 }
 
@@ -63,6 +65,7 @@ impl AppendLog {
 mod tests {
     use super::*;
     use crate::commands::testing::{Story, code, ns, once};
+    use crate::model::reply::Reply;
 
     #[test]
     fn beyond_the_cap_the_beginning_and_the_newest_part_are_kept() {
@@ -71,14 +74,15 @@ mod tests {
         let lease = story.submit_and_claim(once(1));
         let append = |text: &str| AppendLog::new(Holder::lease(&ns(), lease), text);
         for (text, dropped_bytes) in [("1234", 0), ("567é", 0), ("x", 0), ("", 0), ("yy", 5), ("z34567é", 10)] {
-            let Ok(Reply::Logged { dropped_bytes: told, cancelled: false, .. }) = story.run(append(text)) else {
+            let Ok(Reply::Logged(Logged { dropped_bytes: told, cancelled: false, .. })) = story.run(append(text))
+            else {
                 panic!("{text}");
             };
             assert_eq!(told, dropped_bytes, "{text}");
         }
         assert_eq!(code(&story.run(append("123456789"))), "too-large");
         let kept: Vec<(u64, &[u8])> =
-            story.tables.logs.iter().map(|append| (append.piece, append.data.as_bytes())).collect();
+            story.tables.logs.values().flatten().map(|append| (append.piece, append.data.as_bytes())).collect();
         assert_eq!(kept, [(1, &b"1234"[..]), (5, "4567é".as_bytes())]);
     }
 
@@ -96,12 +100,12 @@ mod tests {
             }
             let count = &story.job(1).live.log;
             let (mut after, mut said) = (0, 0);
-            for append in &story.tables.logs {
+            for append in story.tables.logs.values().flatten() {
                 said += count.gap(after, append.piece).map_or(0, |gap| gap.bytes.unwrap_or(0));
                 after = append.piece;
             }
             said += if count.ends_short() { count.dropped_bytes } else { 0 };
-            let kept: usize = story.tables.logs.iter().map(|append| append.data.len()).sum();
+            let kept: usize = story.tables.logs.values().flatten().map(|append| append.data.len()).sum();
             let written: usize = pieces.iter().sum();
             assert_eq!(said, (written - kept) as u64, "a cap of {cap}, {pieces:?}");
         }
@@ -113,7 +117,7 @@ mod tests {
         story.tables.limits.log_bytes_max = 0;
         let lease = story.submit_and_claim(once(1));
         let reply = story.run(AppendLog::new(Holder::lease(&ns(), lease), "abc"));
-        assert!(matches!(reply, Ok(Reply::Logged { dropped_bytes: 3, .. })), "{reply:?}");
-        assert!(story.tables.logs.is_empty());
+        assert!(matches!(reply, Ok(Reply::Logged(Logged { dropped_bytes: 3, .. }))), "{reply:?}");
+        assert_eq!(story.tables.logs.values().flatten().count(), 0);
     }
 }

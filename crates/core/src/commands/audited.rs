@@ -3,32 +3,37 @@
 use super::{Command, Decided};
 use crate::{
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
-    refusal::Refusal,
+    model::{
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+        refusal::Refusal,
+        reply::Reply,
+    },
 };
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub struct Audited {
+pub struct Audited<C> {
     pub by: Arc<str>,
-    pub command: Box<Command>,
+    pub command: C,
 }
 
 /// What was done, where, and to what. The names of acts are stable.
 type Act = (Namespace, &'static str, Arc<str>);
 
-impl Audited {
-    pub fn new(by: &Arc<str>, command: impl Into<Command>) -> Self {
-        Self { by: by.clone(), command: Box::new(command.into()) }
+impl<C> Audited<C> {
+    pub fn new(by: &Arc<str>, command: C) -> Self {
+        Self { by: by.clone(), command }
     }
+}
 
+impl Audited<Box<Command>> {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         self.command.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Reply> {
         check_name("by", &self.by, &desk.limits())?;
         let acts = acts(&self.command);
         if acts.is_empty() {
@@ -99,7 +104,7 @@ mod tests {
             testing::{Story, code, ns, once},
             tokens::IssueToken,
         },
-        principal::Role,
+        model::principal::Role,
     };
 
     fn noted(story: &Story) -> Vec<String> {
@@ -107,7 +112,7 @@ mod tests {
             What::Audit { by, act, on } => Some(format!("{by} {act} {on}")),
             _ => None,
         };
-        story.tables.events.iter().filter_map(|event| note(&event.what)).collect()
+        story.tables.events.values().filter_map(|event| note(&event.what)).collect()
     }
 
     #[test]

@@ -2,17 +2,17 @@
 
 use super::Decided;
 use crate::{
-    concurrency,
     desk::Desk,
-    event::What,
-    id::JobId,
-    job::{CancelRequest, State},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    policy::CancelPolicy,
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        event::What,
+        id::JobId,
+        job::{CancelRequest, Job, State},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        policy::CancelPolicy,
+        refusal::Refusal,
+    },
+    moves::{concurrency, life},
 };
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Cancel {
 
     /// A waiting job ends at once. A held one ends at once too, or is asked to stop and ends with its report, as is asked for
     /// here or as its policy says. One that was asked to stop can still be ended at once.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let key = JobKey::new(&self.namespace, self.job);
         let mut job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
         if let Some(after) = life::expire(desk, &job)? {
@@ -43,7 +43,7 @@ impl Cancel {
         }
         let drains = job.state.is_held() && self.mode.unwrap_or(job.spec.policy.cancel) == CancelPolicy::Drain;
         if job.live.cancel.is_some() && (drains || self.mode.is_none()) {
-            return Ok(Ok(Reply::Job(Box::new(job))));
+            return Ok(Ok(Box::new(job)));
         }
         job.live.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
         if drains {
@@ -54,16 +54,17 @@ impl Cancel {
             job = life::end_cancelled(desk, job)?;
             debug_assert_eq!(job.state, State::Cancelled);
         }
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::reply::{Renewed, Reply};
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, tries},
-        job::Reason,
+        model::job::Reason,
     };
 
     #[test]
@@ -76,7 +77,7 @@ mod tests {
             let lease = story.submit_and_claim(job);
             story.submit(keyed(2, 1));
             story.cancel(1).unwrap();
-            assert!(matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })));
+            assert!(matches!(story.renew(lease), Ok(Reply::Renewed(Renewed { cancelled: true, .. }))));
             assert_eq!(story.states(2), ["claimed", "blocked"], "its place is not free yet");
             match how {
                 "complete" => drop(story.complete(lease).unwrap()),
@@ -85,7 +86,7 @@ mod tests {
                     story.wait(30_000);
                     story.sweep();
                 }
-                _ => drop(story.unregister("w", crate::policy::Unregister::Requeue).unwrap()),
+                _ => drop(story.unregister("w", crate::model::policy::Unregister::Requeue).unwrap()),
             }
             assert_eq!(story.states(2), ["cancelled", "pending"], "{how}");
             assert_eq!(story.reason(1), Some(Reason::Cancelled));
@@ -102,11 +103,11 @@ mod tests {
     fn a_job_that_is_taken_away_keeps_its_place_until_its_holder_confirms_or_its_time_is_over() {
         for how in ["complete", "fail", "release", "lapse", "renew", "unregister", "remove", "offline"] {
             let mut story = Story::new();
-            story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
+            story.register("w", crate::model::policy::WorkerPolicy::default()).unwrap();
             let mut job = keyed(1, 1);
             job.policy.cancel = CancelPolicy::Revoke;
             if how == "offline" {
-                job.policy.lease.ends = crate::policy::LeaseEnd::WithWorker;
+                job.policy.lease.ends = crate::model::policy::LeaseEnd::WithWorker;
             }
             let lease = story.submit_and_claim(job);
             story.submit(keyed(2, 1));
@@ -118,10 +119,10 @@ mod tests {
                 "fail" => code(&story.fail(lease)) == "lease-lost",
                 "release" => code(&story.release(lease)) == "lease-lost",
                 "renew" => code(&story.renew(lease)) != "lease-lost",
-                "unregister" => story.unregister("w", crate::policy::Unregister::Requeue).is_ok(),
-                "remove" => story.unregister("w", crate::policy::Unregister::Fail).is_ok(),
+                "unregister" => story.unregister("w", crate::model::policy::Unregister::Requeue).is_ok(),
+                "remove" => story.unregister("w", crate::model::policy::Unregister::Fail).is_ok(),
                 "offline" => {
-                    story.unregister("w", crate::policy::Unregister::Offline).unwrap();
+                    story.unregister("w", crate::model::policy::Unregister::Offline).unwrap();
                     assert_eq!(story.states(2)[1], "blocked", "it may come back");
                     story.sweep();
                     true
@@ -161,7 +162,7 @@ mod tests {
             story.run(cancel(CancelPolicy::Drain)).unwrap();
             story.cancel(1).unwrap();
             assert!(
-                matches!(story.renew(lease), Ok(Reply::Renewed { cancelled: true, .. })),
+                matches!(story.renew(lease), Ok(Reply::Renewed(Renewed { cancelled: true, .. }))),
                 "asked again, nothing changes"
             );
             story.run(cancel(CancelPolicy::Revoke)).unwrap();
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn whom_a_change_concerns_is_told() {
         let mut story = Story::new();
-        story.register("w", crate::policy::WorkerPolicy::default()).unwrap();
+        story.register("w", crate::model::policy::WorkerPolicy::default()).unwrap();
         story.tables.notices.clear();
         let told = |story: &mut Story| std::mem::take(&mut story.tables.notices).len();
         let lease = story.submit_and_claim(keyed(1, 2));
@@ -189,7 +190,7 @@ mod tests {
         story.cancel(4).unwrap();
         assert_eq!(told(&mut story), 0, "nobody holds it");
         for draining in [true, true, false] {
-            let worker = crate::name::WorkerId::new("w").unwrap();
+            let worker = crate::model::name::WorkerId::new("w").unwrap();
             let drain = crate::commands::workers::DrainWorker { namespace: ns(), worker, draining, principal: None };
             story.run(drain).unwrap();
         }

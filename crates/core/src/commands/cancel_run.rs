@@ -3,15 +3,10 @@
 use super::Decided;
 use crate::{
     desk::Desk,
-    id::RunId,
-    job::CancelRequest,
-    keys::Keys,
-    life,
-    name::Namespace,
-    record,
-    refusal::Refusal,
-    reply::Reply,
-    run::{self, Run},
+    model::{
+        id::RunId, job::CancelRequest, keys::Keys, name::Namespace, record, refusal::Refusal, reply::KnownRun, run::Run,
+    },
+    moves::{life, runs},
 };
 use std::sync::Arc;
 
@@ -28,18 +23,18 @@ impl CancelRun {
         keys.run_jobs.insert((self.namespace.clone(), self.run));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownRun> {
         let key = self.run.to_string();
         let mut run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         if run.finished_at.is_none() && run.cancel.is_none() {
             run.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
             desk.put(&self.namespace, &key, &run)?;
             // Jobs outside the run may wait for them too.
-            let ended = run::cancel_all(desk, &self.namespace, self.run, &self.by)?;
+            let ended = runs::cancel_all(desk, &self.namespace, self.run, &self.by)?;
             life::settle(desk, ended)?;
             run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         }
-        Ok(Ok(Reply::Run { id: self.run, run: Box::new(run) }))
+        Ok(Ok(KnownRun { id: self.run, run: Box::new(run) }))
     }
 }
 
@@ -48,9 +43,11 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, after, code, graph, ns},
-        job::{ConcurrencyKey, State},
-        policy::{CancelPolicy, ParentPolicy},
-        run::RunState,
+        model::{
+            job::{ConcurrencyKey, State},
+            policy::{CancelPolicy, ParentPolicy},
+            run::RunState,
+        },
     };
 
     fn cancel(run: u128) -> CancelRun {

@@ -3,19 +3,21 @@
 use super::Decided;
 use crate::{
     desk::{Desk, Stop},
-    event::What,
-    id::LeaseId,
-    is_default,
-    job::{Job, Lease, State},
-    keys::{HeadQuery, JobKey, Keys},
-    life,
-    name::{Namespace, Tags, WorkerId, check_name},
-    policy::{LeaseEnd, LeaseLength, MayClaim, WorkerPolicy, check_length},
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::{Leased, Reply},
-    time::{Millis, Timestamp},
-    worker::{self, Liveness, Worker},
+    model::{
+        event::What,
+        id::LeaseId,
+        is_default,
+        job::{Job, Lease, State},
+        keys::{HeadQuery, JobKey, Keys},
+        name::{Namespace, Tags, WorkerId, check_name},
+        policy::{LeaseEnd, LeaseLength, MayClaim, WorkerPolicy, check_length},
+        record::{self, Kind},
+        refusal::Refusal,
+        reply::Leased,
+        time::{Millis, Timestamp},
+        worker::{Liveness, Worker},
+    },
+    moves::{life, liveness},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -72,7 +74,7 @@ pub enum Unknown {
 /// Remembers what a request id got.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    leases: Vec<(crate::id::JobId, Uuid)>,
+    leases: Vec<(crate::model::id::JobId, Uuid)>,
     #[serde(default, skip_serializing_if = "is_default")]
     until: Option<Timestamp>,
 }
@@ -115,7 +117,7 @@ impl Claim {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Vec<Leased>> {
         self.check(desk)?;
         let known = desk.peek::<Worker>(&self.namespace, self.worker.as_str())?;
         if let Some(worker) = &known {
@@ -123,7 +125,7 @@ impl Claim {
         }
         // Before anything else is asked of the worker: what it was given, it may hear again.
         if let Some(leases) = self.asked_before(desk)? {
-            return Ok(Ok(Reply::Leases(leases)));
+            return Ok(Ok(leases));
         }
         let worker = match known {
             Some(known) => self.admit(desk, known)?,
@@ -136,7 +138,7 @@ impl Claim {
         };
         let leases = self.take(desk, &self.query(offered))?;
         self.remember(desk, &leases)?;
-        Ok(Ok(Reply::Leases(leases)))
+        Ok(Ok(leases))
     }
 
     fn check(&self, desk: &Desk) -> Result<(), Refusal> {
@@ -166,7 +168,7 @@ impl Claim {
         if found.policy.may_claim == MayClaim::OnlineOnly && liveness != Liveness::Online {
             return Err(Refusal::WorkerNotOnline { worker: self.worker.to_string(), liveness: liveness.name() }.into());
         }
-        worker::called(desk, &self.namespace, &found)?;
+        liveness::called(desk, &self.namespace, &found)?;
         Ok(found)
     }
 
@@ -215,7 +217,7 @@ impl Claim {
 
     fn lease(&self, desk: &mut Desk, mut job: Job, secret: Uuid) -> Result<Leased, Stop> {
         if job.lives_with_worker() {
-            worker::bind(desk, &self.namespace, &self.worker)?;
+            liveness::bind(desk, &self.namespace, &self.worker)?;
         }
         let policy = &job.spec.policy;
         let limits = desk.limits();
@@ -286,7 +288,7 @@ mod tests {
             testing::{Story, after, backoff, code, leases, ns, once, registration, tags, worker},
             workers::DrainWorker,
         },
-        job::Reason,
+        model::job::Reason,
     };
 
     fn numbers(leases: &[LeaseId]) -> Vec<u128> {
@@ -482,7 +484,7 @@ mod tests {
         let mut story = Story::new();
         let shape = |name: &str, job: &mut NewJob| match name {
             "late" => job.policy.pending_deadline = Some(Millis(10)),
-            "child" => job.policy.parents = crate::policy::ParentPolicy::CancelRun,
+            "child" => job.policy.parents = crate::model::policy::ParentPolicy::CancelRun,
             _ => {}
         };
         story.run(crate::commands::testing::graph(1, &["late", "child: late", "free"], shape)).unwrap();

@@ -7,14 +7,16 @@ use super::{
 };
 use crate::{
     desk::Desk,
-    digest::digest,
-    job::{Report, State},
-    keys::Keys,
-    life,
-    payload::Payload,
-    policy::StartPolicy,
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        digest::digest,
+        job::{Report, State},
+        keys::Keys,
+        payload::Payload,
+        policy::StartPolicy,
+        refusal::Refusal,
+        reply::Ended,
+    },
+    moves::life,
 };
 
 #[derive(Clone, Debug)]
@@ -30,12 +32,12 @@ impl Complete {
     }
 
     /// Finishes the job for its holder. Of two racing reports one wins; the same report again is recognised.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Ended> {
         check_size("result", self.result.len(), desk.limits().payload_bytes_max)?;
         let said = (Report::Completed, digest(&[self.result.as_bytes()]));
         let mut job = match self.holder.find(desk, Some(said))? {
             Found::Held(job) => job,
-            Found::Replayed(job) => return Ok(Ok(Reply::Ended { job: Box::new(job), replayed: true })),
+            Found::Replayed(job) => return Ok(Ok(Ended { job: Box::new(job), replayed: true })),
             Found::Late(refusal) => return Ok(Err(refusal)),
         };
         let unstarted = job.spec.policy.start == StartPolicy::Required && job.state == State::Claimed;
@@ -47,27 +49,28 @@ impl Complete {
         if job.live.cancel.is_some() {
             // It was draining: the work may have been done, but the job was cancelled first.
             let job = life::end_cancelled(desk, job)?;
-            return Ok(Ok(Reply::Ended { job: Box::new(job), replayed: false }));
+            return Ok(Ok(Ended { job: Box::new(job), replayed: false }));
         }
         if !self.result.is_empty() {
             desk.put_result(&job.key, self.result.clone());
             job.live.has_result = true;
         }
         let job = life::end(desk, job, State::Completed, None)?;
-        Ok(Ok(Reply::Ended { job: Box::new(job), replayed: false }))
+        Ok(Ok(Ended { job: Box::new(job), replayed: false }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::reply::Reply;
     use crate::{
         commands::{
             Command,
             fail::Fail,
             testing::{Story, code, ns, once, tries},
         },
-        policy::CancelPolicy,
+        model::policy::CancelPolicy,
     };
 
     #[test]
@@ -77,9 +80,9 @@ mod tests {
         let complete = || Complete { holder: Holder::lease(&ns(), lease), result: "1".into() };
         let answers =
             story.batch(vec![complete().into(), crate::commands::testing::failure(lease).into(), complete().into()]);
-        assert!(matches!(&answers[0], Ok(Reply::Ended { replayed: false, .. })));
+        assert!(matches!(&answers[0], Ok(Reply::Ended(Ended { replayed: false, .. }))));
         assert_eq!(answers[1], Err(Refusal::LeaseLost { state: State::Completed }));
-        assert!(matches!(&answers[2], Ok(Reply::Ended { replayed: true, .. })));
+        assert!(matches!(&answers[2], Ok(Reply::Ended(Ended { replayed: true, .. }))));
         assert_eq!(story.events(Some(1)), ["submitted", "claimed", "completed"]);
         assert_eq!(story.tables.results.len(), 1);
     }
@@ -115,7 +118,10 @@ mod tests {
                 for (at, report) in all(lease).into_iter().enumerate() {
                     let answer = story.run(report);
                     match at == first {
-                        true => assert!(matches!(answer, Ok(Reply::Ended { replayed: true, .. })), "{first}, {drains}"),
+                        true => assert!(
+                            matches!(answer, Ok(Reply::Ended(Ended { replayed: true, .. }))),
+                            "{first}, {drains}"
+                        ),
                         false => assert_eq!(answer, Err(Refusal::LeaseLost { state }), "{first}, then {at}, {drains}"),
                     }
                 }
@@ -131,7 +137,7 @@ mod tests {
         story.complete(lease).unwrap();
         story.tables.jobs.values_mut().for_each(|job| job.live.said = None);
         let another = Complete { holder: Holder::lease(&ns(), lease), result: "2".into() };
-        assert!(matches!(story.run(another), Ok(Reply::Ended { replayed: true, .. })));
+        assert!(matches!(story.run(another), Ok(Reply::Ended(Ended { replayed: true, .. }))));
         assert_eq!(code(&story.fail(lease)), "lease-lost");
     }
 

@@ -2,14 +2,15 @@
 
 use super::{Decided, submit::check_size};
 use crate::{
-    definition::{Definition, DefinitionHead, version_key},
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
-    record,
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        definition::{Definition, DefinitionHead, version_key},
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+        record,
+        refusal::Refusal,
+    },
 };
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl PutDefinition {
         keys.want_record(record::key_of::<DefinitionHead>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Definition>> {
         check_name("name", &self.name, &desk.limits())?;
         check_size("body", self.body.len(), desk.limits().record_bytes_max)?;
         let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?;
@@ -45,7 +46,7 @@ impl PutDefinition {
                     desk.put(&self.namespace, &self.name, &DefinitionHead { latest, deleted_at: None })?;
                     desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version: latest });
                 }
-                return Ok(Ok(Reply::Definition(Box::new(current))));
+                return Ok(Ok(Box::new(current)));
             }
         }
         let version = latest + 1;
@@ -54,7 +55,7 @@ impl PutDefinition {
         desk.put(&self.namespace, &version_key(&self.name, version), &definition)?;
         desk.put(&self.namespace, &self.name, &DefinitionHead { latest: version, deleted_at: None })?;
         desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version });
-        Ok(Ok(Reply::Definition(Box::new(definition))))
+        Ok(Ok(Box::new(definition)))
     }
 }
 
@@ -64,13 +65,13 @@ impl DeleteDefinition {
     }
 
     /// Soft: versions stay readable for the jobs that point at them.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?.filter(|head| head.deleted_at.is_none());
         let head = head.ok_or_else(|| Refusal::not_found("definition", &self.name))?;
         let gone = DefinitionHead { deleted_at: Some(desk.now()), ..head };
         desk.put(&self.namespace, &self.name, &gone)?;
         desk.tell(&self.namespace, What::DefinitionDeleted { name: self.name.clone() });
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -78,6 +79,7 @@ impl DeleteDefinition {
 mod tests {
     use super::*;
     use crate::commands::testing::{Answer, Story, code, ns};
+    use crate::model::reply::Reply;
 
     fn version(answer: &Answer) -> u32 {
         match answer {

@@ -5,18 +5,18 @@
 
 use super::{Decided, fire};
 use crate::{
-    concurrency,
     desk::{Desk, Stop},
-    job::{Job, State},
-    keys::{JobKey, Keys, RecordKey},
-    life,
-    record::{Kind, Record},
-    reply::Reply,
-    run::Run,
-    schedule::Schedule,
-    stage,
-    time::Millis,
-    worker::{self, Worker},
+    model::{
+        job::{Job, State},
+        keys::{JobKey, Keys, RecordKey},
+        record::{Kind, Record},
+        run::Run,
+        schedule::Schedule,
+        stage,
+        time::Millis,
+        worker::Worker,
+    },
+    moves::{concurrency, life, liveness, steps},
 };
 
 /// When to look again at what could not be done.
@@ -38,9 +38,9 @@ impl Due {
 
     /// What cannot be done (a record it needs is damaged) is put off and told: were it still due, the sweep would come
     /// back to it at once and for ever.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         match self.act(desk) {
-            Ok(()) => Ok(Ok(Reply::Done)),
+            Ok(()) => Ok(Ok(())),
             Err(Stop::Refused(refusal)) => {
                 desk.roll_back();
                 self.put_off(desk)?;
@@ -96,7 +96,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
                 desk.put_job(job);
             }
         }
-        State::Blocked if stage::due(&job).is_some_and(|due| due <= now) => stage::wait_over(desk, job)?,
+        State::Blocked if stage::due(&job).is_some_and(|due| due <= now) => steps::wait_over(desk, job)?,
         state if state.is_final() => {
             if job.live.slot_until.is_some_and(|until| until <= now) {
                 concurrency::free_place(desk, job)?;
@@ -131,9 +131,9 @@ fn keep_or_remove(desk: &mut Desk, job: Job) -> Result<(), Stop> {
 fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
     let (namespace, key) = (&record.key.namespace, &record.key.key);
     match &*record.key.kind {
-        Worker::KIND => worker::age(desk, namespace, key),
+        Worker::KIND => liveness::age(desk, namespace, key),
         Schedule::KIND => fire::fire_due(desk, namespace, key),
-        Run::KIND => stage::remove_run(desk, namespace, key),
+        Run::KIND => steps::remove_run(desk, namespace, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),
     }
@@ -144,8 +144,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, graph, keyed, once},
-        job::State,
-        policy::WorkerPolicy,
+        model::{job::State, policy::WorkerPolicy},
     };
 
     #[test]

@@ -7,11 +7,13 @@ use super::{
 };
 use crate::{
     desk::Desk,
-    digest::digest,
-    job::{Outcome, Reason, Report},
-    keys::Keys,
-    life,
-    reply::Reply,
+    model::{
+        digest::digest,
+        job::{Outcome, Reason, Report},
+        keys::Keys,
+        reply::Ended,
+    },
+    moves::life,
 };
 use std::sync::Arc;
 
@@ -28,19 +30,19 @@ impl Fail {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Ended> {
         check_size("message", self.message.len(), desk.limits().message_bytes_max)?;
         let said = (Report::Failed, digest(&[self.message.as_bytes(), &[u8::from(self.retryable)]]));
         let mut job = match self.holder.find(desk, Some(said))? {
             Found::Held(job) => job,
-            Found::Replayed(job) => return Ok(Ok(Reply::Ended { job: Box::new(job), replayed: true })),
+            Found::Replayed(job) => return Ok(Ok(Ended { job: Box::new(job), replayed: true })),
             Found::Late(refusal) => return Ok(Err(refusal)),
         };
         job.live.note(said);
         job.live.started_at.get_or_insert(desk.now());
         let outcome = Outcome::new(Reason::Reported, self.message.clone());
         let job = life::attempt_failed(desk, job, outcome, self.retryable)?;
-        Ok(Ok(Reply::Ended { job: Box::new(job), replayed: false }))
+        Ok(Ok(Ended { job: Box::new(job), replayed: false }))
     }
 }
 
@@ -49,10 +51,12 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, after, backoff, failure, id, keyed, ns, once, tries},
-        job::{State, UniqueKey, UniqueUntil},
-        policy::RetryForm,
-        reply::Reply,
-        unique::{Taken, record_key},
+        model::{
+            job::{State, UniqueKey, UniqueUntil},
+            policy::RetryForm,
+            reply::Reply,
+        },
+        moves::unique::{Taken, record_key},
     };
 
     /// Attempts allowed, which of failure, loss and deadline are retried, what happens, and what comes of it.
@@ -101,7 +105,7 @@ mod tests {
         for left in [2, 1, 0] {
             let lease = story.claim("w");
             story.fail(lease).unwrap();
-            assert!(matches!(story.fail(lease), Ok(Reply::Ended { replayed: true, .. })));
+            assert!(matches!(story.fail(lease), Ok(Reply::Ended(Ended { replayed: true, .. }))));
             assert_eq!(story.state(1), if left > 0 { State::Pending } else { State::Failed });
         }
         assert_eq!(story.tables.attempts.values().map(Vec::len).sum::<usize>(), 2, "the last one is on the job");

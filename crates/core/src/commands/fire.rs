@@ -6,16 +6,17 @@ use super::{
 };
 use crate::{
     desk::{Desk, Stop},
-    id::JobId,
-    keys::Keys,
-    name::{Namespace, check_name},
-    payload::Payload,
-    policy::check_length,
-    record,
-    refusal::Refusal,
-    reply::Reply,
-    schedule::{Rule, Schedule},
-    time::Timestamp,
+    model::{
+        id::JobId,
+        keys::Keys,
+        name::{Namespace, check_name},
+        payload::Payload,
+        policy::check_length,
+        record,
+        refusal::Refusal,
+        schedule::{Rule, Schedule, Template},
+        time::Timestamp,
+    },
 };
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ impl PutSchedule {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.schedule.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let limits = desk.limits();
         check_name("name", &self.schedule.name, &limits)?;
         check_time("next_at", self.schedule.next_at, &limits)?;
@@ -60,7 +61,7 @@ impl PutSchedule {
         let before = desk.get::<Schedule>(&self.namespace, &self.schedule.name)?;
         let fired = before.map_or(self.schedule.fired, |before| before.fired);
         desk.put(&self.namespace, &self.schedule.name, &Schedule { fired, ..self.schedule.clone() })?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -69,12 +70,12 @@ impl DeleteSchedule {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         if desk.get::<Schedule>(&self.namespace, &self.name)?.is_none() {
             return Err(Refusal::not_found("schedule", &self.name).into());
         }
         desk.remove::<Schedule>(&self.namespace, &self.name)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -83,7 +84,7 @@ impl Fire {
         keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let found = desk.get::<Schedule>(&self.namespace, &self.name)?;
         let mut schedule = found.ok_or_else(|| Refusal::not_found("schedule", &self.name))?;
         if schedule.next_at != self.expected_at || self.next_at <= self.expected_at {
@@ -96,7 +97,7 @@ impl Fire {
         let let_go = schedule.is_let_go(self.wall);
         schedule.next_at = self.next_at;
         move_on(desk, &self.namespace, schedule, let_go)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -126,9 +127,25 @@ fn move_on(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule, let_g
     Ok(())
 }
 
+/// What a job to submit says, but for its own id, times, parents and keys.
+pub fn template(job: NewJob) -> Template {
+    Template {
+        name: job.name,
+        priority: job.priority,
+        tags: job.tags,
+        payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
+        policy: job.policy,
+        definition: job.definition,
+        facets: job.facets,
+        concurrency: job.concurrency,
+        extra: job.extra,
+    }
+}
+
 fn job_of(schedule: &Schedule, id: JobId) -> NewJob {
     let template = &schedule.template;
     NewJob {
+        name: template.name.clone(),
         priority: template.priority,
         tags: template.tags.clone(),
         payload: Payload::from(&*template.payload),
@@ -147,8 +164,10 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, ns},
-        schedule::{Missed, Template},
-        time::Millis,
+        model::{
+            schedule::{Missed, Template},
+            time::Millis,
+        },
     };
 
     fn every(seconds: i64, next_at: i64) -> Schedule {
@@ -220,7 +239,7 @@ mod tests {
     #[test]
     fn a_firing_makes_the_job_as_it_was_described() {
         let mut story = Story::new();
-        let facets = vec![crate::name::Facet::new("room", "blue")];
+        let facets = vec![crate::model::name::Facet::new("room", "blue")];
         let template = Template { facets: facets.clone(), priority: 3, ..Template::default() };
         story.run(put(Schedule { template, ..every(10, 1_000_000) })).unwrap();
         story.sweep();

@@ -4,9 +4,8 @@
 use super::Decided;
 use crate::{
     desk::Desk,
-    keys::{JobKey, Keys},
-    reply::Reply,
-    worker,
+    model::keys::{JobKey, Keys},
+    moves::liveness,
 };
 
 #[derive(Clone, Debug)]
@@ -19,8 +18,8 @@ impl Grace {
         keys.jobs.insert(self.job.clone());
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        let Some(mut job) = desk.job(&self.job)?.filter(|job| job.state.is_held()) else { return Ok(Ok(Reply::Done)) };
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
+        let Some(mut job) = desk.job(&self.job)?.filter(|job| job.state.is_held()) else { return Ok(Ok(())) };
         let now = desk.now();
         let lease = job.live.lease.as_mut().expect("a held job has a lease");
         match lease.until {
@@ -31,10 +30,10 @@ impl Grace {
             Some(_) => {}
             None => {
                 let worker = lease.worker.clone();
-                worker::excuse(desk, &self.job.namespace, &worker)?;
+                liveness::excuse(desk, &self.job.namespace, &worker)?;
             }
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -43,8 +42,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, bound, id, ns, once},
-        job::State,
-        time::Millis,
+        model::{job::State, time::Millis},
     };
 
     #[test]

@@ -1,15 +1,16 @@
 //! Who is writing: the different ways a report can name the attempt it is about, and the one check they all pass.
 
 use crate::{
-    concurrency,
     desk::{Desk, Stop},
-    id::{JobId, LeaseId},
-    job::{Job, Said, State},
-    keys::{JobKey, Keys},
-    life,
-    name::{Namespace, WorkerId},
-    refusal::Refusal,
-    worker::{self, Worker},
+    model::{
+        id::{JobId, LeaseId},
+        job::{Job, Said, State},
+        keys::{JobKey, Keys},
+        name::{Namespace, WorkerId},
+        refusal::Refusal,
+        worker::Worker,
+    },
+    moves::{concurrency, life, liveness},
 };
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ impl Holder {
         };
         let holder = job.holder().expect("a held job has a holder").clone();
         if let Some(worker) = desk.peek::<Worker>(&self.namespace, holder.as_str())? {
-            worker::called(desk, &self.namespace, &worker)?;
+            liveness::called(desk, &self.namespace, &worker)?;
         }
         Ok(Ok(job))
     }
@@ -157,7 +158,7 @@ mod tests {
             start::Start,
             testing::{Answer, Story, after, backoff, by, code, failure, id, keyed, ns, once, tries, worker},
         },
-        policy::CancelPolicy,
+        model::policy::CancelPolicy,
     };
     use uuid::Uuid;
 
@@ -231,7 +232,7 @@ mod tests {
 
     fn told(answer: &Answer) -> &'static str {
         match answer {
-            Ok(crate::reply::Reply::Ended { replayed: true, .. }) => "replayed",
+            Ok(crate::Reply::Ended(crate::model::reply::Ended { replayed: true, .. })) => "replayed",
             other => code(other),
         }
     }

@@ -2,7 +2,10 @@
 //! lease is looked at in the transaction that writes, so nothing lands after the job was reported, given back or lost.
 
 use super::{Decided, holder::Holder};
-use crate::{desk::Desk, keys::Keys, reply::Reply};
+use crate::{
+    desk::Desk,
+    model::{job::Job, keys::Keys},
+};
 
 #[derive(Clone, Debug)]
 pub struct Holds {
@@ -15,8 +18,8 @@ impl Holds {
     }
 
     /// Answers with the job as it is.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-        Ok(self.holder.held(desk)?.map(|job| Reply::Job(Box::new(job))))
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
+        Ok(self.holder.held(desk)?.map(Box::new))
     }
 }
 
@@ -30,9 +33,7 @@ mod tests {
             records::{Expect, PutRecord},
             testing::{Story, code, ns, once, tries},
         },
-        id::LeaseId,
-        keys::RecordKey,
-        policy::CancelPolicy,
+        model::{id::LeaseId, keys::RecordKey, policy::CancelPolicy},
     };
 
     fn key() -> RecordKey {

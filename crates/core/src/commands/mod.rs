@@ -7,6 +7,7 @@ use self::{
     advance::Advance,
     all::All,
     append_log::AppendLog,
+    ask::Ask,
     audited::Audited,
     cancel::Cancel,
     cancel_run::CancelRun,
@@ -34,15 +35,23 @@ use self::{
 };
 use crate::{
     desk::{Desk, Stop},
-    keys::Keys,
-    name::Namespace,
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        definition::Definition,
+        job::Job,
+        keys::Keys,
+        name::Namespace,
+        principal::Principal,
+        record::Record,
+        refusal::Refusal,
+        reply::{Ended, KnownRun, KnownToken, Leased, Logged, Renewed, Reply, Signalled, Submitted},
+        worker::Worker,
+    },
 };
 
 pub mod advance;
 pub mod all;
 pub mod append_log;
+pub mod ask;
 pub mod audited;
 pub mod cancel;
 pub mod cancel_run;
@@ -71,13 +80,27 @@ pub(crate) mod testing;
 pub mod tokens;
 pub mod workers;
 
-pub type Decided = Result<Result<Reply, Refusal>, Stop>;
+pub type Decided<T> = Result<Result<T, Refusal>, Stop>;
 
 macro_rules! commands {
-    ($($name:ident($path:path)),+ $(,)?) => {
+    // Whoever asks for several commands, or one with its author, says which: `ask.rs` has what they answer.
+    (@asks All($all:path) -> $many:ty, Audited($audited:path) -> $one:ty,) => {};
+    (@asks $name:ident($path:path) -> $reply:ty, $($rest:tt)+) => {
+        impl From<$path> for Command {
+            fn from(command: $path) -> Self { Command::$name(command) }
+        }
+        impl Ask for $path {
+            type Reply = $reply;
+            fn read(reply: Reply) -> Option<Self::Reply> { reply.try_into().ok() }
+        }
+        commands! { @asks $($rest)+ }
+    };
+    ($($name:ident($path:path) -> $reply:ty,)+) => {
         /// Everything that can be asked of the engine to change.
         #[derive(Clone, Debug)]
         pub enum Command { $($name($path)),+ }
+
+        commands! { @asks $($name($path) -> $reply,)+ }
 
         impl Command {
             pub fn name(&self) -> &'static str {
@@ -90,62 +113,62 @@ macro_rules! commands {
             pub(crate) fn keys(&self, keys: &mut Keys) {
                 match self { $(Command::$name(command) => command.keys(keys)),+ }
             }
-            pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
-                match self { $(Command::$name(command) => command.decide(desk)),+ }
+            pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Reply> {
+                match self { $(Command::$name(command) => {
+                    let decided: Decided<$reply> = command.decide(desk);
+                    Ok(decided?.map(Reply::from))
+                }),+ }
             }
         }
-        $(impl From<$path> for Command {
-            fn from(command: $path) -> Self { Command::$name(command) }
-        })+
     };
 }
 
 commands! {
-    Submit(submit::Submit),
-    SubmitRun(submit_run::SubmitRun),
-    Claim(claim::Claim),
-    Start(start::Start),
-    Renew(renew::Renew),
-    Progress(progress::ReportProgress),
-    AppendLog(append_log::AppendLog),
-    Complete(complete::Complete),
-    Fail(fail::Fail),
-    Release(release::Release),
-    Holds(holds::Holds),
-    PassOn(release::PassOn),
-    Cancel(cancel::Cancel),
-    CancelRun(cancel_run::CancelRun),
-    Advance(advance::Advance),
-    Signal(signal::Signal),
-    Judge(signal::Judge),
-    Retry(retry::Retry),
-    Due(due::Due),
-    Grace(grace::Grace),
-    RegisterWorker(workers::RegisterWorker),
-    Heartbeat(workers::Heartbeat),
-    DrainWorker(workers::DrainWorker),
-    UnregisterWorker(workers::UnregisterWorker),
-    PutDefinition(definitions::PutDefinition),
-    DeleteDefinition(definitions::DeleteDefinition),
-    PutSchedule(fire::PutSchedule),
-    DeleteSchedule(fire::DeleteSchedule),
-    Fire(fire::Fire),
-    CreatePrincipal(principals::CreatePrincipal),
-    ChangePrincipal(principals::ChangePrincipal),
-    DeletePrincipal(principals::DeletePrincipal),
-    DisablePrincipal(principals::DisablePrincipal),
-    EnablePrincipal(principals::EnablePrincipal),
-    IssueToken(tokens::IssueToken),
-    RevokeToken(tokens::RevokeToken),
-    UseToken(tokens::UseToken),
-    KeepToken(tokens::KeepToken),
-    ReplaceToken(tokens::ReplaceToken),
-    NeedAdmin(tokens::NeedAdmin),
-    PutRecord(records::PutRecord),
-    DeleteRecord(records::DeleteRecord),
-    Tell(tell::Tell),
-    All(all::All),
-    Audited(audited::Audited),
+    Submit(submit::Submit) -> Submitted,
+    SubmitRun(submit_run::SubmitRun) -> KnownRun,
+    Claim(claim::Claim) -> Vec<Leased>,
+    Start(start::Start) -> Box<Job>,
+    Renew(renew::Renew) -> Renewed,
+    Progress(progress::ReportProgress) -> Box<Job>,
+    AppendLog(append_log::AppendLog) -> Logged,
+    Complete(complete::Complete) -> Ended,
+    Fail(fail::Fail) -> Ended,
+    Release(release::Release) -> Box<Job>,
+    Holds(holds::Holds) -> Box<Job>,
+    PassOn(release::PassOn) -> Box<Job>,
+    Cancel(cancel::Cancel) -> Box<Job>,
+    CancelRun(cancel_run::CancelRun) -> KnownRun,
+    Advance(advance::Advance) -> (),
+    Signal(signal::Signal) -> Signalled,
+    Judge(signal::Judge) -> Box<Job>,
+    Retry(retry::Retry) -> Submitted,
+    Due(due::Due) -> (),
+    Grace(grace::Grace) -> (),
+    RegisterWorker(workers::RegisterWorker) -> Box<Worker>,
+    Heartbeat(workers::Heartbeat) -> Box<Worker>,
+    DrainWorker(workers::DrainWorker) -> Box<Worker>,
+    UnregisterWorker(workers::UnregisterWorker) -> (),
+    PutDefinition(definitions::PutDefinition) -> Box<Definition>,
+    DeleteDefinition(definitions::DeleteDefinition) -> (),
+    PutSchedule(fire::PutSchedule) -> (),
+    DeleteSchedule(fire::DeleteSchedule) -> (),
+    Fire(fire::Fire) -> (),
+    CreatePrincipal(principals::CreatePrincipal) -> Box<Principal>,
+    ChangePrincipal(principals::ChangePrincipal) -> Box<Principal>,
+    DeletePrincipal(principals::DeletePrincipal) -> (),
+    DisablePrincipal(principals::DisablePrincipal) -> Box<Principal>,
+    EnablePrincipal(principals::EnablePrincipal) -> Box<Principal>,
+    IssueToken(tokens::IssueToken) -> KnownToken,
+    RevokeToken(tokens::RevokeToken) -> (),
+    UseToken(tokens::UseToken) -> KnownToken,
+    KeepToken(tokens::KeepToken) -> KnownToken,
+    ReplaceToken(tokens::ReplaceToken) -> (),
+    NeedAdmin(tokens::NeedAdmin) -> (),
+    PutRecord(records::PutRecord) -> Box<Record>,
+    DeleteRecord(records::DeleteRecord) -> (),
+    Tell(tell::Tell) -> (),
+    All(all::All) -> Vec<Reply>,
+    Audited(audited::Audited<Box<Command>>) -> Reply,
 }
 
 impl Command {

@@ -3,12 +3,13 @@
 use super::{Decided, tokens};
 use crate::{
     desk::{Desk, Stop},
-    keys::Keys,
-    name::{Namespace, check_name},
-    principal::{ANONYMOUS, Principal, Role, Token},
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        keys::Keys,
+        name::{Namespace, check_name},
+        principal::{ANONYMOUS, Principal, Role, Token},
+        record::{self, Kind},
+        refusal::Refusal,
+    },
 };
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ impl CreatePrincipal {
         keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Principal>> {
         check_name("name", &self.name, &desk.limits())?;
         if &*self.name == ANONYMOUS {
             let why = format!("{ANONYMOUS} is what callers without a token are called; choose another name");
@@ -76,7 +77,7 @@ impl CreatePrincipal {
             disabled: false,
         };
         desk.put(&self.namespace, &self.name, &principal)?;
-        Ok(Ok(Reply::Principal(Box::new(principal))))
+        Ok(Ok(Box::new(principal)))
     }
 }
 
@@ -86,12 +87,12 @@ impl DisablePrincipal {
         keys.siblings.insert((self.namespace.clone(), Token::KIND.into(), self.name.clone()));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Principal>> {
         let mut principal = principal(desk, &self.namespace, &self.name)?;
         principal.disabled = true;
         desk.put(&self.namespace, &self.name, &principal)?;
         tokens::end_all(desk, &self.namespace, &self.name)?;
-        Ok(Ok(Reply::Principal(Box::new(principal))))
+        Ok(Ok(Box::new(principal)))
     }
 }
 
@@ -100,14 +101,14 @@ impl ChangePrincipal {
         keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Principal>> {
         let mut principal = principal(desk, &self.namespace, &self.name)?;
         principal.role = self.role.unwrap_or(principal.role);
         if let Some(namespaces) = &self.namespaces {
             principal.namespaces = namespaces.clone();
         }
         desk.put(&self.namespace, &self.name, &principal)?;
-        Ok(Ok(Reply::Principal(Box::new(principal))))
+        Ok(Ok(Box::new(principal)))
     }
 }
 
@@ -117,11 +118,11 @@ impl DeletePrincipal {
         keys.siblings.insert((self.namespace.clone(), Token::KIND.into(), self.name.clone()));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         principal(desk, &self.namespace, &self.name)?;
         tokens::end_all(desk, &self.namespace, &self.name)?;
         desk.remove::<Principal>(&self.namespace, &self.name)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -130,26 +131,29 @@ impl EnablePrincipal {
         keys.want_record(record::key_of::<Principal>(&self.namespace, &self.name), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Principal>> {
         let mut principal = principal(desk, &self.namespace, &self.name)?;
         if principal.disabled {
             principal.disabled = false;
             desk.put(&self.namespace, &self.name, &principal)?;
         }
-        Ok(Ok(Reply::Principal(Box::new(principal))))
+        Ok(Ok(Box::new(principal)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::reply::{KnownToken, Reply};
     use crate::{
         commands::{
             testing::{Story, code, ns},
             tokens::{IssueToken, KeepToken, NeedAdmin, ReplaceToken, RevokeToken, UseToken},
         },
-        principal::LINE_MAX,
-        time::{Millis, Timestamp},
+        model::{
+            principal::LINE_MAX,
+            time::{Millis, Timestamp},
+        },
     };
 
     fn create() -> CreatePrincipal {
@@ -287,7 +291,7 @@ mod tests {
         let change =
             ChangePrincipal { namespace: ns(), name: "ann".into(), role: Some(Role::Viewer), namespaces: None };
         story.run(change).unwrap();
-        let Ok(Reply::Token { principal, .. }) = story.run(used("a")) else { panic!("it is valid") };
+        let Ok(Reply::Token(KnownToken { principal, .. })) = story.run(used("a")) else { panic!("it is valid") };
         assert_eq!(principal.role, Role::Viewer);
         story.run(DeletePrincipal { namespace: ns(), name: "ann".into() }).unwrap();
         story.run(CreatePrincipal { role: Role::Admin, ..create() }).unwrap();

@@ -1,7 +1,15 @@
 //! Report how far a job has come.
 
 use super::{Decided, holder::Holder, start::started, submit::check_size};
-use crate::{desk::Desk, event::What, job::Progress, keys::Keys, refusal::Refusal, reply::Reply};
+use crate::{
+    desk::Desk,
+    model::{
+        event::What,
+        job::{Job, Progress},
+        keys::Keys,
+        refusal::Refusal,
+    },
+};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -19,7 +27,7 @@ impl ReportProgress {
     }
 
     /// The first report also starts the job.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         if !(0.0..=100.0).contains(&self.percent) {
             return Err(Refusal::invalid("percent", format!("{} is not between 0 and 100", self.percent)).into());
         }
@@ -38,7 +46,7 @@ impl ReportProgress {
         job.live.progress = Some(Progress { percent: self.percent, message: message.clone() });
         desk.tell(&job.key.namespace, What::Progress { job: job.key.id, percent: self.percent, message });
         desk.put_job(job.clone());
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 

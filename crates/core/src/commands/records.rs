@@ -2,22 +2,25 @@
 
 use super::{Decided, claim::Asked, submit::check_size};
 use crate::{
-    concurrency::{KeptPlace, KeyUse},
-    definition::{Definition, DefinitionHead},
     desk::Desk,
-    event::What,
-    keys::{Keys, RecordKey},
-    name::{Facet, check_facets, check_name},
-    principal::{Principal, Token},
-    record::{Kind, Record},
-    refusal::Refusal,
-    reply::Reply,
-    run::Run,
-    schedule::Schedule,
-    stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
-    time::Timestamp,
-    unique::Taken,
-    worker::Worker,
+    model::{
+        definition::{Definition, DefinitionHead},
+        event::What,
+        keys::{Keys, RecordKey},
+        name::{Facet, check_facets, check_name},
+        principal::{Principal, Token},
+        record::{Kind, Record},
+        refusal::Refusal,
+        run::Run,
+        schedule::Schedule,
+        stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
+        time::Timestamp,
+        worker::Worker,
+    },
+    moves::{
+        concurrency::{KeptPlace, KeyUse},
+        unique::Taken,
+    },
 };
 use std::sync::Arc;
 
@@ -93,7 +96,7 @@ impl PutRecord {
         keys.want_record(self.key.clone(), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Record>> {
         let limits = desk.limits();
         check_name("kind", &self.key.kind, &limits)?;
         check_name("key", &self.key.key, &limits)?;
@@ -113,7 +116,7 @@ impl PutRecord {
         desk.put_record(record.clone());
         let told = What::RecordPut { kind: self.key.kind.clone(), key: self.key.key.clone() };
         desk.tell(&self.key.namespace, told);
-        Ok(Ok(Reply::Record(Box::new(record))))
+        Ok(Ok(Box::new(record)))
     }
 }
 
@@ -122,7 +125,7 @@ impl DeleteRecord {
         keys.want_record(self.key.clone(), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let before = desk.record(&self.key, true)?.filter(|before| !expired(desk, before));
         check(&self.key, self.expect, before.as_ref())?;
         if before.is_none() {
@@ -131,7 +134,7 @@ impl DeleteRecord {
         desk.delete_record(&self.key)?;
         let told = What::RecordDeleted { kind: self.key.kind.clone(), key: self.key.key.clone() };
         desk.tell(&self.key.namespace, told);
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -140,7 +143,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, ns},
-        time::Millis,
+        model::time::Millis,
     };
 
     fn key(kind: &str) -> RecordKey {

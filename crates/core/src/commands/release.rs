@@ -2,15 +2,15 @@
 
 use super::{Decided, holder::Holder, submit::check_size};
 use crate::{
-    concurrency,
     desk::{Desk, Stop},
-    event::What,
-    job::{Job, Outcome, Reason},
-    keys::Keys,
-    life,
-    policy::check_length,
-    reply::Reply,
-    time::Millis,
+    model::{
+        event::What,
+        job::{Job, Outcome, Reason},
+        keys::Keys,
+        policy::check_length,
+        time::Millis,
+    },
+    moves::{concurrency, life},
 };
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ impl Release {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let job = match self.holder.handed_back(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let job = release(desk, job)?;
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 
@@ -52,7 +52,7 @@ impl PassOn {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let limits = desk.limits();
         check_length("delay_ms", self.delay, 1, &limits)?;
         check_size("message", self.why.len(), limits.message_bytes_max)?;
@@ -61,7 +61,7 @@ impl PassOn {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let job = pass_on(desk, job, self.delay, &self.why)?;
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 
@@ -106,8 +106,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, once, tries},
-        id::LeaseId,
-        job::State,
+        model::{id::LeaseId, job::State},
     };
 
     fn pass(lease: LeaseId, delay: i64) -> PassOn {

@@ -3,10 +3,12 @@
 use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
-    keys::Keys,
-    policy::{LeaseEnd, check_length},
-    reply::Reply,
-    time::Millis,
+    model::{
+        keys::Keys,
+        policy::{LeaseEnd, check_length},
+        reply::Renewed,
+        time::Millis,
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -23,7 +25,7 @@ impl Renew {
 
     /// Only the lease's own time moves; the due time stays behind and the sweep catches up with it, so that a heartbeat
     /// rewrites one small row and no index.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Renewed> {
         self.length.map_or(Ok(()), |length| check_length("length", length, 1, &desk.limits()))?;
         let mut job = match self.holder.held(desk)? {
             Ok(job) => job,
@@ -40,7 +42,7 @@ impl Renew {
         if renewable {
             desk.put_job(job);
         }
-        Ok(Ok(Reply::Renewed { until, cancelled }))
+        Ok(Ok(Renewed { until, cancelled }))
     }
 }
 
@@ -48,6 +50,7 @@ impl Renew {
 mod tests {
     use super::*;
     use crate::commands::testing::{Story, bound, code, ns, once};
+    use crate::model::reply::Reply;
 
     /// How the lease ends, what is asked for, and how long it then has.
     #[test]
@@ -69,7 +72,7 @@ mod tests {
             let expected = left.map(|left| story.now + Millis(left));
             assert_eq!(
                 story.run(renew),
-                Ok(Reply::Renewed { until: expected, cancelled: false }),
+                Ok(Reply::Renewed(Renewed { until: expected, cancelled: false })),
                 "{ends:?} {length:?}"
             );
         }

@@ -3,15 +3,17 @@
 use super::Decided;
 use crate::{
     desk::Desk,
-    event::What,
-    id::JobId,
-    job::{Job, Spec},
-    keys::{JobKey, Keys},
-    life,
-    name::Namespace,
-    refusal::Refusal,
-    reply::Reply,
-    stage::Stage,
+    model::{
+        event::What,
+        id::JobId,
+        job::{Job, Spec},
+        keys::{JobKey, Keys},
+        name::Namespace,
+        refusal::Refusal,
+        reply::Submitted,
+        stage::Stage,
+    },
+    moves::life,
 };
 
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ impl Retry {
         keys.payloads.insert(JobKey::new(&self.namespace, self.job));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Submitted> {
         let old_key = JobKey::new(&self.namespace, self.job);
         let old = desk.job(&old_key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
         if !old.state.is_final() {
@@ -59,7 +61,7 @@ impl Retry {
         desk.tell(&self.namespace, What::Submitted { job: self.id });
         desk.put_payload(&key, payload);
         desk.put_job(job.clone());
-        Ok(Ok(Reply::Submitted { job: self.id, state: job.state, existing: false }))
+        Ok(Ok(Submitted { job: self.id, state: job.state, existing: false }))
     }
 }
 
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, code, id, keyed, ns, once},
-        job::State,
+        model::job::State,
     };
 
     #[test]

@@ -3,17 +3,19 @@
 use super::{Decided, submit::check_size};
 use crate::{
     desk::{Desk, Stop},
-    id::RunId,
-    job::{Job, Outcome, Reason, State},
-    keys::{JobKey, Keys},
-    life,
-    name::{Namespace, check_name},
-    payload::Payload,
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::Reply,
-    run::Run,
-    stage::{self, Hold, Kept, Waiting},
+    model::{
+        id::RunId,
+        job::{Job, Outcome, Reason, State},
+        keys::{JobKey, Keys},
+        name::{Namespace, check_name},
+        payload::Payload,
+        record::{self, Kind},
+        refusal::Refusal,
+        reply::Signalled,
+        run::Run,
+        stage::{self, Hold, Kept, Waiting},
+    },
+    moves::{life, steps},
 };
 use std::sync::Arc;
 
@@ -63,7 +65,7 @@ impl Signal {
     }
 
     /// Everyone who waits goes on; if nobody does, the first that will goes on at once.
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Signalled> {
         check_name("name", &self.event, &desk.limits())?;
         check_size("payload", self.payload.len(), desk.limits().payload_bytes_max)?;
         open_run(desk, &self.namespace, self.run)?;
@@ -73,7 +75,7 @@ impl Signal {
         desk.for_all(keys, |desk, key| {
             let Some(record) = desk.get::<Waiting>(&self.namespace, &key.key)? else { return Ok(()) };
             if let Some(job) = waiting(desk, &self.namespace, &record)? {
-                ended.push(stage::finish(desk, job, self.payload.clone())?);
+                ended.push(steps::finish(desk, job, self.payload.clone())?);
             }
             Ok(())
         })?;
@@ -82,7 +84,7 @@ impl Signal {
         if steps == 0 {
             self.keep(desk, &place)?;
         }
-        Ok(Ok(Reply::Signalled { steps, kept: steps == 0 }))
+        Ok(Ok(Signalled { steps, kept: steps == 0 }))
     }
 
     fn keep(&self, desk: &mut Desk, place: &str) -> Result<(), Stop> {
@@ -102,7 +104,7 @@ impl Judge {
         keys.want_record(record::key_of::<Waiting>(&self.namespace, &place), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let limits = desk.limits();
         check_size("payload", self.approved.as_ref().map_or(0, |result| result.len()), limits.payload_bytes_max)?;
         check_size("comment", self.why.len(), limits.message_bytes_max)?;
@@ -116,7 +118,7 @@ impl Judge {
         }
         let job = match &self.approved {
             Some(result) => {
-                let ended = stage::finish(desk, job, result.clone())?;
+                let ended = steps::finish(desk, job, result.clone())?;
                 life::settle(desk, vec![ended.clone()])?;
                 ended
             }
@@ -125,6 +127,6 @@ impl Judge {
                 life::end(desk, job, State::Failed, Some(outcome))?
             }
         };
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }

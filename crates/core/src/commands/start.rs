@@ -3,11 +3,12 @@
 use super::{Decided, holder::Holder};
 use crate::{
     desk::Desk,
-    event::What,
-    job::{Job, State},
-    keys::Keys,
-    refusal::Refusal,
-    reply::Reply,
+    model::{
+        event::What,
+        job::{Job, State},
+        keys::Keys,
+        refusal::Refusal,
+    },
 };
 
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ impl Start {
         self.holder.keys(keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
         let mut job = match self.holder.held(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
@@ -30,7 +31,7 @@ impl Start {
         }
         started(desk, &mut job);
         desk.put_job(job.clone());
-        Ok(Ok(Reply::Job(Box::new(job))))
+        Ok(Ok(Box::new(job)))
     }
 }
 

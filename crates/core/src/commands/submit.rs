@@ -2,24 +2,28 @@
 
 use super::Decided;
 use crate::{
-    definition::DefinitionHead,
     desk::{Desk, Stop},
-    event::What,
-    id::JobId,
-    job::{ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
-    keys::{JobKey, Keys},
-    life,
-    limits::Limits,
-    name::{Facet, Namespace, Tags, check_facets, check_name},
-    parents::{self, End, Heard, Verdict},
-    payload::Payload,
-    policy::{JobPolicy, check_length},
-    record,
-    refusal::Refusal,
-    reply::Reply,
-    stage::Stage,
-    time::{Millis, Timestamp},
-    unique,
+    model::{
+        definition::DefinitionHead,
+        event::What,
+        id::JobId,
+        job::{self, ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
+        keys::{JobKey, Keys},
+        limits::Limits,
+        name::{Facet, Namespace, Tags, check_facets, check_name},
+        payload::Payload,
+        policy::{JobPolicy, check_length},
+        record,
+        refusal::Refusal,
+        reply::Submitted,
+        stage::Stage,
+        time::{Millis, Timestamp},
+    },
+    moves::{
+        life,
+        parents::{self, End, Heard, Verdict},
+        unique,
+    },
 };
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -33,6 +37,8 @@ pub struct Submit {
 #[derive(Clone, Debug)]
 pub struct NewJob {
     pub id: JobId,
+    /// What people call it.
+    pub name: Option<Arc<str>>,
     /// Lower goes first.
     pub priority: i32,
     pub tags: Tags,
@@ -61,6 +67,7 @@ impl NewJob {
     pub fn new(id: JobId) -> Self {
         Self {
             id,
+            name: None,
             priority: 100,
             tags: Tags::default(),
             payload: Payload::default(),
@@ -96,7 +103,7 @@ impl NewJob {
             keys.want_record(record::key_of::<unique::Taken>(namespace, &key), true);
         }
         if let Some(concurrency) = &self.concurrency {
-            keys.want_record(record::key_of::<crate::concurrency::KeyUse>(namespace, &concurrency.key), true);
+            keys.want_record(record::key_of::<crate::moves::concurrency::KeyUse>(namespace, &concurrency.key), true);
         }
         if let Some(definition) = &self.definition {
             keys.want_record(record::key_of::<DefinitionHead>(namespace, &definition.name), false);
@@ -106,6 +113,9 @@ impl NewJob {
     /// Whether it could be submitted, as far as that can be told without looking at anything else.
     pub fn check(&self, limits: &Limits) -> Result<(), Refusal> {
         self.policy.check(limits)?;
+        if let Some(fault) = self.name.as_deref().and_then(job::name_fault) {
+            return Err(Refusal::invalid("name", fault));
+        }
         self.tags.check("tags", limits.job_tags_max, limits)?;
         check_facets(&self.facets, limits)?;
         check_size("payload", self.payload.len(), limits.payload_bytes_max)?;
@@ -146,6 +156,7 @@ impl NewJob {
         parents.dedup();
         let spec = Spec {
             created_at: desk.now(),
+            name: self.name.clone(),
             tags: self.tags.clone(),
             owner: self.owner.clone(),
             definition: self.definition.clone(),
@@ -191,7 +202,7 @@ impl Submit {
         Ok(())
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Submitted> {
         self.job.check(&desk.limits())?;
         self.check_alone()?;
         let (namespace, new) = (&self.namespace, &self.job);
@@ -200,7 +211,7 @@ impl Submit {
         {
             // A job outlives its key; only one that was retried as another may be gone, and it had failed.
             let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
-            return Ok(Ok(Reply::Submitted { job: existing, state, existing: true }));
+            return Ok(Ok(Submitted { job: existing, state, existing: true }));
         }
         check_new(desk, namespace, new)?;
         let mut job = new.make(desk, namespace, None);
@@ -208,7 +219,7 @@ impl Submit {
         desk.put_payload(&job.key, new.payload.clone());
         let failed = join_parents(desk, &mut job)?;
         let job = admit(desk, job, failed.as_ref())?;
-        Ok(Ok(Reply::Submitted { job: job.key.id, state: job.state, existing: false }))
+        Ok(Ok(Submitted { job: job.key.id, state: job.state, existing: false }))
     }
 }
 
@@ -293,13 +304,13 @@ fn admit(desk: &mut Desk, mut job: Job, failed: Option<&Job>) -> Result<Job, Sto
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::reply::Reply;
     use crate::{
         commands::{
             definitions::{DeleteDefinition, PutDefinition},
             testing::{Story, after, code, id, ns, once, tags, tries},
         },
-        policy::ParentPolicy,
-        time::Millis,
+        model::{policy::ParentPolicy, time::Millis},
     };
 
     fn submit(job: NewJob) -> Submit {
@@ -371,9 +382,9 @@ mod tests {
             submit(unique(3, "ann", "other", after)).into(),
             submit(unique(4, "bob", "other", after)).into(),
         ]);
-        assert_eq!(answers[1], Ok(Reply::Submitted { job: id(1), state: State::Pending, existing: true }));
+        assert_eq!(answers[1], Ok(Reply::Submitted(Submitted { job: id(1), state: State::Pending, existing: true })));
         assert_eq!(code(&answers[2]), "key-reused");
-        assert_eq!(answers[3], Ok(Reply::Submitted { job: id(4), state: State::Pending, existing: false }));
+        assert_eq!(answers[3], Ok(Reply::Submitted(Submitted { job: id(4), state: State::Pending, existing: false })));
         story.wait(1_000);
         assert_eq!(story.submit(unique(5, "ann", "other", after)), State::Pending, "free again, swept or not");
     }
@@ -383,9 +394,9 @@ mod tests {
         let mut story = Story::new();
         let lease = story.submit_and_claim(unique(1, "ann", "h", UniqueUntil::Final));
         let again = |number| submit(unique(number, "ann", "h", UniqueUntil::Final));
-        assert!(matches!(story.run(again(2)), Ok(Reply::Submitted { existing: true, .. })));
+        assert!(matches!(story.run(again(2)), Ok(Reply::Submitted(Submitted { existing: true, .. }))));
         story.fail(lease).unwrap();
-        assert!(matches!(story.run(again(3)), Ok(Reply::Submitted { existing: false, .. })));
+        assert!(matches!(story.run(again(3)), Ok(Reply::Submitted(Submitted { existing: false, .. }))));
     }
 
     #[test]
@@ -399,7 +410,7 @@ mod tests {
         story.wait(49_999);
         story.sweep();
         let answer = story.run(submit(NewJob { id: id(2), ..again }));
-        assert_eq!(answer, Ok(Reply::Submitted { job: id(1), state: State::Failed, existing: true }));
+        assert_eq!(answer, Ok(Reply::Submitted(Submitted { job: id(1), state: State::Failed, existing: true })));
         story.wait(1);
         story.sweep();
         assert!(story.tables.jobs.is_empty());
@@ -417,6 +428,9 @@ mod tests {
             (tries(1, 0), "invalid"),
             (NewJob { tags: tags(&[""]), ..once(1) }, "invalid"),
             (NewJob { tags: tags(&[&long()]), ..once(1) }, "too-large"),
+            (NewJob { name: Some("".into()), ..once(1) }, "invalid"),
+            (NewJob { name: Some("a\u{7}b".into()), ..once(1) }, "invalid"),
+            (NewJob { name: Some("ä".repeat(201).into()), ..once(1) }, "invalid"),
             (NewJob { run_at: Some(Timestamp(-1)), ..once(1) }, "invalid"),
             (NewJob { delay: Some(Millis(-1)), ..once(1) }, "invalid"),
             (NewJob { run_at: Some(Timestamp(i64::MAX)), ..once(1) }, "invalid"),
@@ -434,6 +448,7 @@ mod tests {
             (NewJob { definition: definition("here", 0), ..once(1) }, "version-mismatch"),
             (NewJob { definition: definition("here", 2), ..once(1) }, "version-mismatch"),
             (NewJob { definition: definition("here", 1), ..once(1) }, "ok"),
+            (NewJob { name: Some("ä".repeat(200).into()), ..once(7) }, "ok"),
         ];
         let mut story = Story::new();
         story.submit(once(9));

@@ -6,22 +6,27 @@ use super::{
 };
 use crate::{
     desk::{Desk, Stop},
-    event::What,
-    graph,
-    id::{JobId, RunId},
-    job::{DefinitionRef, Job, Node, State},
-    keys::{JobKey, Keys},
-    life,
-    limits::Limits,
-    name::{Namespace, check_name},
-    parents::{self, Heard, Verdict},
-    policy::RetryForm,
-    record,
-    refusal::Refusal,
-    reply::Reply,
-    run::Run,
-    stage::{self, Hold, PlanPart, RunIndex, Stage},
-    time::Timestamp,
+    model::{
+        event::What,
+        graph,
+        id::{JobId, RunId},
+        job::{DefinitionRef, Job, Node, State},
+        keys::{JobKey, Keys},
+        limits::Limits,
+        name::{Namespace, check_name},
+        policy::RetryForm,
+        record,
+        refusal::Refusal,
+        reply::KnownRun,
+        run::Run,
+        stage::{self, Hold, PlanPart, RunIndex, Stage},
+        time::Timestamp,
+    },
+    moves::{
+        life,
+        parents::{self, Heard, Verdict},
+        steps,
+    },
 };
 use std::{collections::HashMap, sync::Arc};
 
@@ -75,7 +80,7 @@ impl SubmitRun {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownRun> {
         let plan = self.plan(desk)?;
         let key = self.id.to_string();
         if desk.get::<Run>(&self.namespace, &key)?.is_some() {
@@ -106,7 +111,7 @@ impl SubmitRun {
         self.put_beside(desk)?;
         desk.tell(&self.namespace, What::RunStarted { run: self.id });
         plan.make_jobs(desk, &self.namespace, self.id, None)?;
-        Ok(Ok(Reply::Run { id: self.id, run: Box::new(run) }))
+        Ok(Ok(KnownRun { id: self.id, run: Box::new(run) }))
     }
 
     fn put_beside(&self, desk: &mut Desk) -> Result<(), Stop> {
@@ -270,7 +275,7 @@ impl<'a> Graph<'a> {
             return life::close(desk, job, State::Skipped, Some(outcome)).map(Some);
         }
         if job.live.hold.is_some() && job.live.waiting == 1 {
-            return stage::turn(desk, job);
+            return steps::turn(desk, job);
         }
         life::queue(desk, &mut job)?;
         desk.put_job(job);
@@ -306,10 +311,12 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, after, code, graph, once},
-        job::{State, UniqueKey, UniqueUntil},
-        policy::ParentPolicy,
-        run::RunState,
-        time::Millis,
+        model::{
+            job::{State, UniqueKey, UniqueUntil},
+            policy::ParentPolicy,
+            run::RunState,
+            time::Millis,
+        },
     };
 
     fn run(story: &Story) -> Run {

@@ -3,10 +3,11 @@
 use super::{Decided, submit::check_size};
 use crate::{
     desk::Desk,
-    event::What,
-    keys::Keys,
-    name::{Namespace, check_name},
-    reply::Reply,
+    model::{
+        event::What,
+        keys::Keys,
+        name::{Namespace, check_name},
+    },
 };
 use std::sync::Arc;
 
@@ -21,12 +22,12 @@ pub struct Tell {
 impl Tell {
     pub(crate) fn keys(&self, _: &mut Keys) {}
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let limits = desk.limits();
         check_name("topic", &self.topic, &limits)?;
         check_size("data", self.data.len(), limits.extra_bytes_max)?;
         desk.tell(&self.namespace, What::Told { topic: self.topic.clone(), data: self.data.clone() });
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -44,7 +45,7 @@ mod tests {
         let mut story = Story::new();
         let tell = |topic: &str, size| Tell { namespace: ns(), topic: topic.into(), data: "x".repeat(size).into() };
         assert_eq!(code(&story.run(tell("item.created", 2))), "ok");
-        let key = crate::keys::RecordKey { namespace: ns(), kind: "item".into(), key: "ghost".into() };
+        let key = crate::model::keys::RecordKey { namespace: ns(), kind: "item".into(), key: "ghost".into() };
         let delete = DeleteRecord { key, expect: Expect::Anything };
         let both = All { commands: vec![tell("item.deleted", 2).into(), delete.into()] };
         assert_eq!(code(&story.run(both)), "not-found");

@@ -17,7 +17,7 @@ use super::{
     submit_run::{RunNode, SubmitRun},
     workers::{Heartbeat, RegisterWorker, UnregisterWorker},
 };
-use crate::{
+use crate::model::{
     id::{JobId, LeaseId, RunId},
     job::{ConcurrencyKey, Job, Reason, State},
     keys::JobKey,
@@ -133,7 +133,7 @@ impl Story {
 
     pub fn submit(&mut self, job: NewJob) -> State {
         match self.run(Submit { namespace: ns(), job }) {
-            Ok(Reply::Submitted { state, .. }) => state,
+            Ok(Reply::Submitted(submitted)) => submitted.state,
             other => panic!("{other:?}"),
         }
     }
@@ -247,8 +247,14 @@ impl Story {
 
     /// Names of all events so far, of one job where asked.
     pub fn events(&self, job: Option<u128>) -> Vec<&'static str> {
-        let about = |what: &crate::event::What| job.is_none() || what.job() == job.map(id);
-        self.tables.events.iter().map(|event| &event.what).filter(|what| about(what)).map(|what| what.name()).collect()
+        let about = |what: &crate::model::event::What| job.is_none() || what.job() == job.map(id);
+        self.tables
+            .events
+            .values()
+            .map(|event| &event.what)
+            .filter(|what| about(what))
+            .map(|what| what.name())
+            .collect()
     }
 }
 

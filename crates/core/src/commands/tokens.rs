@@ -6,13 +6,15 @@
 use super::{Decided, principals::principal};
 use crate::{
     desk::{Desk, Stop},
-    keys::Keys,
-    name::{Namespace, check_name},
-    principal::{Kept, LINE_MAX, Principal, Standing, Token},
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::Reply,
-    time::{Millis, Timestamp},
+    model::{
+        keys::Keys,
+        name::{Namespace, check_name},
+        principal::{Kept, LINE_MAX, Principal, Standing, Token},
+        record::{self, Kind},
+        refusal::Refusal,
+        reply::KnownToken,
+        time::{Millis, Timestamp},
+    },
 };
 use std::sync::Arc;
 
@@ -133,7 +135,7 @@ impl IssueToken {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownToken> {
         check_hash(&self.hash)?;
         check_name("shown", &self.shown, &desk.limits())?;
         let principal = principal(desk, &self.namespace, &self.principal)?;
@@ -156,7 +158,7 @@ impl IssueToken {
             kept: None,
         };
         desk.put(&self.namespace, &self.hash, &token)?;
-        Ok(Ok(Reply::Token { principal: Box::new(principal), token: Box::new(token) }))
+        Ok(Ok(KnownToken { principal: Box::new(principal), token: Box::new(token) }))
     }
 
     fn inherit(&self, desk: &mut Desk) -> Result<Inherited, Stop> {
@@ -195,11 +197,11 @@ impl RevokeToken {
         keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let found = desk.get::<Token>(&self.namespace, &self.hash)?;
         let token = found.filter(|token| !token.is_revoked()).ok_or_else(unknown)?;
         end(desk, &self.namespace, &self.hash, token)?;
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -208,7 +210,7 @@ impl UseToken {
         keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), false);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownToken> {
         let (mut token, principal) = valid(desk, &self.namespace, &self.hash)?;
         if token.last_used.is_none_or(|at| desk.now() - at >= LAST_USED_EVERY)
             && let Some(mut used) = desk.get::<Token>(&self.namespace, &self.hash)?
@@ -217,7 +219,7 @@ impl UseToken {
             desk.put(&self.namespace, &self.hash, &used)?;
             token = used;
         }
-        Ok(Ok(Reply::Token { principal: Box::new(principal), token: Box::new(token) }))
+        Ok(Ok(KnownToken { principal: Box::new(principal), token: Box::new(token) }))
     }
 }
 
@@ -227,7 +229,7 @@ impl KeepToken {
         keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<KnownToken> {
         check_hash(&self.hash)?;
         check_name("shown", &self.shown, &desk.limits())?;
         let principal = principal(desk, &self.namespace, &self.principal)?;
@@ -256,7 +258,7 @@ impl KeepToken {
         if old.as_ref() != Some(&token) {
             desk.put(&self.namespace, &self.hash, &token)?;
         }
-        Ok(Ok(Reply::Token { principal: Box::new(principal), token: Box::new(token) }))
+        Ok(Ok(KnownToken { principal: Box::new(principal), token: Box::new(token) }))
     }
 }
 
@@ -265,11 +267,11 @@ impl ReplaceToken {
         keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), true);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let mut token = desk.get::<Token>(&self.namespace, &self.hash)?.ok_or_else(unknown)?;
         let replaced = Some(Kept { standing: Standing::Replaced, until: None });
         if token.is_revoked() || token.kept == replaced {
-            return Ok(Ok(Reply::Done));
+            return Ok(Ok(()));
         }
         // Remembered only where something was made with it.
         if token.has_made {
@@ -278,7 +280,7 @@ impl ReplaceToken {
         } else {
             desk.remove::<Token>(&self.namespace, &self.hash)?;
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -287,9 +289,9 @@ impl NeedAdmin {
         keys.want_record(record::key_of::<Token>(&self.namespace, &self.hash), false);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         match valid(desk, &self.namespace, &self.hash) {
-            Ok((_, principal)) if principal.rules_all() => Ok(Ok(Reply::Done)),
+            Ok((_, principal)) if principal.rules_all() => Ok(Ok(())),
             Ok(_) | Err(Stop::Refused(_)) => Err(Refusal::LastAdmin.into()),
             Err(need) => Err(need),
         }

@@ -2,17 +2,18 @@
 
 use super::{Decided, release, submit::check_size};
 use crate::{
-    concurrency::KeptPlace,
     desk::{Desk, Stop},
-    event::What,
-    job::Reason,
-    keys::{Keys, WorkerKey},
-    name::{Namespace, Tags, WorkerId},
-    policy::{OnlineFrom, Unregister, WorkerPolicy},
-    record::{self, Kind},
-    refusal::Refusal,
-    reply::Reply,
-    worker::{self, Liveness, Worker},
+    model::{
+        event::What,
+        job::Reason,
+        keys::{Keys, WorkerKey},
+        name::{Namespace, Tags, WorkerId},
+        policy::{OnlineFrom, Unregister, WorkerPolicy},
+        record::{self, Kind},
+        refusal::Refusal,
+        worker::{Liveness, Worker},
+    },
+    moves::{concurrency::KeptPlace, liveness},
 };
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ impl RegisterWorker {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let limits = desk.limits();
         self.tags.check("tags", limits.worker_tags_max, &limits)?;
         self.policy.check(&limits)?;
@@ -107,10 +108,10 @@ impl RegisterWorker {
         };
         desk.tell(&self.namespace, What::WorkerRegistered { worker: self.worker.clone() });
         match self.policy.online_from {
-            OnlineFrom::Registration => worker::seen(desk, &self.namespace, &mut worker)?,
+            OnlineFrom::Registration => liveness::seen(desk, &self.namespace, &mut worker)?,
             OnlineFrom::FirstSign => desk.put(&self.namespace, self.worker.as_str(), &worker)?,
         }
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -119,10 +120,10 @@ impl Heartbeat {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
-        worker::seen(desk, &self.namespace, &mut worker)?;
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        liveness::seen(desk, &self.namespace, &mut worker)?;
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -131,7 +132,7 @@ impl DrainWorker {
         want(&self.namespace, &self.worker, keys);
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Worker>> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         if worker.draining != self.draining {
             worker.draining = self.draining;
@@ -141,7 +142,7 @@ impl DrainWorker {
             desk.tell(&self.namespace, told);
             desk.put(&self.namespace, self.worker.as_str(), &worker)?;
         }
-        Ok(Ok(Reply::Worker(Box::new(worker))))
+        Ok(Ok(Box::new(worker)))
     }
 }
 
@@ -152,22 +153,22 @@ impl UnregisterWorker {
         keys.siblings.insert((self.namespace.clone(), KeptPlace::KIND.into(), self.worker.as_str().into()));
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
                 let release = |desk: &mut Desk, job| release::release(desk, job).map(drop);
-                worker::for_each_held(desk, &self.namespace, &self.worker, false, release)?;
-                worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
+                liveness::for_each_held(desk, &self.namespace, &self.worker, false, release)?;
+                liveness::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
             }
-            Unregister::Fail => worker::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
+            Unregister::Fail => liveness::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
             Unregister::Offline => {
                 // The next sweep declares it, a ping brings it back.
                 worker.away = true;
                 desk.put(&self.namespace, self.worker.as_str(), &worker)?;
             }
         }
-        Ok(Ok(Reply::Done))
+        Ok(Ok(()))
     }
 }
 
@@ -176,9 +177,11 @@ mod tests {
     use super::*;
     use crate::{
         commands::testing::{Story, bound, code, graph, ns, once, registration, tries, worker},
-        job::State,
-        policy::{AliveBy, MayClaim},
-        time::Millis,
+        model::{
+            job::State,
+            policy::{AliveBy, MayClaim},
+            time::Millis,
+        },
     };
 
     /// Unreachable after 10 s, offline after 20 s, deleted after 60 s.
@@ -345,7 +348,7 @@ mod tests {
             let mut story = story(WorkerPolicy::default());
             let shape = |name: &str, job: &mut crate::commands::submit::NewJob| match name {
                 "first" => job.policy.hard_deadline = Some(Millis(10)),
-                "child" => job.policy.parents = crate::policy::ParentPolicy::CancelRun,
+                "child" => job.policy.parents = crate::model::policy::ParentPolicy::CancelRun,
                 _ => job.policy.retry.attempts = 3,
             };
             story.run(graph(1, &["first", "child: first", "second"], shape)).unwrap();
@@ -361,8 +364,8 @@ mod tests {
         let mut story = story(WorkerPolicy::default());
         for number in 1..=50 {
             let mut job = tries(number, 2);
-            job.policy.retry.form = crate::policy::RetryForm::NewJob;
-            job.concurrency = Some(crate::job::ConcurrencyKey { key: format!("k{number}").into(), limit: 1 });
+            job.policy.retry.form = crate::model::policy::RetryForm::NewJob;
+            job.concurrency = Some(crate::model::job::ConcurrencyKey { key: format!("k{number}").into(), limit: 1 });
             story.submit(job);
         }
         assert_eq!(story.claims("w", 50).len(), 50);
@@ -401,7 +404,7 @@ mod tests {
         }
     }
 
-    use crate::time::Timestamp;
+    use crate::model::time::Timestamp;
 
     #[test]
     fn nobody_acts_for_another_principals_worker() {

@@ -1,8 +1,9 @@
 //! The desk's two ends: laying down the rows that were loaded, and handing over what the batch came to.
 
 use super::{Desk, JobSlot, Queue, RecordSlot};
-use crate::{
+use crate::model::{
     change::{Decision, JobChange, RecordChange, Wake},
+    event::About,
     job::{Job, State},
     keys::{Keys, RecordKey, Rows, WorkerKey},
     name::{Lane, Tags},
@@ -131,8 +132,8 @@ impl Desk {
             }
         }
         out.notices.extend(out.events.iter().filter_map(|event| {
-            let worker = event.what.concerns()?.clone();
-            Some(WorkerKey { namespace: event.namespace.clone(), worker })
+            let About::WorkerOrder(worker) = event.what.about() else { return None };
+            Some(WorkerKey { namespace: event.namespace.clone(), worker: worker.clone() })
         }));
         if planners {
             let (namespace, tags) = (stage::home(), Tags::default());

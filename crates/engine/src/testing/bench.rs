@@ -114,7 +114,7 @@ pub async fn events(store: &dyn Store, told: u64) -> Told<Vec<(u64, Event)>> {
         match last {
             Some(last) => after = last,
             None if page.last >= told => return Ok(found),
-            None => tokio::time::sleep(Duration::from_millis(10)).await,
+            None => tokio::time::sleep(Duration::from_millis(10)).await, // A store numbers events in its own time.
         }
     }
     Err(format!("{told} events were told, {} were numbered", found.len()))

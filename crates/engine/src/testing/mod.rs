@@ -6,12 +6,14 @@
 
 pub mod bench;
 pub mod conformance;
+mod eventually;
 pub mod faults;
 pub mod scenario;
 pub mod snapshot;
 pub mod walk;
 
 pub use bench::{Bench, Fresh, START};
+pub use eventually::{eventually, eventually_blocking};
 
 /// A failure in words; tests print it whole.
 pub type Told<T> = Result<T, String>;

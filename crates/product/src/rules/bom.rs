@@ -248,6 +248,9 @@ impl Merge {
 }
 
 #[cfg(test)]
+#[path = "../../../core/tests/seeds/mod.rs"]
+mod seeds;
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -354,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_is_inside_agrees_with_counting_every_way() {
-        for seed in 0..200u64 {
+        for seed in seeds::of(0..200) {
             let count = 2 + mix(seed) % 9;
             let mut rows = Vec::new();
             let names: Vec<String> = (0..count).map(|n| format!("p{n}")).collect();

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use std::time::Duration;
+use windlass_api::Code;
 
 /// Full jitter: each wait is drawn between nothing and a bound that doubles, so that workers that were cut off together do
 /// not come back together. What the server asks for is the least, and jitter comes on top of it.
@@ -40,7 +41,7 @@ pub(crate) fn worth_repeating(error: &Error) -> bool {
 
 /// The token is not, or no longer, good for this.
 pub(crate) fn is_denied(error: &Error) -> bool {
-    matches!(error.code(), Some("unauthorized" | "forbidden"))
+    matches!(error.known(), Some(Code::Unauthorized | Code::Forbidden))
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ impl LogBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
     async fn push(buffer: &LogBuffer, text: &str) {
         buffer.push(None, 1_000, text, || ()).await;
@@ -240,7 +240,7 @@ mod tests {
             let buffer = buffer.clone();
             async move { buffer.close().await }
         });
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::task::yield_now().await;
         assert!(!closing.is_finished());
         buffer.settle(true);
         assert_eq!(text(&closing.await.unwrap()[0]), "two");

@@ -16,7 +16,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::task::TaskTracker;
-use windlass_api::lease::{Claim, Leased};
+use windlass_api::{
+    Code,
+    lease::{Claim, Leased},
+};
 
 /// A handler that does not listen gets so long after a hard stop before it is dropped.
 const HARD_STOP_GRACE: Duration = Duration::from_secs(10);
@@ -110,8 +113,8 @@ where
 
     /// Whether to ask the same again. What is not worth repeating and has no remedy ends the worker.
     async fn survives(&self, claim: &Claim, error: &Error) -> Result<bool, Error> {
-        match error.code() {
-            Some("worker-draining") => {
+        match error.known() {
+            Some(Code::WorkerDraining) => {
                 tracing::info!(worker = claim.worker, "this worker is being drained: it does not claim");
                 self.shared.draining.send_replace(true);
                 // It may be over already.
@@ -119,7 +122,7 @@ where
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 Ok(false)
             }
-            Some("worker-not-online") => {
+            Some(Code::WorkerNotOnline) => {
                 self.shared.register().await?;
                 Ok(false)
             }

@@ -15,6 +15,7 @@ use windlass_core::{
     commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
+use windlass_engine::testing::eventually;
 use windlass_engine::{Engine, Settings};
 use windlass_sdk::{
     Client,
@@ -103,16 +104,7 @@ impl Server {
     /// Waits until the job is like that.
     pub async fn until(&self, id: Uuid, like: impl Fn(&Job) -> bool) -> Job {
         let client = self.admin();
-        let waited = tokio::time::timeout(PATIENCE, async {
-            loop {
-                let job = client.job(id).await.unwrap();
-                if like(&job) {
-                    return job;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        });
-        waited.await.expect("the job did not become so in time")
+        eventually("the job becomes so", async || Some(client.job(id).await.unwrap()).filter(&like)).await
     }
 
     pub async fn running(&self, id: Uuid) -> Job {

@@ -43,7 +43,10 @@ pub fn markdown(table: &Table) -> String {
             From::Plain(key) => format!("{key} (in the file)"),
             From::Key { block, key } => format!("{block}.{key} (in the file)"),
         };
-        let _ = writeln!(text, "| `{name}` | `{}` |", foreign.to);
+        let _ = match foreign.to.name {
+            "" => writeln!(text, "| `{name}` | none: it is checked and has no effect |"),
+            to => writeln!(text, "| `{name}` | `{to}` |"),
+        };
     }
     text
 }

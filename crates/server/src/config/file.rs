@@ -6,6 +6,7 @@ use super::{
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, path::Path};
+use windlass_yaml::Booleans;
 
 const BYTES_MAX: usize = 256 << 10;
 
@@ -33,7 +34,7 @@ pub fn read(path: &Path, text: &str, table: &Table) -> Result<Vec<Entry>, Config
         {
             let text = flat(&value).ok_or_else(|| file.wrong(line, format!("{key} takes a single value")))?;
             let text = (meant.convert)(&text).map_err(|why| file.wrong(line, format!("{key}: {why}")))?;
-            entries.push(Entry { setting: meant.to, text, line, foreign: true });
+            entries.push(Entry { setting: meant.to.name, text, line, foreign: true });
         } else if is_block(foreign, &key) {
             file.read_block(&key, value, line, foreign, &mut entries)?;
         } else {
@@ -62,7 +63,7 @@ impl File<'_> {
         if self.text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#')) {
             return Ok(BTreeMap::new());
         }
-        serde_saphyr::from_str(self.text).map_err(|error| failed(error.to_string()))
+        windlass_yaml::read(self.text, BYTES_MAX, Booleans::Loose).map_err(|fault| failed(fault.to_string()))
     }
 
     fn read_block(
@@ -88,7 +89,7 @@ impl File<'_> {
             };
             let text = flat(&value).ok_or_else(|| self.wrong(line, format!("{block}.{key} takes a single value")))?;
             let text = (meant.convert)(&text).map_err(|why| self.wrong(line, format!("{block}.{key}: {why}")))?;
-            entries.push(Entry { setting: meant.to, text, line, foreign: true });
+            entries.push(Entry { setting: meant.to.name, text, line, foreign: true });
         }
         Ok(())
     }

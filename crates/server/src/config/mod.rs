@@ -88,9 +88,10 @@ pub fn effective(sources: &Sources) -> Result<Vec<Effective>, ConfigError> {
     for setting in sources.table.settings.iter().copied() {
         let one = pick(setting, sources, &entries, &variable)?;
         // What is secret must not be repeated in a message.
-        let checked = match setting.name {
-            table::DIALECTS => sources.table.check_dialects(&one.text),
-            _ => value::check(setting.kind, &one.text),
+        let checked = if setting.name == table::dialects.name {
+            sources.table.check_dialects(&one.text)
+        } else {
+            value::check(setting.kind, &one.text)
         };
         checked.map_err(|why| ConfigError::Value { name: setting.name, origin: one.origin.clone(), why })?;
         found.push(one);
@@ -111,7 +112,7 @@ fn pick(
     if let Some(text) = variable(&setting.variable()) {
         return found(text, Origin::Variable(setting.variable()));
     }
-    for foreign in sources.table.foreign.iter().filter(|foreign| foreign.to == setting.name) {
+    for foreign in sources.table.foreign.iter().filter(|foreign| foreign.to.name == setting.name) {
         if let From::Variable(name) = foreign.from
             && let Some(text) = variable(name)
         {
@@ -164,8 +165,8 @@ pub struct Config {
 impl Config {
     pub fn new(effective: &[Effective]) -> Result<Self, ConfigError> {
         let values = Values::new(effective);
-        let read = values.reader(&[]);
-        let tls = match (read.path("tls_cert"), read.path("tls_key")) {
+        let read = &values;
+        let tls = match (read.path(table::tls_cert), read.path(table::tls_key)) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => {
@@ -173,58 +174,58 @@ impl Config {
             }
         };
         Ok(Self {
-            data: read.path("data").unwrap_or_default(),
-            listen: read.text("listen").to_owned(),
-            database: read.some("database").map(Secret::new),
+            data: read.path(table::data).unwrap_or_default(),
+            listen: read.text(table::listen).to_owned(),
+            database: read.some(table::database).map(Secret::new),
             tls,
-            hosts: value::list(read.text("hosts")),
-            origins: value::list(read.text("origins")),
-            admin_token: read.some("admin_token").map(Secret::new),
-            without_token: read.text("without_token").to_owned(),
-            log: read.text("log").to_owned(),
-            log_format: if read.text("log_format") == "json" { Format::Json } else { Format::Text },
+            hosts: value::list(read.text(table::hosts)),
+            origins: value::list(read.text(table::origins)),
+            admin_token: read.some(table::admin_token).map(Secret::new),
+            without_token: read.text(table::without_token).to_owned(),
+            log: read.text(table::log).to_owned(),
+            log_format: if read.text(table::log_format) == "json" { Format::Json } else { Format::Text },
             limits: windlass_core::Limits {
-                payload_bytes_max: read.bytes("payload_max"),
-                log_bytes_max: read.bytes("job_log_max") as u64,
-                lease_default: read.millis("lease"),
-                retention: read.millis("retention"),
-                workers_max: read.count("workers_per_namespace_max"),
-                schedules_max: read.count("schedules_per_namespace_max"),
-                offers_max: read.count("offers_per_namespace_max"),
-                lanes_max: read.count("tag_sets_per_namespace_max"),
-                retries_per_second: read.count("retry_rate").min(1_000_000) as u32,
+                payload_bytes_max: read.bytes(table::payload_max),
+                log_bytes_max: read.bytes(table::job_log_max) as u64,
+                lease_default: read.millis(table::lease),
+                retention: read.millis(table::retention),
+                workers_max: read.count(table::workers_per_namespace_max),
+                schedules_max: read.count(table::schedules_per_namespace_max),
+                offers_max: read.count(table::offers_per_namespace_max),
+                lanes_max: read.count(table::tag_sets_per_namespace_max),
+                retries_per_second: read.count(table::retry_rate).min(1_000_000) as u32,
                 ..windlass_core::Limits::default()
             },
-            events_kept: read.millis("events_kept"),
-            body_max: read.bytes("body_max"),
+            events_kept: read.millis(table::events_kept),
+            body_max: read.bytes(table::body_max),
             bodies: crate::room::Limits {
-                total: read.bytes("bodies_max") as u64,
-                share: read.bytes("bodies_per_principal_max") as u64,
+                total: read.bytes(table::bodies_max) as u64,
+                share: read.bytes(table::bodies_per_principal_max) as u64,
             },
             connections: listener::Limits {
-                connections: read.count("connections_max"),
-                per_address: read.count("connections_per_address_max"),
-                head: read.time("head_timeout"),
-                idle: read.time("idle_timeout"),
-                body: read.time("body_timeout"),
-                body_rate: read.bytes("body_rate_min") as u64,
-                write: read.time("write_timeout"),
-                drain: read.time("drain_timeout"),
+                connections: read.count(table::connections_max),
+                per_address: read.count(table::connections_per_address_max),
+                head: read.time(table::head_timeout),
+                idle: read.time(table::idle_timeout),
+                body: read.time(table::body_timeout),
+                body_rate: read.bytes(table::body_rate_min) as u64,
+                write: read.time(table::write_timeout),
+                drain: read.time(table::drain_timeout),
                 ..listener::Limits::default()
             },
-            definitions: read.path("definitions"),
-            workflows: read.path("workflows"),
-            dialects: value::list(read.text(table::DIALECTS)),
-            artifacts: read.some("artifacts").map(str::to_owned),
-            artifacts_adopt: read.flag("artifacts_adopt"),
-            artifact_max: read.bytes("artifact_max") as u64,
+            definitions: read.path(table::definitions),
+            workflows: read.path(table::workflows),
+            dialects: value::list(read.text(table::dialects)),
+            artifacts: read.some(table::artifacts).map(str::to_owned),
+            artifacts_adopt: read.flag(table::artifacts_adopt),
+            artifact_max: read.bytes(table::artifact_max) as u64,
             files: crate::quota::Limits {
-                per_job: read.bytes("artifacts_per_job_max") as u64,
-                per_namespace: read.bytes("artifacts_per_namespace_max") as u64,
-                reserve: read.bytes("artifacts_reserve") as u64,
+                per_job: read.bytes(table::artifacts_per_job_max) as u64,
+                per_namespace: read.bytes(table::artifacts_per_namespace_max) as u64,
+                reserve: read.bytes(table::artifacts_reserve) as u64,
             },
-            otel_endpoint: read.some("otel_endpoint").map(str::to_owned),
-            unsafe_no_fsync: read.flag("unsafe_no_fsync"),
+            otel_endpoint: read.some(table::otel_endpoint).map(str::to_owned),
+            unsafe_no_fsync: read.flag(table::unsafe_no_fsync),
             values: values.clone(),
         })
     }

@@ -2,7 +2,6 @@
 //! documentation all follow from this one table.
 
 use super::value;
-use crate::without_token;
 
 /// What a value has to look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,199 +46,86 @@ impl Setting {
 
     /// Everybody on a machine can read its command lines, so what is nothing but a secret has no flag.
     pub fn has_flag(&self) -> bool {
-        self.kind != Kind::Secret || self.name == "database"
+        self.kind != Kind::Secret || self.name == database.name
     }
 }
-
-pub const fn setting(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Setting {
-    Setting { name, kind, default, help }
-}
-
-/// The setting that says which dialects are served.
-pub const DIALECTS: &str = "dialects";
 
 pub const LEVELS: &[&str] = &["off", "error", "warn", "info", "debug", "trace"];
 pub const FORMATS: &[&str] = &["text", "json"];
 
-pub const SETTINGS: &[Setting] = &[
-    setting("data", Kind::Path, ".windlass", "Folder for the embedded store, the admin token and artifacts"),
-    setting("listen", Kind::Address, "127.0.0.1:3000", "Address and port to listen on"),
-    setting(
-        "database",
-        Kind::Secret,
-        "",
-        "URL of the PostgreSQL database, e.g. postgres://user:password@host/database. Default: the embedded store",
-    ),
-    setting("tls_cert", Kind::Path, "", "Certificate chain (PEM). Together with tls_key it switches TLS on"),
-    setting("tls_key", Kind::Path, "", "Private key (PEM)"),
-    setting(
-        "hosts",
-        Kind::List,
-        "",
-        "Host names the server accepts, in addition to localhost and the address it listens on; * accepts any",
-    ),
-    setting("origins", Kind::List, "", "Origins whose web pages may call the API, e.g. https://app.example.com"),
-    setting(
-        "admin_token",
-        Kind::Secret,
-        "",
-        "The admin token, at least 16 characters. Default: a new token, written to admin.token in the data folder",
-    ),
-    setting(
-        "without_token",
-        Kind::Choice(without_token::CHOICES),
-        "auto",
-        "Who may call without a token, on the paths of dialects whose clients cannot send one: never (nobody), loopback (programs on this \
+/// A table of settings, each of them also a constant of its name, so that a name that is misspelt does not compile.
+#[macro_export]
+macro_rules! settings {
+    ($table:ident: $($name:ident: $kind:expr, $default:expr, $help:expr;)+) => {
+        $(#[allow(non_upper_case_globals)]
+        pub const $name: $crate::config::table::Setting =
+            $crate::config::table::Setting { name: stringify!($name), kind: $kind, default: $default, help: $help };)+
+        pub const $table: &[$crate::config::table::Setting] = &[$($name),+];
+    };
+}
+
+settings! { SETTINGS:
+    data: Kind::Path, ".windlass", "Folder for the embedded store, the admin token and artifacts";
+    listen: Kind::Address, "127.0.0.1:3000", "Address and port to listen on";
+    database: Kind::Secret, "", "URL of the PostgreSQL database, e.g. postgres://user:password@host/database. Default: the embedded store";
+    tls_cert: Kind::Path, "", "Certificate chain (PEM). Together with tls_key it switches TLS on";
+    tls_key: Kind::Path, "", "Private key (PEM)";
+    hosts: Kind::List, "", "Host names the server accepts, in addition to localhost and the address it listens on; * accepts any";
+    origins: Kind::List, "", "Origins whose web pages may call the API, e.g. https://app.example.com";
+    admin_token: Kind::Secret, "", "The admin token, at least 16 characters. Default: a new token, written to admin.token in the data folder";
+    without_token: Kind::Choice(crate::without_token::CHOICES), "auto", "Who may call without a token, on the paths of dialects whose clients cannot send one: never (nobody), loopback (programs on this \
          machine), anyone (everybody who can reach the port, who can then run jobs) or auto (loopback if the server listens on a \
-         loopback address and hosts names no other host, else never). If a proxy runs on the same machine, set never",
-    ),
-    setting("log", Kind::Choice(LEVELS), "info", "Log level: off, error, warn, info, debug or trace"),
-    setting("log_format", Kind::Choice(FORMATS), "text", "Log format: text for people, json for programs"),
-    setting("retention", Kind::Time, "7d", "How long finished jobs are kept if they do not set it themselves"),
-    setting("events_kept", Kind::Time, "1d", "How long events and audit entries are kept"),
-    setting("lease", Kind::Time, "30s", "Lease duration if neither the job nor the worker sets one"),
-    setting("body_max", Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger"),
-    setting(
-        "bodies_max",
-        Kind::Bytes,
-        "256MiB",
-        "Memory for all request bodies that are being received, and for large answers. Requests beyond it are answered 503",
-    ),
-    setting(
-        "bodies_per_principal_max",
-        Kind::Bytes,
-        "64MiB",
-        "Part of bodies_max that one principal, with those it makes tokens for, may use. Requests beyond it are answered 429. Bodies of up to \
-         16 KiB and answers of up to 64 KiB are not counted",
-    ),
-    setting(
-        "workers_per_namespace_max",
-        Kind::Count,
-        "10000",
-        "Workers that may be registered in one namespace. Registrations beyond it are answered 429",
-    ),
-    setting(
-        "schedules_per_namespace_max",
-        Kind::Count,
-        "1000",
-        "Schedules that one namespace may have. Requests beyond it are answered 429",
-    ),
-    setting(
-        "offers_per_namespace_max",
-        Kind::Count,
-        "10000",
-        "Different tag sets with which the workers of one namespace may wait at the same time. Claims beyond it are answered 429",
-    ),
-    setting(
-        "tag_sets_per_namespace_max",
-        Kind::Count,
-        "200000",
-        "Different tag sets that the waiting jobs of one namespace may have. Further jobs with tags are answered 429. A set with many \
-         tags counts as several",
-    ),
-    setting("payload_max", Kind::Bytes, "1MiB", "Largest payload of a job, and largest result"),
-    setting(
-        "job_log_max",
-        Kind::Bytes,
-        "16MiB",
-        "Largest log of a job. Of a longer log, the beginning and the newest part are kept",
-    ),
-    setting(
-        "retry_rate",
-        Kind::Count,
-        "100",
-        "How many failed jobs of one kind (same definition, or same tags) are retried per second; the others wait. 0: no limit",
-    ),
-    setting("artifact_max", Kind::Bytes, "1GiB", "Largest artifact"),
-    setting("artifacts_per_job_max", Kind::Bytes, "8GiB", "Total size of the artifacts of one job. 0: no limit"),
-    setting(
-        "artifacts_per_namespace_max",
-        Kind::Bytes,
-        "64GiB",
-        "Total size of the artifacts and files of one namespace. 0: no limit",
-    ),
-    setting(
-        "artifacts_reserve",
-        Kind::Bytes,
-        "1GiB",
-        "Free space that artifacts leave on their disk, so that the store keeps working; at most a tenth of the disk",
-    ),
-    setting(
-        "connections_max",
-        Kind::Count,
-        "10000",
-        "Open connections in total. Connections beyond it are answered 503 and closed",
-    ),
-    setting(
-        "connections_per_address_max",
-        Kind::Count,
-        "1000",
-        "Open connections from one address (IPv6: one /64); loopback is exempt",
-    ),
-    setting("head_timeout", Kind::Time, "10s", "Time limit for a request head, from its first byte"),
-    setting("body_timeout", Kind::Time, "15s", "Longest pause within a request body"),
-    setting(
-        "body_rate_min",
-        Kind::Bytes,
-        "8KiB",
-        "Minimum average rate of a body in bytes per second, once the server has waited for it twice `body_timeout`. 0: no limit",
-    ),
-    setting(
-        "write_timeout",
-        Kind::Time,
-        "30s",
-        "Close the connection if the client has read no response data for this long",
-    ),
-    setting("idle_timeout", Kind::Time, "2m", "Close a connection without a request after this time"),
-    setting("drain_timeout", Kind::Time, "7s", "How long running requests may take to finish when the server stops"),
-    setting("definitions", Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change"),
-    setting(
-        "workflows",
-        Kind::Path,
-        "",
-        "Folder with workflow files, native ones and those of dialects, loaded at the start",
-    ),
-    setting(
-        DIALECTS,
-        Kind::List,
-        "all",
-        "Protocols to serve beside Windlass's own: all, none, or some of those listed below. Those that are not served have no paths",
-    ),
-    setting(
-        "artifacts",
-        Kind::Text,
-        "",
-        "Folder for artifacts. Default: `artifacts` in the data folder. Servers on one database must share one folder",
-    ),
-    setting(
-        "artifacts_adopt",
-        Kind::Flag,
-        "false",
-        "Accept this artifact folder although the database has recorded another one, and record this one from now on",
-    ),
-    setting(
-        "otel_endpoint",
-        Kind::Url,
-        "",
-        "Where to send OpenTelemetry traces (OTLP over HTTP), e.g. http://127.0.0.1:4318",
-    ),
-    setting(
-        "unsafe_no_fsync",
-        Kind::Flag,
-        "false",
-        "Do not fsync before acknowledging. A power cut can then lose acknowledged work and damage the store. For tests only",
-    ),
-];
+         loopback address and hosts names no other host, else never). If a proxy runs on the same machine, set never";
+    log: Kind::Choice(LEVELS), "info", "Log level: off, error, warn, info, debug or trace";
+    log_format: Kind::Choice(FORMATS), "text", "Log format: text for people, json for programs";
+    retention: Kind::Time, "7d", "How long finished jobs are kept if they do not set it themselves";
+    events_kept: Kind::Time, "1d", "How long events and audit entries are kept";
+    lease: Kind::Time, "30s", "Lease duration if neither the job nor the worker sets one";
+    body_max: Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger";
+    bodies_max: Kind::Bytes, "256MiB", "Memory for all request bodies that are being received, and for large answers. Requests beyond it are answered 503";
+    bodies_per_principal_max: Kind::Bytes, "64MiB", "Part of bodies_max that one principal, with those it makes tokens for, may use. Requests beyond it are answered 429. Bodies of up to \
+         16 KiB and answers of up to 64 KiB are not counted";
+    workers_per_namespace_max: Kind::Count, "10000", "Workers that may be registered in one namespace. Registrations beyond it are answered 429";
+    schedules_per_namespace_max: Kind::Count, "1000", "Schedules that one namespace may have. Requests beyond it are answered 429";
+    offers_per_namespace_max: Kind::Count, "10000", "Different tag sets with which the workers of one namespace may wait at the same time. Claims beyond it are answered 429";
+    tag_sets_per_namespace_max: Kind::Count, "200000", "Different tag sets that the waiting jobs of one namespace may have. Further jobs with tags are answered 429. A set with many \
+         tags counts as several";
+    payload_max: Kind::Bytes, "1MiB", "Largest payload of a job, and largest result";
+    job_log_max: Kind::Bytes, "16MiB", "Largest log of a job. Of a longer log, the beginning and the newest part are kept";
+    retry_rate: Kind::Count, "100", "How many failed jobs of one kind (same definition, or same tags) are retried per second; the others wait. 0: no limit";
+    artifact_max: Kind::Bytes, "1GiB", "Largest artifact";
+    artifacts_per_job_max: Kind::Bytes, "8GiB", "Total size of the artifacts of one job. 0: no limit";
+    artifacts_per_namespace_max: Kind::Bytes, "64GiB", "Total size of the artifacts and files of one namespace. 0: no limit";
+    artifacts_reserve: Kind::Bytes, "1GiB", "Free space that artifacts leave on their disk, so that the store keeps working; at most a tenth of the disk";
+    connections_max: Kind::Count, "10000", "Open connections in total. Connections beyond it are answered 503 and closed";
+    connections_per_address_max: Kind::Count, "1000", "Open connections from one address (IPv6: one /64); loopback is exempt";
+    head_timeout: Kind::Time, "10s", "Time limit for a request head, from its first byte";
+    body_timeout: Kind::Time, "15s", "Longest pause within a request body";
+    body_rate_min: Kind::Bytes, "8KiB", "Minimum average rate of a body in bytes per second, once the server has waited for it twice `body_timeout`. 0: no limit";
+    write_timeout: Kind::Time, "30s", "Close the connection if the client has read no response data for this long";
+    idle_timeout: Kind::Time, "2m", "Close a connection without a request after this time";
+    drain_timeout: Kind::Time, "7s", "How long running requests may take to finish when the server stops";
+    definitions: Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change";
+    workflows: Kind::Path, "", "Folder with workflow files, native ones and those of dialects, loaded at the start";
+    dialects: Kind::List, "all", "Protocols to serve beside Windlass's own: all, none, or some of those listed below. Those that are not served have no paths";
+    artifacts: Kind::Text, "", "Folder for artifacts. Default: `artifacts` in the data folder. Servers on one database must share one folder";
+    artifacts_adopt: Kind::Flag, "false", "Accept this artifact folder although the database has recorded another one, and record this one from now on";
+    otel_endpoint: Kind::Url, "", "Where to send OpenTelemetry traces (OTLP over HTTP), e.g. http://127.0.0.1:4318";
+    unsafe_no_fsync: Kind::Flag, "false", "Do not fsync before acknowledging. A power cut can then lose acknowledged work and damage the store. For tests only";
+}
 
 /// A setting under a name that another program's users know it by. Our own names win over these.
 #[derive(Clone, Copy)]
 pub struct Foreign {
     /// A variable, or `block.key` in a file.
     pub from: From,
-    pub to: &'static str,
+    pub to: Setting,
     /// From their way of writing it to ours.
     pub convert: fn(&str) -> Result<String, String>,
 }
+
+/// What a name means that is understood, so that a file need not be changed, and has nothing to say here.
+pub const NOTHING: Setting = Setting { name: "", kind: Kind::Text, default: "", help: "" };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
@@ -265,8 +151,8 @@ fn open_to(text: &str) -> Result<String, String> {
 pub fn older() -> Vec<Foreign> {
     vec![
         // What `without_token` was called before it could say who.
-        Foreign { from: From::Variable("WINDLASS_ALLOW_OPEN"), to: "without_token", convert: open_to },
-        Foreign { from: From::Plain("allow_open"), to: "without_token", convert: open_to },
+        Foreign { from: From::Variable("WINDLASS_ALLOW_OPEN"), to: without_token, convert: open_to },
+        Foreign { from: From::Plain("allow_open"), to: without_token, convert: open_to },
     ]
 }
 

@@ -2,6 +2,7 @@
 
 use super::table::Kind;
 use std::time::Duration;
+use windlass_core::Millis;
 
 pub fn check(kind: Kind, text: &str) -> Result<(), String> {
     if text.is_empty() {
@@ -58,25 +59,22 @@ pub fn flag(text: &str) -> Result<bool, String> {
     }
 }
 
-fn with_unit(text: &str, units: &[(&str, u64)], example: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let units =
+        [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1_000), ("MB", 1_000_000)];
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = (text[..digits].parse::<u64>(), text[digits..].trim());
     let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor);
     match (number, factor) {
         (Ok(number), Some(factor)) => number.checked_mul(factor).ok_or_else(|| format!("{text:?} is too large")),
-        _ => Err(format!("{text:?} is not understood; write it like {example}")),
+        _ => Err(format!("{text:?} is not understood; write it like 1048576, 64KiB or 16MiB")),
     }
 }
 
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let units =
-        [("", 1), ("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("KB", 1_000), ("MB", 1_000_000)];
-    with_unit(text, &units, "1048576, 64KiB or 16MiB")
-}
-
 pub fn time(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    with_unit(text, &units, "500ms, 10s, 5m, 12h or 7d").map(Duration::from_millis)
+    // Settings were never particular about capitals.
+    let length: Millis = text.to_ascii_lowercase().parse()?;
+    Ok(Duration::from_millis(length.0.unsigned_abs()))
 }
 
 pub fn list(text: &str) -> Vec<String> {

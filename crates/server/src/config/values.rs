@@ -1,14 +1,11 @@
 //! Settings as they are read once they were checked.
 
-use super::{
-    Effective, Origin,
-    table::{SETTINGS, Setting},
-    value,
-};
+use super::{Effective, Origin, table::Setting, value};
 use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 use windlass_core::Millis;
 
-/// What was set, by name. What is missing has its default. Shows itself to nobody: there are secrets in it.
+/// What was set, by name. What is missing has its default. Reading panics at a value that does not fit its kind: all were
+/// checked. Shows itself to nobody: there are secrets in it.
 #[derive(Clone, Default)]
 pub struct Values(Arc<BTreeMap<&'static str, Value>>);
 
@@ -32,57 +29,40 @@ impl Values {
     }
 
     /// With one that somebody chose, as it would stand in a file.
-    pub fn with(mut self, name: &'static str, text: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.0).insert(name, Value { text: text.into(), chosen: true });
+    pub fn with(mut self, setting: Setting, text: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.0).insert(setting.name, Value { text: text.into(), chosen: true });
         self
     }
 
-    /// For whoever has these settings beside the server's own.
-    pub fn reader(&self, own: &'static [Setting]) -> Reader<'_> {
-        Reader { values: self, own }
-    }
-}
-
-/// Typed reading. Panics at a name that is in no table, and at a value that does not fit its kind: both were checked.
-pub struct Reader<'a> {
-    values: &'a Values,
-    own: &'static [Setting],
-}
-
-impl<'a> Reader<'a> {
-    pub fn text(&self, name: &str) -> &'a str {
-        if let Some(value) = self.values.0.get(name) {
-            return &value.text;
-        }
-        let found = self.own.iter().chain(SETTINGS).find(|setting| setting.name == name);
-        found.expect("the table has every setting that is read").default
+    pub fn text(&self, setting: Setting) -> &str {
+        self.0.get(setting.name).map_or(setting.default, |value| &value.text)
     }
     /// Whether somebody said so.
-    pub fn is_chosen(&self, name: &str) -> bool {
-        self.values.0.get(name).is_some_and(|value| value.chosen)
+    pub fn is_chosen(&self, setting: Setting) -> bool {
+        self.0.get(setting.name).is_some_and(|value| value.chosen)
     }
-    pub fn some(&self, name: &str) -> Option<&'a str> {
-        Some(self.text(name)).filter(|text| !text.is_empty())
+    pub fn some(&self, setting: Setting) -> Option<&str> {
+        Some(self.text(setting)).filter(|text| !text.is_empty())
     }
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
-        self.some(name).map(PathBuf::from)
+    pub fn path(&self, setting: Setting) -> Option<PathBuf> {
+        self.some(setting).map(PathBuf::from)
     }
-    pub fn flag(&self, name: &str) -> bool {
-        value::flag(self.text(name)).expect("values were checked")
+    pub fn flag(&self, setting: Setting) -> bool {
+        value::flag(self.text(setting)).expect("values were checked")
     }
-    pub fn count(&self, name: &str) -> usize {
-        value::count(self.text(name)).expect("values were checked") as usize
+    pub fn count(&self, setting: Setting) -> usize {
+        value::count(self.text(setting)).expect("values were checked") as usize
     }
-    pub fn whole(&self, name: &str) -> i32 {
-        value::whole(self.text(name)).expect("values were checked")
+    pub fn whole(&self, setting: Setting) -> i32 {
+        value::whole(self.text(setting)).expect("values were checked")
     }
-    pub fn bytes(&self, name: &str) -> usize {
-        value::bytes(self.text(name)).expect("values were checked") as usize
+    pub fn bytes(&self, setting: Setting) -> usize {
+        value::bytes(self.text(setting)).expect("values were checked") as usize
     }
-    pub fn time(&self, name: &str) -> Duration {
-        value::time(self.text(name)).expect("values were checked")
+    pub fn time(&self, setting: Setting) -> Duration {
+        value::time(self.text(setting)).expect("values were checked")
     }
-    pub fn millis(&self, name: &str) -> Millis {
-        Millis(i64::try_from(self.time(name).as_millis()).unwrap_or(i64::MAX))
+    pub fn millis(&self, setting: Setting) -> Millis {
+        Millis(i64::try_from(self.time(setting).as_millis()).unwrap_or(i64::MAX))
     }
 }

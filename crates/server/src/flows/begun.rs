@@ -2,7 +2,10 @@
 //!
 //! Ordinary turns write nothing here. A turn that came to its end, and one that a stopping server gave up, are taken off.
 
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    problem::{Code, Problem},
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use windlass_core::{
@@ -61,10 +64,9 @@ impl Begun {
         let key = self.key.clone();
         let put = PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at };
         match self.app.engine.run(put).await {
-            Ok(windlass_core::Reply::Record(record)) => Ok(record.version),
-            Ok(_) => Ok(0),
+            Ok(record) => Ok(record.version),
             Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
-                Err(Problem::new("unavailable", "another server works on this turn").retry_after(500))
+                Err(Problem::new(Code::Unavailable, "another server works on this turn").retry_after(500))
             }
             Err(error) => Err(error.into()),
         }

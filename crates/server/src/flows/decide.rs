@@ -12,7 +12,7 @@ use super::{
 use crate::{
     app::App,
     aside::Large,
-    problem::Problem,
+    problem::{Code, Problem},
     schema::{self, Part},
 };
 use std::{
@@ -189,7 +189,7 @@ impl Turns<'_> {
         };
         let wanted = tokio::select! {
             wanted = wanted => wanted,
-            () = self.app.drain.cancelled() => Err(Problem::new("unavailable", "the server stops").retry_after(500)),
+            () = self.app.drain.cancelled() => Err(Problem::new(Code::Unavailable, "the server stops").retry_after(500)),
         };
         match wanted {
             Err(problem) => {
@@ -288,7 +288,7 @@ impl Turns<'_> {
             return self.read(parts, bytes).await;
         }
         let Some(begun) = begun::begin(self.app, self.namespace, self.run, job).await? else {
-            return Err(Problem::new("internal", &*begun::why()));
+            return Err(Problem::new(Code::Internal, &*begun::why()));
         };
         let read = self.read(parts, bytes).await;
         match &read {
@@ -301,7 +301,7 @@ impl Turns<'_> {
     async fn read(&self, parts: Vec<Arc<str>>, bytes: usize) -> Planned {
         let join = move || Bundle::join(parts.iter().map(|part| &**part));
         let bundle = if bytes < PLAN_SMALL { join() } else { self.app.aside.run(self.namespace, join).await? };
-        let bundle = bundle.map_err(|why| Problem::new("damaged", why))?;
+        let bundle = bundle.map_err(|why| Problem::new(Code::Damaged, why))?;
         let plan = Arc::new(start::plan(self.app, self.namespace, bundle, self.run).await?);
         self.app.native.plans.put(self.run, bytes, plan.clone());
         Ok(plan)
@@ -360,7 +360,7 @@ pub async fn parts(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<A
         let found = app.engine.store().records(&query).await?;
         for record in &found {
             let part: PlanPart =
-                serde_json::from_str(&record.value).map_err(|error| Problem::new("damaged", error.to_string()))?;
+                serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
             parts.push(part.text);
         }
         match found.last() {

@@ -3,7 +3,7 @@
 use crate::{app::App, ask, problem::Problem};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Job, JobKey, Namespace, Payload, Reason, State};
+use windlass_core::{Job, JobKey, Namespace, Payload, State};
 use windlass_plan::{
     meter::weight_of_text,
     plan::{self, Asked, Fact, Facts, Plan},
@@ -107,13 +107,7 @@ pub async fn load(app: &App, plan: &Plan, job: &Job, asked: Asked<'_>) -> Result
         }
         results.extend(found);
     }
-    let other = |(name, job): (&Arc<str>, &Job)| (name.clone(), job.state, failure(job), results.remove(&job.key));
+    let other = |(name, job): (&Arc<str>, &Job)| (name.clone(), job.state, job.is_failure(), results.remove(&job.key));
     stored.others = named.into_iter().map(other).collect();
     Ok(Ok(stored))
-}
-
-/// A step that was not needed is no failure.
-fn failure(job: &Job) -> bool {
-    let needless = job.live.outcome.as_ref().is_some_and(|outcome| outcome.reason == Reason::NotNeeded);
-    job.state != State::Completed && !needless
 }

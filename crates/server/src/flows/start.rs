@@ -6,7 +6,7 @@ use crate::{
     app::App,
     aside::Large,
     auth::hash,
-    problem::Problem,
+    problem::{Code, Problem},
     schema::{self, check_value},
 };
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
-use windlass_api::definition::DefinitionBody;
+use windlass_api::{JobSettings, definition::DefinitionBody};
 use windlass_core::{
     Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId, Timestamp,
     commands::{
@@ -26,11 +26,11 @@ use windlass_core::{
     definition::DefinitionHead,
     job::DefinitionRef,
     run::{Run, RunState},
+    unique,
 };
 use windlass_engine::{Error, ids};
 use windlass_plan::{
     Budget, Meter, Workflow,
-    format::{Concurrency, Length, Retry, Settings},
     nodes::Recipe,
     plan::{Bundle, INPUT_ROOM_MAX, Plan},
 };
@@ -116,19 +116,20 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
         Err(Error::Refused(
             Refusal::Exists { what: "record", .. } | Refusal::VersionMismatch { what: "record", .. },
         )) => {
-            let key = key.ok_or_else(|| Problem::new("internal", "a key was taken that nobody asked for"))?;
+            let key = key.ok_or_else(|| Problem::new(Code::Internal, "a key was taken that nobody asked for"))?;
             match existing(app, &wanted, &key).await? {
                 Known::Run(started) => Ok(started),
-                Known::Free(_) => Err(Problem::new("unavailable", "the key was used a moment ago").retry_after(200)),
+                Known::Free(_) => {
+                    Err(Problem::new(Code::Unavailable, "the key was used a moment ago").retry_after(200))
+                }
             }
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Of one caller only, so that nobody learns of somebody else's runs by guessing.
 fn key_of(wanted: &Wanted, key: &str) -> RecordKey {
-    let key = hash(&format!("{}\n{key}", wanted.owner));
+    let key = hash(&unique::record_key(Some(&wanted.owner), key));
     RecordKey { namespace: wanted.namespace.clone(), kind: KEY_KIND.into(), key: key.into() }
 }
 
@@ -145,9 +146,9 @@ async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Kno
     let found = app.engine.store().record(key).await?.filter(|record| record.due.is_none_or(|due| due > now));
     let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
     let taken: Taken =
-        serde_json::from_str(&record.value).map_err(|error| Problem::new("damaged", error.to_string()))?;
-    if wanted.idempotency.as_ref().is_some_and(|(_, hash)| *hash != taken.body_hash) {
-        return Err(Problem::new("key-reused", "the key was used before with another body"));
+        serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
+    if let Some((key, hash)) = &wanted.idempotency {
+        unique::check_body(key, &taken.body_hash, hash)?;
     }
     let run = app.engine.read_record::<Run>(wanted.namespace, &taken.run.to_string()).await?;
     let started = |run: Run| Known::Run(Started { id: taken.run, state: run.state(), existing: true });
@@ -162,7 +163,7 @@ fn take(
 ) -> Result<Command, Problem> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
     let value = serde_json::to_string(&Taken { run, body_hash })
-        .map_err(|error| Problem::new("internal", error.to_string()))?;
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let expires_at = Some(until);
     Ok(PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at }.into())
 }
@@ -182,7 +183,7 @@ async fn check_input(
                 "the input takes more than {INPUT_ROOM_MAX} bytes of memory, the most that a run may be given; \
                  give it less, or the name of an artifact"
             );
-            return Err(Problem::new("too-large", why).at("input"));
+            return Err(Problem::new(Code::TooLarge, why).at("input"));
         }
         let Some(schema) = schema else { return Ok(()) };
         check_value("input_schema", &schema, Some(&Payload::from(input.to_string().as_str()))).map_err(|problem| {
@@ -305,26 +306,7 @@ async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<Ha
     Ok(recipes)
 }
 
-fn settings(body: &DefinitionBody) -> Settings {
-    let length = |millis: Option<u64>| millis.map(|millis| Length(crate::wire_time::millis(millis)));
-    Settings {
-        tags: (!body.tags.is_empty()).then(|| body.tags.clone()),
-        priority: body.priority,
-        retry: body.retry.as_ref().map(|retry| Retry {
-            attempts: retry.attempts,
-            backoff: length(retry.backoff_ms),
-            backoff_max: length(retry.backoff_max_ms),
-            jitter_percent: retry.jitter_percent,
-            on_failure: retry.on_failure,
-            on_lost: retry.on_lost,
-            on_timeout: retry.on_timeout,
-        }),
-        timeout: length(body.timeout_ms),
-        pending_timeout: length(body.pending_timeout_ms),
-        lease: length(body.lease_ms),
-        concurrency: body
-            .concurrency
-            .as_ref()
-            .map(|wanted| Concurrency { key: wanted.key.clone(), limit: wanted.limit }),
-    }
+/// How long a step's job is kept is a matter of its run.
+fn settings(body: &DefinitionBody) -> JobSettings {
+    JobSettings { retention_ms: None, ..body.settings() }
 }

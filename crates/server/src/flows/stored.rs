@@ -2,7 +2,11 @@
 //!
 //! A definition may be larger than a record, so its text lies in pieces beside its version.
 
-use crate::{app::App, aside::Large, problem::Problem};
+use crate::{
+    app::App,
+    aside::Large,
+    problem::{Code, Problem},
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use windlass_core::{
@@ -55,7 +59,7 @@ fn part_key(name: &str, version: u32, part: usize) -> String {
 }
 
 fn damaged(what: &str, error: impl std::fmt::Display) -> Problem {
-    Problem::new("damaged", format!("the workflow {what} cannot be read: {error}"))
+    Problem::new(Code::Damaged, format!("the workflow {what} cannot be read: {error}"))
 }
 
 /// What is wrong with a definition, as an answer: the first fault's field, and all of them with their places.
@@ -168,9 +172,10 @@ pub async fn put(
     let commands = app.aside.run(namespace, work).await??;
     match app.engine.run(Audited::new(by, All { commands })).await {
         Ok(_) => Ok((version, true)),
-        Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
-            Err(Problem::new("version-mismatch", format!("the workflow {name} was written by somebody else just now")))
-        }
+        Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => Err(Problem::new(
+            Code::VersionMismatch,
+            format!("the workflow {name} was written by somebody else just now"),
+        )),
         Err(error) => Err(error.into()),
     }
 }
@@ -218,7 +223,7 @@ fn writes(
     parts: &[&str],
     head: Option<u64>,
 ) -> Result<Vec<Command>, Problem> {
-    let text = |value: &dyn erased::Json| value.text().map_err(|error| Problem::new("internal", error.to_string()));
+    let text = |value: &dyn erased::Json| value.text().map_err(|error| Problem::new(Code::Internal, error.to_string()));
     let put = |kind: &str, at: &str, parent: Option<&str>, value: String, expect| -> Command {
         let parent = parent.map(Into::into);
         let key = key(namespace, kind, at);

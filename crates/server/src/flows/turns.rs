@@ -1,6 +1,9 @@
 //! Which turns come next: namespaces in turn, and within each its runs.
 
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    problem::{Code, Problem},
+};
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
@@ -67,7 +70,7 @@ async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Tu
     let query =
         RecordQuery { namespace: stage::home(), kind: Turn::KIND.into(), parent: None, facet: None, after, limit };
     let found = app.engine.store().records(&query).await?;
-    let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new("damaged", error.to_string()));
+    let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new(Code::Damaged, error.to_string()));
     found.into_iter().map(|record| turn(&record.value)).collect()
 }
 

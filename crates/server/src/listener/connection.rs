@@ -6,7 +6,7 @@ use super::{
     head::{self, NoHead},
     watched::{Phase, Turn, Watched},
 };
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -159,7 +159,7 @@ fn is_ambiguous(headers: &HeaderMap) -> bool {
 }
 
 fn refuse_framing() -> Response<axum::body::Body> {
-    let problem = Problem::new("bad-request", "it is not clear where this request ends: send one Transfer-Encoding");
+    let problem = Problem::new(Code::BadRequest, "it is not clear where this request ends: send one Transfer-Encoding");
     let mut response = problem.into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

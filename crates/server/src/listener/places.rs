@@ -1,9 +1,10 @@
 //! How many connections there may be, in all and from one address.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
 };
 
 pub struct Places {
@@ -62,7 +63,7 @@ impl Places {
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.taken.lock()
     }
 }
 

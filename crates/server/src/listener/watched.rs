@@ -8,11 +8,12 @@ use super::{
     head::{Allowance, Share},
 };
 use bytes::{Buf, Bytes};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     io,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
@@ -58,7 +59,7 @@ impl Phase {
         self.rest().take()
     }
     fn rest(&self) -> MutexGuard<'_, Option<Rest>> {
-        self.0.rest.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.rest.lock()
     }
     pub fn is_busy(&self) -> bool {
         self.get() == BUSY
@@ -71,7 +72,7 @@ impl Phase {
         self.0.now.fetch_or(u64::from(HEAD), Ordering::AcqRel);
     }
     fn share(&self) -> MutexGuard<'_, Option<Share>> {
-        self.0.share.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.share.lock()
     }
 }
 

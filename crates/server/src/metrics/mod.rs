@@ -8,7 +8,7 @@ pub mod text;
 use crate::{
     app::App,
     auth::Caller,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route, Surface},
 };
 use axum::{
@@ -18,10 +18,11 @@ use axum::{
 };
 use figures::Figures;
 use http::{HeaderValue, header};
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -71,7 +72,7 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// What was answered on one route.
@@ -231,7 +232,7 @@ const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-
 async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
     if !caller.namespaces.is_empty() {
         let why = "metrics cover all namespaces; use a token that is not limited to some";
-        return Err(Problem::new("forbidden", why));
+        return Err(Problem::new(Code::Forbidden, why));
     }
     let figures = app.metrics.figures.get(&app).await?;
     let text = app.metrics.write(&app, &figures);

@@ -11,7 +11,7 @@ use crate::{
     ask::{Answer, Ask, Path, Query, ok},
     auth::home,
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
-    problem::Problem,
+    problem::{Code, Problem},
     quota::Owner,
     route::{Access, Route},
     wire_time::text,
@@ -41,25 +41,33 @@ pub fn routes() -> Vec<Route> {
             .reads(LEASE)
             .takes_bytes("application/octet-stream")
             .answers::<Artifact>(201)
-            .refuses(&["invalid", "too-large", "not-found", "lease-lost", "not-held", "not-holder", "unavailable"])
+            .refuses(&[
+                Code::Invalid,
+                Code::TooLarge,
+                Code::NotFound,
+                Code::LeaseLost,
+                Code::NotHeld,
+                Code::NotHolder,
+                Code::Unavailable,
+            ])
             .body_max(ROUTE_MAX),
         Route::get("/api/v1/artifacts", Access::Any, list)
             .says("List artifacts, optionally of one job")
             .query::<ListArtifacts>()
             .answers::<Page<Artifact>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/artifacts/{id}", Access::Any, show)
             .says("About one artifact")
             .answers::<Artifact>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/artifacts/{id}/content", Access::Any, content)
             .says("Download the file")
             .answers_with(200, "application/octet-stream")
-            .refuses(&["not-found", "unavailable"]),
+            .refuses(&[Code::NotFound, Code::Unavailable]),
         Route::delete("/api/v1/artifacts/{id}", Access::Editor, delete)
             .says("Delete an artifact")
             .answers_with(204, "")
-            .refuses(&["not-found", "unavailable"]),
+            .refuses(&[Code::NotFound, Code::Unavailable]),
     ]
 }
 
@@ -76,7 +84,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid>) -> Result<Option<Holds>, Problem> {
     let role = ask.caller.role;
     if role != Role::Worker && !role.includes(Role::Editor) {
-        return Err(Problem::new("forbidden", "a viewer may not upload"));
+        return Err(Problem::new(Code::Forbidden, "a viewer may not upload"));
     }
     let Some(id) = job else {
         let no_job = || Problem::invalid("job", "a worker uploads to a job it holds");

@@ -1,20 +1,22 @@
 //! Between the wire and the engine: pure functions, no rules.
 
 use crate::{
-    problem::Problem,
+    problem::{Code, Problem},
     wire_time::{maybe, millis, parse, text},
 };
 use std::{collections::BTreeMap, sync::Arc};
 use windlass_api as api;
 use windlass_core::{
-    Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, State, Tags, Timestamp,
+    Event, Facet, Job, JobId, LeaseId, Leased, Namespace, Outcome, Payload, Tags, Timestamp,
     commands::submit::NewJob,
-    job::{self, ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
-    policy::{Backoff, CancelPolicy, JobPolicy, LeaseLength, LeasePolicy, ParentPolicy, RetryPolicy},
+    job::{self, DefinitionRef, UniqueKey, UniqueUntil},
+    policy::{CancelPolicy, JobPolicy, ParentPolicy},
     principal::Role,
+    reply::Submitted,
     worker::{Liveness, Worker},
 };
 use windlass_engine::store::JobBody;
+use windlass_plan::settings;
 
 const IDEMPOTENCY_MS: u64 = 86_400_000;
 
@@ -56,33 +58,29 @@ pub fn new_job(
     if body.run_at.is_some() && body.delay_ms.is_some() {
         return Err(Problem::invalid("delay_ms", "give either run_at or delay_ms, not both"));
     }
-    let after = body.after.iter().map(|&id| JobId(id)).collect();
+    let job = settings::new_job(&body.settings, id);
     Ok(NewJob {
-        priority: body.priority.unwrap_or(100),
-        tags: tags(body.tags.iter().flatten()),
         payload: payload(body.payload.as_ref()),
         run_at: body.run_at.as_deref().map(|text| parse("run_at", text)).transpose()?,
         delay: body.delay_ms.map(millis),
-        policy: policy(body),
-        parents: after,
+        policy: JobPolicy {
+            cancel: body.cancel.map_or(job.policy.cancel, cancel),
+            parents: body.when_parent_fails.map_or(job.policy.parents, when_parent_fails),
+            ..job.policy
+        },
+        parents: body.after.iter().map(|&id| JobId(id)).collect(),
         definition,
         facets: body.facets.iter().map(|(name, value)| Facet::new(name, value)).collect(),
-        concurrency: body.concurrency.as_ref().map(concurrency),
         unique: unique(body)?,
         owner,
-        ..NewJob::new(id)
+        ..job
     })
 }
 
-fn concurrency(wire: &api::job::Concurrency) -> ConcurrencyKey {
-    ConcurrencyKey { key: wire.key.as_str().into(), limit: wire.limit }
-}
-
-/// The key stands for the whole body, so the body is hashed as it will be stored, without the key's own fields.
+/// The key stands for the whole body, so the body is hashed, without the key's own fields.
 pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> {
     let Some(key) = &body.idempotency_key else { return Ok(None) };
-    let bare = api::job::SubmitJob { idempotency_key: None, idempotency_ms: None, id: None, ..body.clone() };
-    let bytes = serde_json::to_vec(&bare).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let bytes = body.signature().map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let until = match body.idempotency_ms.unwrap_or(IDEMPOTENCY_MS) {
         0 => UniqueUntil::Final,
         length => UniqueUntil::After(millis(length)),
@@ -91,22 +89,12 @@ pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> 
     Ok(Some(UniqueKey { key: key.as_str().into(), body_hash: body_hash.into(), until }))
 }
 
-fn policy(body: &api::job::SubmitJob) -> JobPolicy {
+fn when_parent_fails(wire: api::job::WhenParentFails) -> ParentPolicy {
     use api::job::WhenParentFails;
-    let length = body.lease_ms.map_or(LeaseLength::Asked, |length| LeaseLength::Fixed(millis(length)));
-    JobPolicy {
-        lease: LeasePolicy { length, ..LeasePolicy::default() },
-        hard_deadline: body.timeout_ms.map(millis),
-        pending_deadline: body.pending_timeout_ms.map(millis),
-        retry: retry(body.retry.as_ref().unwrap_or(&api::job::Retry::default())),
-        cancel: body.cancel.map_or(CancelPolicy::Drain, cancel),
-        parents: match body.when_parent_fails {
-            None | Some(WhenParentFails::Skip) => ParentPolicy::Skip,
-            Some(WhenParentFails::Run) => ParentPolicy::RunAnyway,
-            Some(WhenParentFails::Cancel) => ParentPolicy::CancelRun,
-        },
-        retention: body.retention_ms.map(millis),
-        ..JobPolicy::default()
+    match wire {
+        WhenParentFails::Skip => ParentPolicy::Skip,
+        WhenParentFails::Run => ParentPolicy::RunAnyway,
+        WhenParentFails::Cancel => ParentPolicy::CancelRun,
     }
 }
 
@@ -115,19 +103,6 @@ pub fn cancel(mode: api::job::CancelMode) -> CancelPolicy {
     match mode {
         CancelMode::Revoke => CancelPolicy::Revoke,
         CancelMode::Drain => CancelPolicy::Drain,
-    }
-}
-
-fn retry(wire: &api::job::Retry) -> RetryPolicy {
-    let default = RetryPolicy::default();
-    RetryPolicy {
-        attempts: wire.attempts.unwrap_or(default.attempts),
-        on_failure: wire.on_failure.unwrap_or(default.on_failure),
-        on_lost: wire.on_lost.unwrap_or(default.on_lost),
-        on_deadline: wire.on_timeout.unwrap_or(default.on_deadline),
-        backoff: Backoff::asked(wire.backoff_ms.map(millis), wire.backoff_max_ms.map(millis), wire.jitter_percent),
-        losses_max: wire.losses_max.unwrap_or(default.losses_max),
-        ..default
     }
 }
 
@@ -142,6 +117,7 @@ pub fn job(job: &Job) -> api::job::Job {
         id: job.key.id.0,
         namespace: job.key.namespace.to_string(),
         state: state(job.state),
+        name: spec.name.as_deref().map(str::to_owned),
         priority: job.priority,
         tags: spec.tags.iter().map(str::to_owned).collect(),
         definition: spec.definition.as_ref().map(definition),
@@ -315,6 +291,6 @@ pub fn event(number: u64, event: &Event) -> api::event::Event {
     }
 }
 
-pub fn submitted(job: JobId, reached: State, existing: bool) -> api::job::Submitted {
-    api::job::Submitted { id: job.0, state: state(reached), existing }
+pub fn submitted(made: Submitted) -> api::job::Submitted {
+    api::job::Submitted { id: made.job.0, state: state(made.state), existing: made.existing }
 }

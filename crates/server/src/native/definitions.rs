@@ -4,7 +4,7 @@ use super::{convert, jobs::page_size, pages, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     schema::Compiled,
     wire_time::text,
@@ -18,7 +18,7 @@ use windlass_api::{
     page::{Page, Paging},
 };
 use windlass_core::{
-    JobId, Limits, Namespace, Reply,
+    JobId, Limits, Namespace, Refusal,
     commands::{
         audited::Audited,
         definitions::{DeleteDefinition, PutDefinition},
@@ -37,30 +37,30 @@ pub fn routes() -> Vec<Route> {
             .says("Store a definition; a changed body is a new version, the same body changes nothing")
             .takes::<DefinitionBody>()
             .answers::<Definition>(200)
-            .refuses(&["invalid", "schema", "too-large"])
+            .refuses(&[Code::Invalid, Code::Schema, Code::TooLarge])
             .body_max(BYTES_MAX),
         Route::get("/api/v1/definitions/{name}", Access::Any, show)
             .says("A definition's latest version")
             .answers::<Definition>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/definitions/{name}", Access::Editor, delete)
             .says("Delete a definition; its versions stay readable for the jobs created from them")
             .answers_with(204, "")
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/definitions", Access::Any, list)
             .says("List definitions by name, each with its latest version")
             .query::<Paging>()
             .answers::<Page<Definition>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/definitions/{name}/versions", Access::Any, versions)
             .says("All versions of a definition, oldest first")
             .query::<Paging>()
             .answers::<Page<Definition>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/definitions/{name}/versions/{version}", Access::Any, version)
             .says("One version of a definition, also of a deleted one")
             .answers::<Definition>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
     ]
 }
 
@@ -71,11 +71,14 @@ pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), P
     }
     let size = serde_json::to_vec(body).map_or(usize::MAX, |bytes| bytes.len());
     if size > BYTES_MAX {
-        return Err(Problem::new("too-large", format!("{size} bytes; a definition may have {BYTES_MAX}")).at("body"));
+        return Err(Problem::new(Code::TooLarge, format!("{size} bytes; a definition may have {BYTES_MAX}")).at("body"));
     }
     let compiled = Compiled::new(body.clone())?;
     let job = convert::new_job(&fill(&SubmitJob::default(), body)?, JobId::from_u128(0), None, None)?;
-    job.check(limits)?;
+    job.check(limits).map_err(|refusal| match refusal {
+        Refusal::Invalid { field: "name", .. } => Problem::from(refusal).at("job_name"),
+        other => other.into(),
+    })?;
     match body.payload {
         Some(_) => compiled.check_payload(&job.payload).map_err(|problem| {
             let at = problem.0.field.clone().unwrap_or_default();
@@ -96,28 +99,17 @@ pub async fn checked(app: &App, namespace: &Namespace, name: &str, body: Definit
 pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem> {
     let payload = match (&job.payload, &body.payload) {
         (Some(own), _) => Some(own.clone()),
-        (None, Some(value)) => {
-            Some(serde_json::value::to_raw_value(value).map_err(|error| Problem::new("internal", error.to_string()))?)
-        }
+        (None, Some(value)) => Some(
+            serde_json::value::to_raw_value(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?,
+        ),
         (None, None) => None,
     };
-    Ok(SubmitJob {
-        payload,
-        tags: job.tags.clone().or_else(|| Some(body.tags.clone())),
-        priority: job.priority.or(body.priority),
-        retry: job.retry.clone().or_else(|| body.retry.clone()),
-        timeout_ms: job.timeout_ms.or(body.timeout_ms),
-        pending_timeout_ms: job.pending_timeout_ms.or(body.pending_timeout_ms),
-        lease_ms: job.lease_ms.or(body.lease_ms),
-        concurrency: job.concurrency.clone().or_else(|| body.concurrency.clone()),
-        retention_ms: job.retention_ms.or(body.retention_ms),
-        ..job.clone()
-    })
+    Ok(SubmitJob { payload, settings: job.settings.clone().or(&body.settings()), ..job.clone() })
 }
 
 fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
     let body = serde_json::from_str(&row.body).map_err(|error| {
-        Problem::new("damaged", format!("the definition {}@{} cannot be read: {error}", row.name, row.version))
+        Problem::new(Code::Damaged, format!("the definition {}@{} cannot be read: {error}", row.name, row.version))
     })?;
     let (name, namespace) = (row.name.to_string(), namespace.to_string());
     Ok(Definition { name, namespace, version: row.version, created_at: text(row.created_at), body })
@@ -125,7 +117,7 @@ fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
 
 /// The same body makes the same text, so that writing it again is recognised.
 fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
-    let text = serde_json::to_string(body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = body.text().map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(text.into())
 }
 
@@ -137,10 +129,8 @@ async fn put(
 ) -> Result<Answer<Definition>, Problem> {
     let stored = checked(&app, &ask.namespace, &name, body).await?;
     let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored };
-    match app.engine.run(Audited::new(&ask.caller.name, put)).await? {
-        Reply::Definition(row) => Ok(ok(wire(&ask.namespace, &row)?)),
-        other => unreachable!("a definition answers with its version, not {other:?}"),
-    }
+    let row = app.engine.run(Audited::new(&ask.caller.name, put)).await?;
+    Ok(ok(wire(&ask.namespace, &row)?))
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
@@ -212,7 +202,7 @@ async fn versions(
     let (found, next) = pages::records(&app, records).await?;
     let row = |value: &str| {
         let row: Row = serde_json::from_str(value)
-            .map_err(|error| Problem::new("damaged", format!("a version cannot be read: {error}")))?;
+            .map_err(|error| Problem::new(Code::Damaged, format!("a version cannot be read: {error}")))?;
         wire(&ask.namespace, &row)
     };
     let items = found.iter().map(|record| row(&record.value)).collect::<Result<_, _>>()?;

@@ -2,7 +2,7 @@
 
 use super::openapi::DOCUMENT;
 use crate::{
-    problem::KINDS,
+    problem::Code,
     route::{Access, Route},
 };
 use axum::response::{IntoResponse, Response};
@@ -65,12 +65,12 @@ async fn errors() -> Response {
 
 fn error_page() -> String {
     let mut rows = String::new();
-    for kind in KINDS {
-        let (code, title, advice) = (escape(kind.code), escape(kind.title), escape(kind.advice));
+    for kind in Code::ALL {
+        let (code, title, advice) = (escape(kind.name()), escape(kind.title()), escape(kind.advice()));
         rows += &format!(
             "<section id=\"{code}\"><h2><a href=\"#{code}\">{code}</a> <small>{}</small></h2>\
              <p><strong>{title}.</strong> {advice}</p></section>\n",
-            kind.status
+            kind.status()
         );
     }
     include_str!("../docs/errors.html").replace("{{errors}}", &rows)
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn every_error_has_its_anchor_and_nothing_comes_from_elsewhere() {
         let page = error_page();
-        for kind in KINDS {
-            assert!(page.contains(&format!("<section id=\"{}\">", kind.code)), "{}", kind.code);
+        for code in Code::ALL {
+            assert!(page.contains(&format!("<section id=\"{}\">", code.name())), "{code:?}");
         }
         let all = [
             &page,

@@ -6,7 +6,7 @@ use crate::{
     ask::{Answer, Query, ok},
     auth::{Caller, home},
     flows, guard,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     sse::{self, Closed, Sink},
 };
@@ -21,7 +21,7 @@ use windlass_api::{
     event::{Event, ListenEvents},
     page::{Page, Paging},
 };
-use windlass_core::{Event as Row, JobId, Namespace, RunId, What};
+use windlass_core::{About, Event as Row, JobId, Namespace, RunId, What};
 use windlass_engine::{FeedItem, Subscription};
 
 /// Events looked at for one page of the audit trail.
@@ -35,12 +35,12 @@ pub fn routes() -> Vec<Route> {
             .query::<ListenEvents>()
             .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
-            .refuses(&["invalid", "too-many"]),
+            .refuses(&[Code::Invalid, Code::TooMany]),
         Route::get("/api/v1/audit", Access::Admin, audit)
             .says("The audit log: actions of operators, newest first")
             .query::<Paging>()
             .answers::<Page<Event>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
     ]
 }
 
@@ -80,15 +80,8 @@ impl OfRun {
     fn wants(&self, what: &What) -> bool {
         match what.job() {
             Some(job) => self.jobs.contains(&job),
-            None => run_of(what) == Some(self.run),
+            None => what.run() == Some(self.run),
         }
-    }
-}
-
-fn run_of(what: &What) -> Option<RunId> {
-    match what {
-        What::RunStarted { run } | What::RunGrew { run, .. } | What::RunFinished { run, .. } => Some(*run),
-        _ => None,
     }
 }
 
@@ -108,7 +101,7 @@ impl Filter {
 
     fn wants(&self, event: &Row) -> bool {
         // The audit trail is for those who may read it as such.
-        if matches!(event.what, What::Audit { .. }) && !self.caller.may(Access::Admin) {
+        if event.what.about() == About::Audit && !self.caller.may(Access::Admin) {
             return false;
         }
         let here = match &self.namespace {
@@ -122,10 +115,7 @@ impl Filter {
 
     /// Jobs are added to a run while it goes on; it is told before they are.
     async fn learn(&mut self, app: &App, event: &Row) {
-        let grew = self.run.as_ref().is_some_and(|known| match event.what {
-            What::RunStarted { run } | What::RunGrew { run, .. } => run == known.run,
-            _ => false,
-        });
+        let grew = self.run.as_ref().is_some_and(|known| event.what.about() == About::Run(known.run));
         if let Some(run) = self.run.as_ref().filter(|_| grew).map(|known| known.run) {
             match OfRun::new(app, &event.namespace, run).await {
                 Ok(known) => self.run = Some(known),
@@ -225,7 +215,7 @@ async fn audit(
         let page = app.engine.store().events_after(from.saturating_sub(1), (below - from) as usize).await?;
         let end = below;
         let found = page.events.iter().filter(|(number, _)| *number < end).rev();
-        let found = found.filter(|(_, event)| matches!(event.what, What::Audit { .. }) && may_see(&event.namespace));
+        let found = found.filter(|(_, event)| event.what.about() == About::Audit && may_see(&event.namespace));
         below = from;
         for (number, event) in found {
             items.push(convert::event(*number, event));

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     ask::{Answer, Path, Query, Sent, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::text,
 };
@@ -31,29 +31,29 @@ pub fn routes() -> Vec<Route> {
             .says("An item's graph: nodes with their states, and edges")
             .query::<AskGraph>()
             .answers::<Graph>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::put("/api/v1/items/{part_number}/graph", Access::EditorOrWorker, put).behind()
             .says("Store an item's graph or a part of it; states are updated, also in other items. A worker sends its lease")
             .body_max(BODY_MAX)
             .reads(LEASE)
             .takes::<PutGraph>()
             .answers::<SyncedGraph>(200)
-            .refuses(&["not-found", "invalid", "cycle", "version-mismatch", "lease-lost", "not-held", "not-holder"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Cycle, Code::VersionMismatch, Code::LeaseLost, Code::NotHeld, Code::NotHolder]),
         Route::get("/api/v1/items/{part_number}/graph/cone", Access::Any, cone)
             .says("What depends on a node, or what the node depends on, also in other items")
             .query::<AskCone>()
             .answers::<Graph>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::get("/api/v1/items/{part_number}/graph/dirty", Access::Any, dirty)
             .says("Nodes that have to be validated, sources first")
             .query::<AskDirty>()
             .answers::<Graph>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::post("/api/v1/items/{part_number}/graph/dirty", Access::Editor, mark).behind()
             .says("Mark a node and everything that depends on it as dirty")
             .takes::<MarkDirty>()
             .answers::<SyncedGraph>(200)
-            .refuses(&["not-found", "invalid", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::VersionMismatch]),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::jobs::page_size;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     product::files,
     route::{Access, Route},
     wire_time::text,
@@ -41,39 +41,39 @@ fn item_routes() -> Vec<Route> {
             .says("List items, newest first")
             .query::<ListItems>()
             .answers::<Page<Item>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::post("/api/v1/items", Access::Editor, create)
             .says("Create an item and its first revision")
             .takes::<CreateItem>()
             .answers::<Item>(201)
-            .refuses(&["invalid", "exists", "not-found", "version-mismatch"]),
+            .refuses(&[Code::Invalid, Code::Exists, Code::NotFound, Code::VersionMismatch]),
         Route::get("/api/v1/items/{part_number}", Access::Viewer, show)
             .says("One item")
             .answers::<Item>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::new(Method::PATCH, "/api/v1/items/{part_number}", Access::Editor, update)
             .says("Change an item; absent fields stay as they are")
             .takes::<UpdateItem>()
             .answers::<Item>(200)
-            .refuses(&["not-found", "invalid", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::VersionMismatch]),
         Route::delete("/api/v1/items/{part_number}", Access::Editor, delete)
             .says("Delete an item with its revisions, rows and graphs; its waiting jobs are cancelled")
             .answers_with(204, "")
-            .refuses(&["not-found", "in-use", "invalid", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::InUse, Code::Invalid, Code::VersionMismatch]),
         Route::get("/api/v1/items/{part_number}/revisions", Access::Viewer, list_revisions)
             .says("An item's revisions, newest first")
             .query::<Paging>()
             .answers::<Page<Revision>>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::post("/api/v1/items/{part_number}/revisions", Access::Editor, revise)
             .says("Create a revision and the jobs it triggers")
             .takes::<CreateRevision>()
             .answers::<Revision>(201)
-            .refuses(&["not-found", "invalid", "too-large", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge, Code::VersionMismatch]),
         Route::get("/api/v1/items/{part_number}/revisions/{revision}", Access::Viewer, show_revision)
             .says("One revision")
             .answers::<Revision>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
     ]
 }
 
@@ -83,36 +83,36 @@ fn bom_routes() -> Vec<Route> {
             .says("What an item contains directly, by part number")
             .query::<Paging>()
             .answers::<Page<BomRow>>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::get("/api/v1/items/{part_number}/bom/levels", Access::Viewer, levels)
             .says("What an item contains on all levels, each parent before its children")
             .query::<BomDepth>()
             .answers::<Page<BomRow>>(200)
-            .refuses(&["not-found", "invalid", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge]),
         Route::get("/api/v1/items/{part_number}/bom/leaves", Access::Viewer, leaves)
             .says("All parts without a bill of material of their own, with their total quantities")
             .answers::<Page<Leaf>>(200)
-            .refuses(&["not-found", "invalid", "cycle", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Cycle, Code::TooLarge]),
         Route::post("/api/v1/items/{part_number}/bom/merge", Access::Editor, merge)
             .behind()
             .says("Merge the contents of a CAD assembly, and create the jobs this triggers")
             .takes::<MergeBom>()
             .answers::<MergedBom>(200)
-            .refuses(&["not-found", "invalid", "cycle", "too-large", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Cycle, Code::TooLarge, Code::VersionMismatch]),
         Route::put("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, put_row)
             .says("Create or change a row")
             .takes::<PutBomRow>()
             .answers::<BomRow>(200)
-            .refuses(&["not-found", "invalid", "cycle", "too-large", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Cycle, Code::TooLarge, Code::VersionMismatch]),
         Route::delete("/api/v1/items/{part_number}/bom/rows/{child}", Access::Editor, delete_row)
             .says("Delete a row")
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::VersionMismatch]),
         Route::get("/api/v1/items/{part_number}/where-used", Access::Viewer, where_used)
             .says("What contains an item directly, by part number")
             .query::<Paging>()
             .answers::<Page<BomRow>>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
     ]
 }
 
@@ -122,12 +122,12 @@ fn project_routes() -> Vec<Route> {
             .says("List projects by code")
             .query::<Paging>()
             .answers::<Page<Project>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::post("/api/v1/projects", Access::Editor, create_project)
             .says("Create a project")
             .takes::<CreateProject>()
             .answers::<Project>(201)
-            .refuses(&["invalid", "exists", "version-mismatch"]),
+            .refuses(&[Code::Invalid, Code::Exists, Code::VersionMismatch]),
     ]
 }
 

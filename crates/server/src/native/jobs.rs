@@ -5,7 +5,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
-    problem::Problem,
+    problem::{Code, Problem},
     room::Room,
     route::{Access, Header, Route},
     schema::{self, Part},
@@ -20,17 +20,20 @@ use windlass_api::{
     page::Page,
 };
 use windlass_core::{
-    Facet, JobId, JobKey, Namespace, Reply, RunId, State as JobState, WorkerId,
+    Facet, JobId, JobKey, Namespace, RunId, State as JobState, WorkerId,
     commands::{
-        all::All,
+        ask::AllOf,
         cancel::Cancel,
         retry::Retry,
         submit::{NewJob, Submit},
     },
     definition::DefinitionHead,
-    job::DefinitionRef,
+    job::{DefinitionRef, name_fault},
 };
-use windlass_engine::{ids, store::JobQuery};
+use windlass_engine::{
+    ids,
+    store::{JobQuery, NamePrefix},
+};
 
 /// Jobs in one request.
 pub const MANY_MAX: usize = 1_000;
@@ -47,8 +50,16 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 const MANY_BODY_MAX: usize = 16 << 20;
 
 /// Why a submit is refused, one job or many.
-const REFUSED: [&str; 8] =
-    ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
+const REFUSED: [Code; 8] = [
+    Code::Invalid,
+    Code::Schema,
+    Code::TooLarge,
+    Code::KeyReused,
+    Code::Exists,
+    Code::Cycle,
+    Code::NotFound,
+    Code::VersionMismatch,
+];
 
 pub const IDEMPOTENCY_KEY: Header = Header::text(
     "Idempotency-Key",
@@ -73,28 +84,28 @@ pub fn routes() -> Vec<Route> {
             .refuses(&REFUSED)
             .body_max(MANY_BODY_MAX),
         Route::get("/api/v1/jobs", Access::Viewer, list)
-            .says("List jobs, newest first")
+            .says("List jobs, newest first, or by name")
             .query::<ListJobs>()
             .answers::<Page<Job>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/jobs/{id}", Access::Any, show)
             .says("One job, with payload, result and past attempts")
             .answers::<Job>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/jobs/{id}/wait", Access::Any, wait)
             .says("Wait until a job has ended, or the time is up; returns the job")
             .query::<WaitJob>()
             .answers::<Job>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/jobs/{id}/cancel", Access::Editor, cancel)
             .says("Cancel a job; the worker of a running job is told at once")
             .query::<CancelJob>()
             .answers::<Job>(200)
-            .refuses(&["not-found", "final"]),
+            .refuses(&[Code::NotFound, Code::Final]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
             .says("Run a finished job again, as a new job")
             .answers::<Submitted>(201)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
     ]
 }
 
@@ -119,7 +130,7 @@ async fn submit(
     let mut command = command(&app, &ask, &body, &mut room).await?;
     let mut span = app.options.traces.begin("submit", ask.trace);
     span.stamp(&mut command.job);
-    let submitted = submitted(app.engine.run(command).await?);
+    let submitted = convert::submitted(app.engine.run(command).await?);
     let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
     Ok(Answer(status, submitted))
 }
@@ -131,7 +142,7 @@ async fn submit_many(
 ) -> Result<Answer<SubmittedMany>, Problem> {
     if body.jobs.len() > MANY_MAX {
         let why = format!("{} jobs in one request; at most {MANY_MAX}", body.jobs.len());
-        return Err(Problem::new("too-large", why).at("jobs"));
+        return Err(Problem::new(Code::TooLarge, why).at("jobs"));
     }
     let mut jobs = Vec::with_capacity(body.jobs.len());
     let mut span = app.options.traces.begin("submit", ask.trace);
@@ -155,11 +166,8 @@ fn in_job(at: usize, mut problem: Problem) -> Problem {
 
 async fn all_or_none(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
     let jobs: Vec<Submit> = jobs.into_iter().collect::<Result<_, _>>()?;
-    let commands = jobs.into_iter().map(Into::into).collect();
-    match app.engine.run(All { commands }).await? {
-        Reply::All(replies) => Ok(replies.into_iter().map(|reply| Each::Done(submitted(reply))).collect()),
-        other => unreachable!("several commands have several replies, not {other:?}"),
-    }
+    let submitted = app.engine.run(AllOf(jobs)).await?;
+    Ok(submitted.into_iter().map(|job| Each::Done(convert::submitted(job))).collect())
 }
 
 async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
@@ -168,7 +176,7 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
     for job in jobs {
         match job {
             Ok(job) => {
-                commands.push(job.into());
+                commands.push(job);
                 answers.push(None);
             }
             Err(problem) => answers.push(Some(problem)),
@@ -178,7 +186,7 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
     let answer = |(at, refused): (usize, Option<Problem>)| match refused {
         Some(problem) => Each::Refused { problem: *problem.0 },
         None => match replies.next().expect("each command has a reply") {
-            Ok(reply) => Each::Done(submitted(reply)),
+            Ok(submitted) => Each::Done(convert::submitted(submitted)),
             Err(refusal) => Each::Refused { problem: wire(in_job(at, refusal.into())) },
         },
     };
@@ -187,13 +195,6 @@ async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result
 
 pub fn wire(problem: Problem) -> WireProblem {
     *problem.0
-}
-
-fn submitted(reply: Reply) -> Submitted {
-    match reply {
-        Reply::Submitted { job, state, existing } => convert::submitted(job, state, existing),
-        other => unreachable!("a submit answers with its job, not {other:?}"),
-    }
 }
 
 /// What a definition adds takes room as if it had been sent: a small request could ask for much of it.
@@ -253,6 +254,9 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     let limit = page_size(query.limit)?;
     let mut jobs = job_query(&ask.namespace, &query, limit)?;
     let mut first = JobId::from_u128(0);
+    if query.id.is_some() && query.name.is_some() {
+        return Err(Problem::invalid("name", "give either name or id, not both"));
+    }
     if let Some(prefix) = query.id.as_deref() {
         let (low, above) = id_range(prefix)?;
         first = low;
@@ -269,7 +273,7 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     if query.commands {
         tell_commands(&app, &ask.namespace, &mut items).await?;
     }
-    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| job.key.id.to_string());
+    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| cursor(job, &query));
     Ok(ok(Page { items, next }))
 }
 
@@ -305,19 +309,40 @@ pub fn page_size(limit: Option<u32>) -> Result<usize, Problem> {
 }
 
 fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
-    let cursor = query.cursor.as_deref().map(|cursor| {
-        let id: JobId = cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came"))?;
-        Ok::<_, Problem>((namespace.clone(), id))
-    });
+    let unknown = || Problem::invalid("cursor", "hand back `next` as it came");
+    let (cursor, named) = match (query.cursor.as_deref(), &query.name) {
+        (Some(cursor), Some(_)) => {
+            cursor.split_once('.').map(|(id, name)| (Some(id), Some(name))).ok_or_else(unknown)?
+        }
+        (cursor, _) => (cursor, None),
+    };
+    let id = cursor.map(|cursor| cursor.parse::<JobId>().map_err(|_| unknown())).transpose()?;
+    let name = query.name.as_deref().map(|prefix| name_prefix(prefix, named)).transpose()?;
     Ok(JobQuery {
         namespace: Some(namespace.clone()),
         states: query.state.as_deref().map_or(Ok(Vec::new()), states)?,
         facet: query.facet.as_deref().map(facet).transpose()?,
         run: query.run.map(RunId),
         holder: query.worker.as_deref().map(WorkerId::new).transpose()?,
-        before: cursor.transpose()?,
+        name,
+        before: id.map(|id| (namespace.clone(), id)),
         limit,
     })
+}
+
+/// What the next page begins after: an id, and in a list by name the name as well.
+fn cursor(last: &windlass_core::Job, query: &ListJobs) -> String {
+    match &last.spec.name {
+        Some(name) if query.name.is_some() => format!("{}.{name}", last.key.id),
+        _ => last.key.id.to_string(),
+    }
+}
+
+fn name_prefix(prefix: &str, before: Option<&str>) -> Result<NamePrefix, Problem> {
+    match name_fault(prefix) {
+        Some(fault) => Err(Problem::invalid("name", fault)),
+        None => Ok(NamePrefix { prefix: prefix.into(), before: before.map(Into::into) }),
+    }
 }
 
 fn states(text: &str) -> Result<Vec<JobState>, Problem> {
@@ -330,7 +355,8 @@ fn states(text: &str) -> Result<Vec<JobState>, Problem> {
 }
 
 fn facet(text: &str) -> Result<Facet, Problem> {
-    let (name, value) = text.split_once(':').ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
+    let named = text.split_once(':').filter(|(name, _)| !name.is_empty());
+    let (name, value) = named.ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
     Ok(Facet::new(name, value))
 }
 
@@ -367,15 +393,12 @@ async fn cancel(
 ) -> Result<Answer<Job>, Problem> {
     let mode = query.mode.map(convert::cancel);
     let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone(), mode };
-    match app.engine.run(cancel).await? {
-        Reply::Job(job) => Ok(ok(convert::job(&job))),
-        other => unreachable!("a cancellation answers with the job, not {other:?}"),
-    }
+    Ok(ok(convert::job(&*app.engine.run(cancel).await?)))
 }
 
 async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>, Problem> {
     let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id() };
-    Ok(Answer(StatusCode::CREATED, submitted(app.engine.run(retry).await?)))
+    Ok(Answer(StatusCode::CREATED, convert::submitted(app.engine.run(retry).await?)))
 }
 
 #[cfg(test)]

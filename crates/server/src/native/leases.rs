@@ -9,7 +9,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
     auth::{Auth, Caller, not_valid},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
@@ -27,14 +27,17 @@ use windlass_api::{
     },
 };
 use windlass_core::{
-    Command, Namespace, Refusal, Reply, State as JobState, WorkerId,
+    Job, Namespace, Refusal, State as JobState, Timestamp, WorkerId,
     commands::{
         self as core,
+        ask::Asked,
         claim::{Offer, Unknown},
         holder::Holder,
     },
     policy::WorkerPolicy,
     principal::Role,
+    reply,
+    worker::Worker,
 };
 use windlass_engine::ids;
 
@@ -43,7 +46,7 @@ const BATCH_BODY_MAX: usize = 16 << 20;
 
 pub fn routes() -> Vec<Route> {
     let post = |path, summary| (path, summary);
-    let lost = &["lease-lost", "not-held", "not-holder", "not-found", "invalid"];
+    let lost = &[Code::LeaseLost, Code::NotHeld, Code::NotHolder, Code::NotFound, Code::Invalid];
     let row = |(path, summary): (&'static str, &'static str), route: fn(&'static str) -> Route| {
         route(path).says(summary).refuses(lost)
     };
@@ -51,7 +54,7 @@ pub fn routes() -> Vec<Route> {
         row(post("/api/v1/leases/claim", "Claim jobs; with `wait_ms`, wait for some"), |path| {
             Route::post(path, Access::Worker, claim).takes::<Claim>().answers::<Claimed>(200)
         })
-        .refuses(&["worker-not-online", "worker-draining", "forbidden"]),
+        .refuses(&[Code::WorkerNotOnline, Code::WorkerDraining, Code::Forbidden]),
         row(post("/api/v1/leases/renew", "Renew a lease"), |path| {
             Route::post(path, Access::Worker, renew).takes::<LeaseOnly>().answers::<Renewed>(200)
         }),
@@ -62,17 +65,17 @@ pub fn routes() -> Vec<Route> {
         row(post("/api/v1/leases/logs", "Append to a job's log"), |path| {
             Route::post(path, Access::Worker, logs).takes::<AppendLog>().answers::<Logged>(200)
         })
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(
             post("/api/v1/leases/complete", "Report success, and optionally claim the next jobs in the same call"),
             |path| Route::post(path, Access::Worker, complete).takes::<Complete>().answers::<Ended>(200),
         )
-        .refuses(&["too-large", "schema"]),
+        .refuses(&[Code::TooLarge, Code::Schema]),
         row(
             post("/api/v1/leases/fail", "Report failure, and optionally claim the next jobs in the same call"),
             |path| Route::post(path, Access::Worker, fail).takes::<Fail>().answers::<Ended>(200),
         )
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(post("/api/v1/leases/release", "Give a job back without using up an attempt"), |path| {
             Route::post(path, Access::Worker, release).takes::<Release>().answers::<Ended>(200)
         }),
@@ -82,11 +85,11 @@ pub fn routes() -> Vec<Route> {
                 Route::post(path, Access::Worker, sync).takes::<Sync>().answers::<Synced>(200).body_max(BATCH_BODY_MAX)
             },
         )
-        .refuses(&["too-large"]),
+        .refuses(&[Code::TooLarge]),
         row(post("/api/v1/leases/batch", "Many reports in one transaction, and a claim after them"), |path| {
             Route::post(path, Access::Worker, batch).takes::<Batch>().answers::<BatchDone>(200).body_max(BATCH_BODY_MAX)
         })
-        .refuses(&["too-large", "schema"]),
+        .refuses(&[Code::TooLarge, Code::Schema]),
     ]
 }
 
@@ -154,12 +157,8 @@ pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased
 
 async fn renew(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) -> Result<Answer<Renewed>, Problem> {
     let holder = holder(&ask, &body.lease)?;
-    renewed(app.engine.run(core::renew::Renew { holder, length: None }).await?)
-}
-
-fn renewed(reply: Reply) -> Result<Answer<Renewed>, Problem> {
-    let done = done(&reply);
-    Ok(ok(Renewed { until: done.until, cancelled: done.cancelled }))
+    let renewed = app.engine.run(core::renew::Renew { holder, length: None }).await?;
+    Ok(ok(Renewed { until: maybe(renewed.until), cancelled: renewed.cancelled }))
 }
 
 async fn progress(
@@ -169,21 +168,21 @@ async fn progress(
 ) -> Result<Answer<Renewed>, Problem> {
     let holder = holder(&ask, &body.lease)?;
     let message = message(&body.message);
-    renewed(app.engine.run(core::progress::ReportProgress { holder, percent: body.percent, message }).await?)
+    let report = core::progress::ReportProgress { holder, percent: body.percent, message };
+    let done = Done::from(app.engine.run(report).await?);
+    Ok(ok(Renewed { until: maybe(done.until), cancelled: done.cancelled }))
 }
 
 async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>, Problem> {
     let said = Said { data: &body.data, stream: body.stream, time_ms: body.time_ms, chunks: &body.chunks };
     let append = said.append(holder(&ask, &body.lease)?)?;
-    match app.engine.run(append).await? {
-        Reply::Logged { dropped_bytes, cancelled, .. } => Ok(ok(Logged { dropped_bytes, cancelled })),
-        other => unreachable!("an append answers what it dropped, not {other:?}"),
-    }
+    let logged = app.engine.run(append).await?;
+    Ok(ok(Logged { dropped_bytes: logged.dropped_bytes, cancelled: logged.cancelled }))
 }
 
 async fn complete(State(app): State<App>, ask: Ask, Sent(body): Sent<Complete>) -> Result<Answer<Ended>, Problem> {
     let holder = holder(&ask, &body.lease)?;
-    let report = core::complete::Complete { holder, result: convert::payload(body.result.as_ref()) }.into();
+    let report = core::complete::Complete { holder, result: convert::payload(body.result.as_ref()) };
     check_result(&app, &report).await?;
     end(&app, &ask, report, body.next.as_ref()).await
 }
@@ -194,27 +193,38 @@ async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Resul
         message: body.message.as_str().into(),
         retryable: !body.permanent,
     };
-    end(&app, &ask, report.into(), body.next.as_ref()).await
+    end(&app, &ask, report, body.next.as_ref()).await
 }
 
 async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<Release>) -> Result<Answer<Ended>, Problem> {
-    end(&app, &ask, release_command(holder(&ask, &body.lease)?, body.delay_ms, &body.message), None).await
+    let holder = holder(&ask, &body.lease)?;
+    let job = match body.delay_ms {
+        Some(delay) => app.engine.run(pass_on(holder, delay, &body.message)).await?,
+        None => app.engine.run(core::release::Release { holder }).await?,
+    };
+    Ok(ok(ended(&job, false, Next::default())))
 }
 
-fn release_command(holder: Holder, delay_ms: Option<u64>, why: &str) -> Command {
-    match delay_ms {
-        Some(delay) => core::release::PassOn { holder, delay: millis(delay), why: why.into() }.into(),
-        None => core::release::Release { holder }.into(),
-    }
+fn pass_on(holder: Holder, delay_ms: u64, why: &str) -> core::release::PassOn {
+    core::release::PassOn { holder, delay: millis(delay_ms), why: why.into() }
 }
 
 /// Report and claim go into the queue together and share a batch; the claim waits, if it has to, after the report is durable.
-async fn end(app: &App, ask: &Ask, report: Command, next: Option<&Claim>) -> Result<Answer<Ended>, Problem> {
-    let Some(next) = next else { return Ok(ok(ended(app, app.engine.run(report).await?, Next::default()))) };
+async fn end<R: core::ask::Ask<Reply = reply::Ended>>(
+    app: &App,
+    ask: &Ask,
+    report: R,
+    next: Option<&Claim>,
+) -> Result<Answer<Ended>, Problem> {
+    let taken = |report: reply::Ended, next: Next| {
+        app.options.traces.ended("complete", &report.job);
+        Ok(ok(ended(&report.job, report.replayed, next)))
+    };
+    let Some(next) = next else { return taken(app.engine.run(report).await?, Next::default()) };
     let at_once = Claim { wait_ms: None, ..next.clone() };
     let (reply, first) = tokio::join!(app.engine.run(report), claim_jobs(app, ask, &at_once));
     match reply {
-        Ok(reply) => Ok(ok(ended(app, reply, go_on(app, ask, next, first).await))),
+        Ok(report) => taken(report, go_on(app, ask, next, first).await),
         // The report was refused, so its sender must hear that; what was claimed beside it goes back.
         Err(error) => {
             give_back(app, ask, &first.unwrap_or_default()).await;
@@ -245,61 +255,83 @@ async fn go_on(app: &App, ask: &Ask, claim: &Claim, first: Result<Vec<Leased>, P
 async fn give_back(app: &App, ask: &Ask, leases: &[Leased]) {
     let releases = leases.iter().filter_map(|leased| {
         let holder = holder(ask, &leased.lease).ok()?;
-        Some(core::release::Release { holder }.into())
+        Some(core::release::Release { holder })
     });
     if let Err(error) = app.engine.run_many(releases.collect()).await {
         tracing::warn!(%error, "claimed jobs could not be given back; their leases will expire");
     }
 }
 
-fn ended(app: &App, reply: Reply, next: Next) -> Ended {
-    let (job, replayed) = match reply {
-        Reply::Ended { job, replayed } => {
-            app.options.traces.ended("complete", &job);
-            (job, replayed)
-        }
-        Reply::Job(job) => (job, false),
-        other => unreachable!("a report answers with its job, not {other:?}"),
-    };
+fn ended(job: &Job, replayed: bool, next: Next) -> Ended {
     let claim_problem = next.problem.map(wire);
     Ended { job: job.key.id.0, state: convert::state(job.state), replayed, leases: next.leases, claim_problem }
 }
 
 /// What became of one operation, whichever it was.
-fn done(reply: &Reply) -> OperationDone {
-    let done = |state: JobState| OperationDone {
-        state: convert::state(state),
-        replayed: false,
-        cancelled: false,
-        until: None,
-    };
-    match reply {
-        Reply::Renewed { until, cancelled } => {
-            OperationDone { until: maybe(*until), cancelled: *cancelled, ..done(JobState::Running) }
-        }
-        Reply::Logged { cancelled, .. } => OperationDone { cancelled: *cancelled, ..done(JobState::Running) },
-        Reply::Ended { job, replayed } => OperationDone { replayed: *replayed, ..done(job.state) },
-        Reply::Job(job) => OperationDone {
-            cancelled: job.live.cancel.is_some(),
-            until: maybe(job.live.lease.as_ref().and_then(|lease| lease.until)),
-            ..done(job.state)
-        },
-        other => unreachable!("an operation on a lease does not answer {other:?}"),
+struct Done {
+    state: JobState,
+    replayed: bool,
+    cancelled: bool,
+    until: Option<Timestamp>,
+    dropped_bytes: u64,
+    draining: bool,
+    report: Option<Box<Job>>,
+}
+
+impl Done {
+    fn new(state: JobState) -> Self {
+        let (replayed, cancelled, draining) = (false, false, false);
+        Self { state, replayed, cancelled, until: None, dropped_bytes: 0, draining, report: None }
+    }
+
+    fn wire(self) -> OperationDone {
+        let Self { state, replayed, cancelled, until, .. } = self;
+        OperationDone { state: convert::state(state), replayed, cancelled, until: maybe(until) }
+    }
+}
+
+impl From<reply::Renewed> for Done {
+    fn from(renewed: reply::Renewed) -> Self {
+        Self { until: renewed.until, cancelled: renewed.cancelled, ..Self::new(JobState::Running) }
+    }
+}
+
+impl From<reply::Logged> for Done {
+    fn from(logged: reply::Logged) -> Self {
+        let reply::Logged { dropped_bytes, cancelled, .. } = logged;
+        Self { dropped_bytes, cancelled, ..Self::new(JobState::Running) }
+    }
+}
+
+impl From<reply::Ended> for Done {
+    fn from(ended: reply::Ended) -> Self {
+        let reply::Ended { job, replayed } = ended;
+        Self { replayed, state: job.state, report: Some(job), ..Self::new(JobState::Running) }
+    }
+}
+
+impl From<Box<Job>> for Done {
+    fn from(job: Box<Job>) -> Self {
+        let until = job.live.lease.as_ref().and_then(|lease| lease.until);
+        Self { cancelled: job.live.cancel.is_some(), until, ..Self::new(job.state) }
+    }
+}
+
+impl From<Box<Worker>> for Done {
+    fn from(worker: Box<Worker>) -> Self {
+        Self { draining: worker.draining, ..Self::new(JobState::Running) }
     }
 }
 
 async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Result<Answer<BatchDone>, Problem> {
     check_count("operations", body.operations.len())?;
-    let mut commands: Vec<Result<Command, Problem>> = Vec::with_capacity(body.operations.len());
+    let mut commands: Vec<Result<Asked<Done>, Problem>> = Vec::with_capacity(body.operations.len());
     for operation in &body.operations {
-        commands.push(match operation_command(&ask, operation) {
-            Ok(command) => check_result(&app, &command).await.map(|()| command),
-            refused => refused,
-        });
+        commands.push(operation_command(&app, &ask, operation).await);
     }
-    let (refused, commands): (Vec<Option<Problem>>, Vec<Option<Command>>) =
+    let (refused, commands): (Vec<Option<Problem>>, Vec<Option<Asked<Done>>>) =
         commands.into_iter().map(|command| command.map_or_else(|p| (Some(p), None), |c| (None, Some(c)))).unzip();
-    let run = app.engine.run_many(commands.into_iter().flatten().collect());
+    let run = app.engine.run_mixed(commands.into_iter().flatten().collect());
     let (replies, next) = match &body.claim {
         None => (run.await?, Next::default()),
         Some(claim) => {
@@ -313,16 +345,14 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
             }
         }
     };
-    for reply in replies.iter().flatten() {
-        if let Reply::Ended { job, .. } = reply {
-            app.options.traces.ended("complete", job);
-        }
+    for job in replies.iter().flatten().filter_map(|done| done.report.as_ref()) {
+        app.options.traces.ended("complete", job);
     }
     let mut replies = replies.into_iter();
     let answer = |refused: Option<Problem>| match refused {
         Some(problem) => Each::Refused { problem: wire(problem) },
         None => match replies.next().expect("each command has a reply") {
-            Ok(reply) => Each::Done(done(&reply)),
+            Ok(done) => Each::Done(done.wire()),
             Err(refusal) => Each::Refused { problem: wire(refusal.into()) },
         },
     };
@@ -331,8 +361,7 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
 }
 
 /// A result that its definition does not allow is refused before the rules see it; the job stays held.
-async fn check_result(app: &App, command: &Command) -> Result<(), Problem> {
-    let Command::Complete(complete) = command else { return Ok(()) };
+async fn check_result(app: &App, complete: &core::complete::Complete) -> Result<(), Problem> {
     let key = complete.holder.job_key();
     app.native.schemas.check_result(app, &key, &complete.result).await
 }
@@ -346,27 +375,34 @@ fn check_count(field: &'static str, count: usize) -> Result<(), Problem> {
     if count <= MANY_MAX {
         return Ok(());
     }
-    Err(Problem::new("too-large", format!("{count} in one request; at most {MANY_MAX}")).at(field))
+    Err(Problem::new(Code::TooLarge, format!("{count} in one request; at most {MANY_MAX}")).at(field))
 }
 
-fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Problem> {
+async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Result<Asked<Done>, Problem> {
     let holder = holder(ask, &operation.lease)?;
     Ok(match operation.what {
-        Do::Renew => core::renew::Renew { holder, length: None }.into(),
+        Do::Renew => Asked::new(core::renew::Renew { holder, length: None }),
         Do::Progress => {
             let percent = operation.percent.ok_or_else(|| Problem::invalid("percent", "is needed for progress"))?;
-            core::progress::ReportProgress { holder, percent, message: message(&operation.message) }.into()
+            Asked::new(core::progress::ReportProgress { holder, percent, message: message(&operation.message) })
         }
         Do::Log => {
             let Operation { data, chunks, .. } = operation;
-            Said { data, chunks, ..Said::default() }.append(holder)?.into()
+            Asked::new(Said { data, chunks, ..Said::default() }.append(holder)?)
         }
-        Do::Complete => core::complete::Complete { holder, result: convert::payload(operation.result.as_ref()) }.into(),
+        Do::Complete => {
+            let report = core::complete::Complete { holder, result: convert::payload(operation.result.as_ref()) };
+            check_result(app, &report).await?;
+            Asked::new(report)
+        }
         Do::Fail => {
             let message = operation.message.as_str().into();
-            core::fail::Fail { holder, message, retryable: !operation.permanent }.into()
+            Asked::new(core::fail::Fail { holder, message, retryable: !operation.permanent })
         }
-        Do::Release => release_command(holder, operation.delay_ms, &operation.message),
+        Do::Release => match operation.delay_ms {
+            Some(delay) => Asked::new(pass_on(holder, delay, &operation.message)),
+            None => Asked::new(core::release::Release { holder }),
+        },
     })
 }
 
@@ -374,48 +410,41 @@ fn operation_command(ask: &Ask, operation: &Operation) -> Result<Command, Proble
 async fn sync(State(app): State<App>, ask: Ask, Sent(body): Sent<Sync>) -> Result<Answer<Synced>, Problem> {
     check_count("leases", body.leases.len())?;
     let worker = WorkerId::new(&body.worker)?;
-    let mut commands: Vec<Command> = vec![
-        core::workers::Heartbeat { namespace: ask.namespace.clone(), worker, principal: Some(ask.caller.name.clone()) }
-            .into(),
-    ];
+    let principal = Some(ask.caller.name.clone());
+    let heartbeat = core::workers::Heartbeat { namespace: ask.namespace.clone(), worker, principal };
+    let mut commands: Vec<Asked<Done>> = vec![Asked::new(heartbeat)];
     let mut firsts = Vec::with_capacity(body.leases.len());
     for lease in &body.leases {
         let holder = holder(&ask, &lease.lease)?;
         firsts.push(commands.len());
-        commands.push(core::renew::Renew { holder: holder.clone(), length: None }.into());
+        commands.push(Asked::new(core::renew::Renew { holder: holder.clone(), length: None }));
         if let Some(progress) = &lease.progress {
             let message = message(&progress.message);
             let report = core::progress::ReportProgress { holder: holder.clone(), percent: progress.percent, message };
-            commands.push(report.into());
+            commands.push(Asked::new(report));
         }
         if !lease.log.is_empty() || !lease.chunks.is_empty() {
             let said = Said { data: &lease.log, chunks: &lease.chunks, ..Said::default() };
-            commands.push(said.append(holder)?.into());
+            commands.push(Asked::new(said.append(holder)?));
         }
     }
-    let replies = app.engine.run_many(commands).await?;
+    let replies = app.engine.run_mixed(commands).await?;
     Ok(ok(synced(&replies, &firsts)))
 }
 
-fn synced(replies: &[Result<Reply, Refusal>], firsts: &[usize]) -> Synced {
-    let (unknown_worker, draining) = match &replies[0] {
-        Ok(Reply::Worker(worker)) => (false, worker.draining),
-        Err(Refusal::NotFound { .. }) => (true, false),
-        _ => (false, false),
-    };
+fn synced(replies: &[Result<Done, Refusal>], firsts: &[usize]) -> Synced {
+    let unknown_worker = matches!(&replies[0], Err(Refusal::NotFound { .. }));
+    let draining = replies[0].as_ref().is_ok_and(|done| done.draining);
     let ends = firsts.iter().skip(1).copied().chain([replies.len()]);
     let lease = |(first, end): (&usize, usize)| {
         let own = &replies[*first..end];
-        let dropped = own.iter().find_map(|reply| match reply {
-            Ok(Reply::Logged { dropped_bytes, .. }) => Some(*dropped_bytes),
-            _ => None,
-        });
         match &own[0] {
-            Ok(reply) => {
-                let done = done(reply);
-                let log_bytes_dropped = dropped.unwrap_or_default();
-                SyncedLease { held: true, cancelled: done.cancelled, until: done.until, log_bytes_dropped }
-            }
+            Ok(renewed) => SyncedLease {
+                held: true,
+                cancelled: renewed.cancelled,
+                until: maybe(renewed.until),
+                log_bytes_dropped: own.iter().flatten().map(|done| done.dropped_bytes).sum(),
+            },
             Err(refusal) => SyncedLease {
                 held: false,
                 cancelled: matches!(refusal, Refusal::LeaseLost { state: JobState::Cancelled }),

@@ -4,7 +4,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
     log_view,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     sse::{self, Closed, Sink},
     wire_time::text,
@@ -37,13 +37,13 @@ pub fn routes() -> Vec<Route> {
             .query::<ReadLog>()
             .answers::<LogPage>(200)
             .answers_with(200, "text/plain")
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::get("/api/v1/jobs/{id}/logs/stream", Access::Viewer, follow)
             .says("Follow a job's log as server-sent events `log`, until `end`")
             .query::<FollowLog>()
             .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
-            .refuses(&["not-found", "invalid", "too-many"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooMany]),
     ]
 }
 

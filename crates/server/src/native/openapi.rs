@@ -1,7 +1,7 @@
 //! The API's description, made from the table of routes: OpenAPI 3.1, with one schema per type on the wire.
 
 use crate::{
-    problem::KINDS,
+    problem::Code,
     route::{Access, Header, Reply, Route},
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
@@ -9,18 +9,18 @@ use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 /// Problems that any route may answer with, beside its own.
-const COMMON: [&str; 9] = [
-    "wrong-host",
-    "bad-request",
-    "timeout",
-    "too-large",
-    "too-many",
-    "internal",
-    "damaged",
-    "unavailable",
-    "store-full",
+const COMMON: [Code; 9] = [
+    Code::WrongHost,
+    Code::BadRequest,
+    Code::Timeout,
+    Code::TooLarge,
+    Code::TooMany,
+    Code::Internal,
+    Code::Damaged,
+    Code::Unavailable,
+    Code::StoreFull,
 ];
-const GUARDED: [&str; 3] = ["unauthorized", "forbidden", "foreign-origin"];
+const GUARDED: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::ForeignOrigin];
 /// Resources that lie in a namespace, which every call on them may name.
 const IN_NAMESPACE: [&str; 11] = [
     "jobs",
@@ -204,15 +204,13 @@ fn said(reply: &Reply) -> &'static str {
 pub fn problems(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
     let guarded = if route.access == Access::Open { &[][..] } else { &GUARDED[..] };
     // A namespace that cannot be one.
-    let placed = if IN_NAMESPACE.contains(&resource(route)) { &["invalid"][..] } else { &[][..] };
+    let placed = if IN_NAMESPACE.contains(&resource(route)) { &[Code::Invalid][..] } else { &[][..] };
     let codes = route.doc.problems.iter().chain(&COMMON).chain(guarded).chain(placed);
     let mut found: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
     for code in codes {
-        if let Some(kind) = KINDS.iter().find(|kind| kind.code == *code) {
-            let codes = found.entry(kind.status).or_default();
-            if !codes.contains(&kind.code) {
-                codes.push(kind.code);
-            }
+        let codes = found.entry(code.status()).or_default();
+        if !codes.contains(&code.name()) {
+            codes.push(code.name());
         }
     }
     found

@@ -33,7 +33,7 @@ pub async fn jobs(app: &App, mut query: JobQuery) -> Result<(Vec<Job>, bool), Pr
     loop {
         query.limit = page.step(limit);
         let found = app.engine.store().jobs(&query).await?;
-        query.before = found.last().map(|job| (job.key.namespace.clone(), job.key.id));
+        found.last().inspect(|last| query.go_on_after(last));
         let is_last = found.len() < query.limit;
         if page.add(found, weight) >= limit || page.is_full() || is_last {
             return Ok((page.rows, !is_last));

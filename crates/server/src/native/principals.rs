@@ -9,7 +9,7 @@ use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{Caller, home},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     streams::rights_changed,
     wire_time::text,
@@ -37,22 +37,22 @@ pub fn routes() -> Vec<Route> {
             .says("List principals by name")
             .query::<Paging>()
             .answers::<Page<Principal>>(200)
-            .refuses(&["invalid", "too-many"]),
+            .refuses(&[Code::Invalid, Code::TooMany]),
         Route::put("/api/v1/principals/{name}", Access::Admin, change)
             .says("Change the role or the namespaces of a principal; its tokens follow at once")
             .query::<Force>()
             .takes::<Change>()
             .answers::<Principal>(200)
-            .refuses(&["not-found", "invalid", "too-large", "last-admin"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge, Code::LastAdmin]),
         Route::delete("/api/v1/principals/{name}", Access::Admin, disable)
             .says("Disable or delete a principal; its tokens, and tokens created with those, are revoked")
             .query::<EndPrincipal>()
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "last-admin"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::LastAdmin]),
         Route::post("/api/v1/principals/{name}/enable", Access::Admin, enable)
             .says("Enable a disabled principal; its old tokens stay revoked")
             .answers::<Principal>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
     ]
 }
 
@@ -121,7 +121,7 @@ async fn change(
     let names = |names: Vec<String>| names.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>();
     let namespaces = body.namespaces.map(names).transpose()?;
     if !rules(&caller, namespaces.as_ref().unwrap_or(&row.namespaces)) {
-        return Err(Problem::new("forbidden", "a principal may not reach further than the one that changes it"));
+        return Err(Problem::new(Code::Forbidden, "a principal may not reach further than the one that changes it"));
     }
     let name: Arc<str> = name.into();
     let role = body.role.map(convert::role_back);

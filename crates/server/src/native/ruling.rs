@@ -6,7 +6,7 @@ use crate::{
     admins,
     app::App,
     auth::{Caller, home},
-    problem::Problem,
+    problem::{Code, Problem},
 };
 use std::sync::Arc;
 use windlass_api::page::{Page, Paging};
@@ -47,7 +47,7 @@ impl Scan {
                 "there are more than {SCAN_MAX} rows to look through for those of this token's namespaces; ask with a token that \
                  is not limited to namespaces"
             );
-            return Err(Problem::new("too-many", why));
+            return Err(Problem::new(Code::TooMany, why));
         }
         let (found, next) = records_page(app, &home(), kind, &self.step).await?;
         self.looked += found.len();

@@ -13,7 +13,7 @@ use crate::{
         retry,
         start::{self, Started, Wanted},
     },
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::{maybe, text},
 };
@@ -29,12 +29,13 @@ use windlass_api::{
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, Signalled, StartedRun, Step, WaitsFor},
 };
 use windlass_core::{
-    Facet, Job, JobId, Namespace, Payload, Record, Reply, RunId,
+    Facet, Job, JobId, Namespace, Payload, Record, RunId,
     commands::{
         cancel_run::CancelRun,
         signal::{Judge, Signal as Tell},
     },
     record::Kind,
+    reply::KnownRun,
     run::{Run as Row, RunState as State_},
     stage::{Hold, RunIndex},
 };
@@ -63,45 +64,45 @@ pub fn routes() -> Vec<Route> {
             .says("List runs, newest first")
             .query::<ListRuns>()
             .answers::<Page<Run>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/runs/{id}", Access::Viewer, show)
             .says("One run, with its steps")
             .answers::<Run>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/runs/{id}/steps", Access::Viewer, steps)
             .says("The steps of a run, newest first")
             .query::<Paging>()
             .answers::<Page<Step>>(200)
-            .refuses(&["not-found", "invalid"]),
+            .refuses(&[Code::NotFound, Code::Invalid]),
         Route::get("/api/v1/runs/{id}/wait", Access::Viewer, wait)
             .says("Wait until a run has ended, or the time is up; returns the run")
             .query::<WaitJob>()
             .answers::<Run>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/runs/{id}/cancel", Access::Editor, cancel)
             .says("Cancel a run: waiting steps end at once, the workers of running steps are told")
             .answers::<Run>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/runs/{id}/retry", Access::Editor, again)
             .behind()
             .says("Run again what did not complete, as a new run that reuses the results of completed steps")
             .answers::<StartedRun>(201)
-            .refuses(&["not-found", "invalid", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge]),
         Route::post("/api/v1/runs/{id}/steps/{step}/approve", Access::Editor, approve)
             .says("Approve a step that waits for approval")
             .takes::<Decide>()
             .answers::<Step>(200)
-            .refuses(&["not-found", "invalid", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge]),
         Route::post("/api/v1/runs/{id}/steps/{step}/reject", Access::Editor, reject)
             .says("Reject a step that waits for approval; the step fails")
             .takes::<Decide>()
             .answers::<Step>(200)
-            .refuses(&["not-found", "invalid", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge]),
         Route::post("/api/v1/runs/{id}/events", Access::Editor, signal)
             .says("Send an event to a run; it is kept until a step waits for it")
             .takes::<Signal>()
             .answers::<Signalled>(200)
-            .refuses(&["not-found", "invalid", "too-large"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::TooLarge]),
     ]
 }
 
@@ -117,7 +118,7 @@ pub async fn key_of(
     if key.is_empty() || key.len() > 256 {
         return Err(Problem::invalid("idempotency_key", "must have 1 to 256 bytes"));
     }
-    let text = serde_json::to_string(&whole).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let text = serde_json::to_string(&whole).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let hash = if text.len() <= LARGE { hash(&text) } else { app.aside.run(namespace, move || hash(&text)).await? };
     Ok(Some((key.to_owned(), hash)))
 }
@@ -133,7 +134,7 @@ pub async fn input(app: &App, namespace: &Namespace, input: Option<&Json>) -> Re
     let work = move || match weight_of_text(text.as_bytes()) {
         0..=INPUT_READ_MAX => read(&text),
         room => Err(Problem::new(
-            "too-large",
+            Code::TooLarge,
             format!("reading it takes up to {room} bytes of memory; at most {INPUT_READ_MAX}"),
         )
         .at("input")),
@@ -336,10 +337,8 @@ async fn wait(
 
 async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
     let cancel = CancelRun { namespace: ask.namespace.clone(), run: RunId(id), by: ask.caller.name.clone() };
-    match app.engine.run(cancel).await? {
-        Reply::Run { id, run } => Ok(ok(wire(&ask.namespace, id, &run))),
-        other => unreachable!("a cancellation answers with the run, not {other:?}"),
-    }
+    let KnownRun { id, run } = app.engine.run(cancel).await?;
+    Ok(ok(wire(&ask.namespace, id, &run)))
 }
 
 async fn again(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<StartedRun>, Problem> {
@@ -377,10 +376,7 @@ async fn judge(
 ) -> Result<Answer<Step>, Problem> {
     let (namespace, name): (_, Arc<str>) = (ask.namespace.clone(), name.into());
     let judge = Judge { namespace, run: RunId(id), step: name, approved, why: why.into() };
-    match app.engine.run(judge).await? {
-        Reply::Job(job) => Ok(ok(step(&job))),
-        other => unreachable!("a decision answers with the job, not {other:?}"),
-    }
+    Ok(ok(step(&*app.engine.run(judge).await?)))
 }
 
 async fn signal(
@@ -391,8 +387,6 @@ async fn signal(
 ) -> Result<Answer<Signalled>, Problem> {
     let payload = convert::payload(body.payload.as_ref());
     let tell = Tell { namespace: ask.namespace.clone(), run: RunId(id), event: body.name.into(), payload };
-    match app.engine.run(tell).await? {
-        Reply::Signalled { steps, kept } => Ok(ok(Signalled { steps, kept })),
-        other => unreachable!("an event answers with what it came to, not {other:?}"),
-    }
+    let told = app.engine.run(tell).await?;
+    Ok(ok(Signalled { steps: told.steps, kept: told.kept }))
 }

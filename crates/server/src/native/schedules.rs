@@ -6,7 +6,7 @@ use crate::{
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::home,
     calendar::Calendar,
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::{millis, text},
 };
@@ -40,20 +40,20 @@ pub fn routes() -> Vec<Route> {
             .says("Store a schedule: a job and when to create it; the definition's version is fixed now")
             .takes::<PutSchedule>()
             .answers::<Schedule>(200)
-            .refuses(&["invalid", "schema", "too-large", "not-found"]),
+            .refuses(&[Code::Invalid, Code::Schema, Code::TooLarge, Code::NotFound]),
         Route::get("/api/v1/schedules/{name}", Access::Viewer, show)
             .says("One schedule, with its next five times")
             .answers::<Schedule>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/schedules/{name}", Access::Editor, delete)
             .says("Delete a schedule; jobs it created stay")
             .answers_with(204, "")
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/schedules", Access::Viewer, list)
             .says("List schedules by name")
             .query::<Paging>()
             .answers::<Page<Schedule>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
     ]
 }
 
@@ -95,16 +95,7 @@ fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
     if let Some((field, _)) = refused.into_iter().find(|(_, there)| *there) {
         return Err(Problem::invalid(field, "makes no sense for a job that is made again and again"));
     }
-    Ok(Template {
-        priority: job.priority,
-        tags: job.tags,
-        payload: String::from_utf8_lossy(job.payload.as_bytes()).into(),
-        policy: job.policy,
-        definition: job.definition,
-        facets: job.facets,
-        concurrency: job.concurrency,
-        extra: None,
-    })
+    Ok(fire::template(NewJob { extra: None, ..job }))
 }
 
 fn pointer(namespace: &Namespace, name: &str) -> RecordKey {
@@ -132,7 +123,7 @@ async fn put(
     };
     let job = new_job(&app, &ask.namespace, &body.job, None).await.map_err(in_job)?;
     let template = template(&body, job)?;
-    let source = serde_json::to_string(&body).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let source = serde_json::to_string(&body).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let row = Row {
         missed: match body.missed {
             WireMissed::Once => Missed::Once,
@@ -143,7 +134,7 @@ async fn put(
         ..Row::new(&name, rule.clone(), first(&app, &rule).await?, template)
     };
     let value = Pointer { namespace: ask.namespace.clone(), name: name.clone() };
-    let value = serde_json::to_string(&value).map_err(|error| Problem::new("internal", error.to_string()))?;
+    let value = serde_json::to_string(&value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let points = PutRecord {
         key: pointer(&ask.namespace, &name),
         expect: Expect::Anything,
@@ -165,8 +156,9 @@ async fn one(app: &App, namespace: &Namespace, name: &str) -> Result<Schedule, P
 
 fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule, Problem> {
     let schedule = match &row.extra {
-        Some(source) => serde_json::from_str(source)
-            .map_err(|error| Problem::new("damaged", format!("the schedule {} cannot be read: {error}", row.name)))?,
+        Some(source) => serde_json::from_str(source).map_err(|error| {
+            Problem::new(Code::Damaged, format!("the schedule {} cannot be read: {error}", row.name))
+        })?,
         None => PutSchedule::default(),
     };
     let next = if row.paused { Vec::new() } else { ahead(row)? };

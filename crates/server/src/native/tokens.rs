@@ -16,7 +16,7 @@ use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{self, Caller, home},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     secret,
     streams::rights_changed,
@@ -30,9 +30,9 @@ use windlass_api::{
     token::{CreateToken, CreatedToken, Force, Me, Token},
 };
 use windlass_core::{
-    Command, Namespace, Reply,
+    Namespace,
     commands::{
-        all::All,
+        ask::Both,
         audited::Audited,
         principals::CreatePrincipal,
         tokens::{IssueToken, RevokeToken},
@@ -51,17 +51,17 @@ pub fn routes() -> Vec<Route> {
             .says("Create a token, and its principal if it does not exist; the token is shown only once")
             .takes::<CreateToken>()
             .answers::<CreatedToken>(201)
-            .refuses(&["invalid", "too-large", "exists", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::TooLarge, Code::Exists, Code::Forbidden]),
         Route::get("/api/v1/tokens", Access::Admin, list)
             .says("List tokens, without the secrets")
             .query::<Paging>()
             .answers::<Page<Token>>(200)
-            .refuses(&["invalid", "too-many"]),
+            .refuses(&[Code::Invalid, Code::TooMany]),
         Route::delete("/api/v1/tokens/{id}", Access::Admin, revoke)
             .says("Revoke a token; tokens created with it are revoked too")
             .query::<Force>()
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "last-admin"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::LastAdmin]),
     ]
 }
 
@@ -87,11 +87,11 @@ async fn create(
             "the principal {name} exists with role {is}; `windlass principal change` (PUT /api/v1/principals/{name}) gives it \
              another role or other namespaces"
         );
-        return Err(Problem::new("exists", why).at("role"));
+        return Err(Problem::new(Code::Exists, why).at("role"));
     }
     let namespaces = known.as_ref().map_or(namespaces, |known| known.namespaces.clone());
     if !rules(&caller, &namespaces) {
-        return Err(Problem::new("forbidden", "a token may not reach further than the one that makes it"));
+        return Err(Problem::new(Code::Forbidden, "a token may not reach further than the one that makes it"));
     }
     let token = secret::draw_token(role);
     let (hash, shown): (Arc<str>, Arc<str>) = (auth::hash(token.reveal()).into(), secret::shown(&token).into());
@@ -105,20 +105,15 @@ async fn create(
         expires_at,
         made_by: caller.token.clone(),
     };
-    let command: Command = match known {
-        Some(_) => issue.into(),
+    let made = match known {
+        Some(_) => app.engine.run(Audited::new(&caller.name, issue)).await?,
         None => {
             let make = CreatePrincipal { namespace: home(), name, role, namespaces };
-            All { commands: vec![make.into(), issue.into()] }.into()
+            app.engine.run(Audited::new(&caller.name, Both(make, issue))).await?.1
         }
     };
-    let made = match app.engine.run(Audited::new(&caller.name, command)).await? {
-        Reply::All(mut replies) => replies.pop(),
-        reply => Some(reply),
-    };
-    let Some(Reply::Token { principal, token: row }) = made else { unreachable!("a token was made") };
     app.auth.forget();
-    let about = wire(&caller, &hash, &row, &principal);
+    let about = wire(&caller, &hash, &made.token, &made.principal);
     Ok(Answer(StatusCode::CREATED, CreatedToken { token: token.reveal().to_owned(), about }))
 }
 

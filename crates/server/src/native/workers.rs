@@ -4,7 +4,7 @@ use super::{convert, jobs::WAIT_MS_MAX, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::millis,
 };
@@ -16,7 +16,7 @@ use windlass_api::{
     worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
 use windlass_core::{
-    Reply, WorkerId, WorkerKey,
+    WorkerId, WorkerKey,
     commands::{audited::Audited, workers as core},
     policy::{Unregister, WorkerPolicy},
     record::Kind,
@@ -29,49 +29,46 @@ pub fn routes() -> Vec<Route> {
             .says("Register a worker, or replace its registration")
             .takes::<RegisterWorker>()
             .answers::<Worker>(200)
-            .refuses(&["invalid", "too-large", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::TooLarge, Code::Forbidden]),
         Route::post("/api/v1/workers/heartbeat", Access::Worker, heartbeat)
             .says("Say that the worker is alive")
             .takes::<WorkerName>()
             .answers::<Worker>(200)
-            .refuses(&["not-found", "invalid", "forbidden"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Forbidden]),
         Route::post("/api/v1/workers/unregister", Access::Worker, unregister)
             .says("Unregister a worker; jobs it holds return to the queue")
             .takes::<WorkerName>()
             .answers_with(204, "")
-            .refuses(&["not-found", "invalid", "forbidden"]),
+            .refuses(&[Code::NotFound, Code::Invalid, Code::Forbidden]),
         Route::post("/api/v1/workers/watch", Access::Worker, watch)
             .says("Wait until a job of the worker is cancelled or revoked, or the worker is drained or undrained")
             .takes::<WatchWorker>()
             .answers::<WorkerNews>(200)
-            .refuses(&["invalid", "forbidden"]),
+            .refuses(&[Code::Invalid, Code::Forbidden]),
         Route::get("/api/v1/workers", Access::Viewer, list)
             .says("List workers by name")
             .query::<Paging>()
             .answers::<Page<Worker>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/workers/{worker}", Access::Viewer, show)
             .says("One worker")
             .answers::<Worker>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::post("/api/v1/workers/{worker}/drain", Access::Editor, drain)
             .says("Drain a worker (it finishes its jobs and claims no more), or end the drain")
             .takes::<DrainWorker>()
             .answers::<Worker>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/workers/{worker}", Access::Admin, delete)
             .says("Delete a worker; jobs it holds count as lost")
             .answers_with(204, "")
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
     ]
 }
 
-async fn answer(app: &App, ask: &Ask, reply: Reply) -> Result<Answer<Worker>, Problem> {
-    match reply {
-        // A worker that was just written was seen by the clock that decides.
-        Reply::Worker(worker) => Ok(ok(convert::worker(&ask.namespace, &worker, app.engine.now().await?))),
-        other => unreachable!("a worker command answers with the worker, not {other:?}"),
-    }
+async fn answer(app: &App, ask: &Ask, worker: &Row) -> Result<Answer<Worker>, Problem> {
+    // A worker that was just written was seen by the clock that decides.
+    Ok(ok(convert::worker(&ask.namespace, worker, app.engine.now().await?)))
 }
 
 async fn register(
@@ -93,17 +90,16 @@ async fn register(
         },
         extra: body.info.as_ref().map(|info| info.to_string().into()),
     };
-    let reply = app.engine.run(command).await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &*app.engine.run(command).await?).await
 }
 
 async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<Answer<Worker>, Problem> {
     let worker = WorkerId::new(&body.worker)?;
-    let reply = app
+    let worker = app
         .engine
         .run(core::Heartbeat { namespace: ask.namespace.clone(), worker, principal: Some(ask.caller.name.clone()) })
         .await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &worker).await
 }
 
 async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode, Problem> {
@@ -121,7 +117,7 @@ async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) 
     }
     let row = app.engine.read_record::<Row>(&namespace, worker.as_str()).await?;
     if row.is_some_and(|row| row.owner.is_some_and(|owner| owner != ask.caller.name)) {
-        return Err(Problem::new("forbidden", format!("the worker {worker} belongs to somebody else")));
+        return Err(Problem::new(Code::Forbidden, format!("the worker {worker} belongs to somebody else")));
     }
     let wait = Duration::from_millis(wait);
     let (news, seen) = app.engine.notice(&WorkerKey { namespace, worker }, body.seen.as_deref(), wait).await;
@@ -150,8 +146,7 @@ async fn drain(
     let worker = WorkerId::new(&name)?;
     let draining = body.draining.unwrap_or(true);
     let drain = core::DrainWorker { namespace: ask.namespace.clone(), worker, draining, principal: None };
-    let reply = app.engine.run(Audited::new(&ask.caller.name, drain)).await?;
-    answer(&app, &ask, reply).await
+    answer(&app, &ask, &*app.engine.run(Audited::new(&ask.caller.name, drain)).await?).await
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {

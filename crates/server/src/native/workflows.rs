@@ -12,7 +12,7 @@ use crate::{
         start::{self, Wanted},
         stored::{self, HEAD, Version},
     },
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
     wire_time::text,
 };
@@ -25,9 +25,17 @@ use windlass_api::{
 use windlass_core::{Namespace, RunId, job::DefinitionRef};
 use windlass_plan::format::BYTES_MAX;
 
-const REFUSED: [&str; 4] = ["invalid", "too-large", "not-found", "version-mismatch"];
-pub const REFUSED_RUN: [&str; 8] =
-    ["invalid", "schema", "too-large", "key-reused", "exists", "cycle", "not-found", "version-mismatch"];
+const REFUSED: [Code; 4] = [Code::Invalid, Code::TooLarge, Code::NotFound, Code::VersionMismatch];
+pub const REFUSED_RUN: [Code; 8] = [
+    Code::Invalid,
+    Code::Schema,
+    Code::TooLarge,
+    Code::KeyReused,
+    Code::Exists,
+    Code::Cycle,
+    Code::NotFound,
+    Code::VersionMismatch,
+];
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -49,24 +57,24 @@ pub fn routes() -> Vec<Route> {
             .says("List workflows by name, each with its latest version")
             .query::<Paging>()
             .answers::<Page<Workflow>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/workflows/{name}", Access::Viewer, show)
             .says("A workflow's latest version, with its definition")
             .answers::<Workflow>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::get("/api/v1/workflows/{name}/versions", Access::Viewer, versions)
             .says("All versions of a workflow, oldest first")
             .query::<Paging>()
             .answers::<Page<Workflow>>(200)
-            .refuses(&["invalid"]),
+            .refuses(&[Code::Invalid]),
         Route::get("/api/v1/workflows/{name}/versions/{version}", Access::Viewer, version)
             .says("One version of a workflow, also of a deleted one")
             .answers::<Workflow>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/workflows/{name}", Access::Editor, delete)
             .says("Delete a workflow; its versions and runs stay readable")
             .answers_with(204, "")
-            .refuses(&["not-found", "version-mismatch"]),
+            .refuses(&[Code::NotFound, Code::VersionMismatch]),
         Route::post("/api/v1/workflows/{name}/runs", Access::Editor, run).behind()
             .says("Start a run of a workflow")
             .reads(IDEMPOTENCY_KEY)
@@ -79,7 +87,8 @@ pub fn routes() -> Vec<Route> {
 
 async fn source_of(request: Request) -> Result<String, Problem> {
     let bytes = crate::ask::read(request.into_body()).await?;
-    String::from_utf8(bytes.into()).map_err(|_| Problem::new("bad-request", "the definition is not UTF-8").at("body"))
+    String::from_utf8(bytes.into())
+        .map_err(|_| Problem::new(Code::BadRequest, "the definition is not UTF-8").at("body"))
 }
 
 fn wire(namespace: &Namespace, version: &Version, source: Option<String>) -> Workflow {

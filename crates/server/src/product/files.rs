@@ -1,6 +1,10 @@
 //! The bytes of revisions' files: how much they take, and what goes when nobody knows them any more.
 
-use crate::{app::App, content, dialects, problem::Problem};
+use crate::{
+    app::App,
+    content, dialects,
+    problem::{Code, Problem},
+};
 use windlass_api::Uuid;
 use windlass_core::{Namespace, Record};
 use windlass_product::{
@@ -56,7 +60,7 @@ async fn sweep_namespace(app: &App, products: &Products) -> Result<usize, Proble
         let found = records::raw_page(products, records::FILE, Of::All, after, PAGE).await?;
         for record in &found {
             match sweep_one(app, products, record).await {
-                Err(problem) if problem.0.code() == "store-full" => {}
+                Err(problem) if problem.0.is(Code::StoreFull) => {}
                 swept => gone += usize::from(swept?),
             }
         }

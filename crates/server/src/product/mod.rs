@@ -5,7 +5,10 @@
 
 pub mod files;
 
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    problem::{Code, Problem},
+};
 use std::sync::Arc;
 use windlass_core::Namespace;
 use windlass_product::{Error, Nothing, Products};
@@ -26,11 +29,11 @@ impl From<Error> for Problem {
         let text = error.to_string();
         match error {
             Error::Engine(error) => error.into(),
-            Error::RowExists { .. } => Problem::new("exists", text),
-            Error::Contained { .. } => Problem::new("in-use", text),
-            Error::Outrun(_) => Problem::new("version-mismatch", text),
-            Error::Damaged { .. } => Problem::new("damaged", text),
-            Error::Unwritable(_) => Problem::new("internal", text),
+            Error::RowExists { .. } => Problem::new(Code::Exists, text),
+            Error::Contained { .. } => Problem::new(Code::InUse, text),
+            Error::Outrun(_) => Problem::new(Code::VersionMismatch, text),
+            Error::Damaged { .. } => Problem::new(Code::Damaged, text),
+            Error::Unwritable(_) => Problem::new(Code::Internal, text),
         }
     }
 }

@@ -8,9 +8,10 @@ use http::{Method, Request, header};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 use windlass_core::principal::Role;
+use windlass_engine::testing::eventually;
 use windlass_server::{
     App, Options, app,
     config::{Config, Sources, effective, table::Table, values::Values},
@@ -39,7 +40,7 @@ async fn call(server: &Server, method: Method, path: &str, key: Option<Role>) ->
 
 #[tokio::test]
 async fn a_dialect_is_one_folder_and_one_line() {
-    let server = with(Values::default().with("loud_parrot_greeting", "ahoy")).await;
+    let server = with(Values::default().with(parrot::loud_parrot_greeting, "ahoy")).await;
     let first = call(&server, Method::GET, "/parrot/said", Some(Role::Viewer)).await.expect(200);
     assert_eq!(first, json!({"greeting": "ahoy", "said": 0}));
     call(&server, Method::POST, "/parrot/say/land", Some(Role::Editor)).await.expect(202);
@@ -93,17 +94,13 @@ async fn a_path_is_found_as_its_dialect_spells_it_and_names_in_it_are_each_route
 
 #[tokio::test]
 async fn what_a_dialect_does_by_itself_is_started_and_ends_with_the_server() {
-    let server = with(Values::default().with("loud_parrot_every", "5ms")).await;
+    let server = with(Values::default().with(parrot::loud_parrot_every, "5ms")).await;
     let said = async || {
         call(&server, Method::GET, "/parrot/said", Some(Role::Viewer)).await.expect(200)["said"].as_u64().unwrap()
     };
     assert_eq!(said().await, 0, "not before it is started");
     let duties = windlass_server::duties::start(&server.app, None, None).await;
-    let began = Instant::now();
-    while said().await == 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "it never spoke");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("it speaks", async || (said().await > 0).then_some(())).await;
     drop(duties);
 }
 
@@ -179,9 +176,9 @@ fn a_dialect_s_settings_are_read_beside_ours_under_either_name() {
     let sources = Sources { variable: Some(&variables), table: table_of(&all()), ..Sources::default() };
     let found = effective(&sources).unwrap();
     let config = Config::new(&found).unwrap();
-    let read = config.values.reader(parrot::DIALECT.settings);
-    assert_eq!((read.text("loud_parrot_greeting"), read.time("loud_parrot_every").as_secs()), ("avast", 3_600));
-    assert!(read.is_chosen("loud_parrot_greeting") && !read.is_chosen("loud_parrot_every"));
+    let (read, greeting, every) = (&config.values, parrot::loud_parrot_greeting, parrot::loud_parrot_every);
+    assert_eq!((read.text(greeting), read.time(every).as_secs()), ("avast", 3_600));
+    assert!(read.is_chosen(greeting) && !read.is_chosen(every));
     let error = set(table_of(&all()), "loud_parrot_every: often\n").err().unwrap();
     assert!(error.starts_with("loud_parrot_every (from w.yaml, line 1): "), "{error}");
     let error = set(dialects::table(), "loud_parrot_every: 1s\n").err().unwrap();

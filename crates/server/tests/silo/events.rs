@@ -108,7 +108,7 @@ async fn every_event_says_what_it_must_and_a_reader_that_comes_back_misses_none(
 
 #[tokio::test]
 async fn a_quiet_stream_gives_signs_of_life() {
-    let settings = Values::default().with("silo_heartbeat", "50ms");
+    let settings = Values::default().with(windlass_server::dialects::silo::settings::silo_heartbeat, "50ms");
     let silo = Silo::with(&[], settings).await;
     let mut reader = Reader::open(&silo, None).await;
     let (id, name, data) = reader.next().await;

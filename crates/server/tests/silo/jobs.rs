@@ -1,7 +1,7 @@
 //! Jobs, runners, tokens.
 
 use super::*;
-use std::time::Duration;
+use windlass_core::Millis;
 
 #[tokio::test]
 async fn a_job_says_everything_about_itself() {
@@ -193,10 +193,10 @@ async fn a_job_times_out_whatever_is_reported_and_is_followed_by_another() {
     let job = silo.job("d", "P").await;
     let claimed = silo.claim(&runner).await.unwrap();
     let expires = claimed["job"]["expires_at"].clone();
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    silo.listening.server.pass(Millis(500)).await;
     let report = silo.report(&runner, &job, "progress", json!({"progress": 1})).await.expect(200);
     assert_eq!(report["expires_at"], expires, "progress does not extend it");
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    silo.listening.server.pass(Millis(600)).await;
     let late = silo.report(&runner, &job, "complete", json!({})).await.refused(409, "conflict");
     assert_eq!(late["status"], "failed");
     let failed = silo.get(&format!("/api/jobs/{job}")).await;
@@ -218,7 +218,7 @@ async fn a_job_times_out_whatever_is_reported_and_is_followed_by_another() {
 
 #[tokio::test]
 async fn runners_come_go_and_are_told_apart_from_people() {
-    let settings = Values::default().with("silo_runner_timeout", "300ms");
+    let settings = Values::default().with(windlass_server::dialects::silo::settings::silo_runner_timeout, "300ms");
     let silo = Silo::with(&[("d.yaml", &manual("d", "  max_retries: 1\n"))], settings).await;
     silo.item("P", "part").await;
     let made = silo.admin("POST", "/api/runners", json!({"name": "w-1", "tags": ["b", "a", "a"]})).await.expect(201);
@@ -243,7 +243,7 @@ async fn runners_come_go_and_are_told_apart_from_people() {
     let shown = silo.admin("GET", &path, Value::Null).await.expect(200);
     assert_eq!(shown["status"], "online");
     assert!(shown.get("token").is_none() && !shown.to_string().contains(&runner));
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    silo.listening.server.pass(Millis(400)).await;
     assert_eq!(silo.admin("GET", &path, Value::Null).await.expect(200)["status"], "offline");
 
     for (who, method, path) in [

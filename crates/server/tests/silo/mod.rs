@@ -66,7 +66,7 @@ impl Silo {
         // Another test may have been first.
         drop(rustls::crypto::ring::default_provider().install_default());
         let folder = tempfile::tempdir().unwrap();
-        let values = values.with("silo_jobs", folder.path().to_str().unwrap());
+        let values = values.with(windlass_server::dialects::silo::settings::silo_jobs, folder.path().to_str().unwrap());
         let server = Server::with(Options { values, ..Options::default() }).await;
         let service = app::Service::new(server.app.clone());
         let listening = crate::socket::listen_with(server, service, listener::Limits::default()).await;

@@ -1,6 +1,7 @@
 //! How it says no: every row of the protocol's table of errors, transitions out of turn, and files and graphs that are none.
 
 use super::*;
+use windlass_engine::testing::eventually;
 
 async fn raw(silo: &Silo, token: Option<&str>, method: &str, path: &str, body: &'static str) -> Answer {
     let url = format!("http://{}{path}", silo.listening.address);
@@ -259,16 +260,15 @@ async fn a_graph_of_two_hundred_thousand_nodes_is_refused_and_not_stored() {
 
 #[tokio::test]
 async fn a_watched_folder_is_loaded_again_by_itself() {
-    let silo = Silo::with(&[("a.yaml", &manual("a", ""))], Values::default().with("silo_watch", "true")).await;
+    let silo = Silo::with(
+        &[("a.yaml", &manual("a", ""))],
+        Values::default().with(windlass_server::dialects::silo::settings::silo_watch, "true"),
+    )
+    .await;
     let _running = silo.app().dialects.start(silo.app()).await;
     silo.write("b.yaml", &manual("b", ""));
-    let mut names = json!([]);
-    for _ in 0..200 {
-        names = silo.get("/api/job-definitions").await;
-        if names.as_array().unwrap().len() == 2 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    let two =
+        async || Some(silo.get("/api/job-definitions").await).filter(|names| names.as_array().unwrap().len() == 2);
+    let names = eventually("both are there", two).await;
     assert_eq!(all(&names, "name"), [&json!("a"), &json!("b")]);
 }

@@ -1,6 +1,7 @@
 //! Edit locks.
 
 use super::*;
+use windlass_core::Millis;
 use windlass_server::dialects::silo::sessions;
 
 async fn lock(silo: &Silo, who: &str, object: &str) -> Answer {
@@ -74,16 +75,16 @@ async fn of_many_who_want_one_object_one_gets_it() {
 
 #[tokio::test]
 async fn a_lock_nobody_keeps_is_gone_and_swept() {
-    let settings = Values::default().with("silo_lock_timeout", "100ms");
+    let settings = Values::default().with(windlass_server::dialects::silo::settings::silo_lock_timeout, "100ms");
     let silo = Silo::with(&[], settings).await;
     graph(&silo).await;
     let (ann, bob) = (token(Role::Editor), token(Role::Admin));
     let old = lock(&silo, &ann, "Sketch001").await.expect(200);
-    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    silo.listening.server.pass(Millis(150)).await;
     assert_eq!(silo.get("/api/items/P/edit-sessions").await, json!([]));
     let new = lock(&silo, &bob, "Sketch001").await.expect(200);
     assert_ne!(new["session_id"], old["session_id"]);
-    tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    silo.listening.server.pass(Millis(150)).await;
     assert_eq!(sessions::sweep(silo.app()).await.map_err(|no| no.message).unwrap(), 1);
     assert_eq!(sessions::sweep(silo.app()).await.map_err(|no| no.message).unwrap(), 0);
 }

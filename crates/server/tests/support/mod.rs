@@ -7,15 +7,22 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
+use windlass_core::Millis;
 use windlass_core::{
     commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
-use windlass_engine::{Engine, Settings, clock, memory::Memory};
+use windlass_engine::{
+    Engine, Settings,
+    clock::{Clock, Simulated, System},
+    memory::Memory,
+};
 use windlass_server::{App, Options, app, auth};
 
 pub struct Server {
     pub engine: Engine,
+    /// Stands still unless a test moves it.
+    pub clock: Arc<Simulated>,
     pub app: App,
     service: app::Service,
     _folder: tempfile::TempDir,
@@ -77,7 +84,18 @@ impl Server {
     }
 
     pub async fn set(settings: Settings, options: Options) -> Self {
-        let store = Arc::new(Memory::new(Arc::new(clock::System::default())));
+        let clock = Arc::new(Simulated::at(System::default().now()));
+        Self::on(clock.clone(), clock, settings, options).await
+    }
+
+    /// For those few that test how time itself goes by.
+    pub async fn in_real_time(options: Options) -> Self {
+        let clock = Arc::new(Simulated::at(System::default().now()));
+        Self::on(Arc::new(System::default()), clock, Settings::default(), options).await
+    }
+
+    async fn on(time: Arc<dyn Clock>, clock: Arc<Simulated>, settings: Settings, options: Options) -> Self {
+        let store = Arc::new(Memory::new(time));
         let engine = Engine::start(store, settings).await.unwrap();
         for role in [Role::Viewer, Role::Editor, Role::Admin, Role::Worker] {
             add_token(&engine, role).await;
@@ -87,7 +105,13 @@ impl Server {
         let artifacts = windlass_server::native::artifacts::open(place.to_str().unwrap()).unwrap();
         let options = Options { artifacts: Some(artifacts), artifact_bytes_max: ARTIFACT_MAX, ..options };
         let app = App::new(engine.clone(), options);
-        Self { engine, service: app::Service::new(app.clone()), app, _folder: folder }
+        Self { engine, clock, service: app::Service::new(app.clone()), app, _folder: folder }
+    }
+
+    /// Lets so much time go by, and does what is due then.
+    pub async fn pass(&self, length: Millis) {
+        self.clock.advance(length);
+        self.engine.tick().await.unwrap();
     }
 
     /// The folder artifacts are kept in.

@@ -10,13 +10,14 @@
 //! pages it could not write and report success the next time.
 
 use super::fault::OpenError;
+use parking_lot::Mutex;
 use std::{
     fs::File,
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
-        Mutex, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     thread,
@@ -122,7 +123,7 @@ impl Disk {
         if self.is_safe(number) {
             return Ok(());
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.lock();
         if let Some(why) = self.failed.get() {
             return Err(StoreError::Corrupt(why.clone()));
         }

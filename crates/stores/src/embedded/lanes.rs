@@ -11,10 +11,11 @@ use super::{
     fault::{Fault, Result},
     rows,
 };
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 use windlass_core::{HeadQuery, Job, JobChange, JobId, JobKey, Lane, Namespace, State, Tags, select};
 
@@ -55,7 +56,7 @@ impl Weights {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

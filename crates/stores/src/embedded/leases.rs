@@ -5,11 +5,9 @@
 //! opened; jobs that nobody holds have their times in the index `jobs_due`.
 
 use super::{fault::Result, rows};
+use parking_lot::Mutex;
 use rusqlite::Connection;
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
 use windlass_core::{Job, JobChange, JobKey, Timestamp, commands::due::Due};
 
 #[derive(Default)]
@@ -38,7 +36,7 @@ impl Leases {
 
     /// After the commit.
     pub(super) fn learn(&self, changes: &[JobChange]) {
-        let mut by_time = self.by_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_time = self.by_time.lock();
         for change in changes {
             let (old, new) = (change.old.as_ref().and_then(entry), change.new.as_ref().and_then(entry));
             if old == new {
@@ -53,7 +51,7 @@ impl Leases {
 
     /// The first so many, and no more than one that is not yet due.
     pub(super) fn first(&self, count: usize, now: Timestamp) -> Vec<(Timestamp, Due)> {
-        let by_time = self.by_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let by_time = self.by_time.lock();
         let mut found = Vec::new();
         for (at, key) in by_time.iter().take(count) {
             found.push((*at, Due::Job(key.clone())));

@@ -15,6 +15,7 @@ pub(super) const LIST_HELD: &str = include_str!("sql/list_held.sql");
 pub(super) const LIST_RUN: &str = include_str!("sql/list_run.sql");
 pub(super) const LIST_HOLDER: &str = include_str!("sql/list_holder.sql");
 pub(super) const LIST_FACET: &str = include_str!("sql/list_facet.sql");
+pub(super) const LIST_NAME: &str = include_str!("sql/list_name.sql");
 pub(super) const LANE_AHEAD: &str = include_str!("sql/lane_ahead.sql");
 pub(super) const QUEUE_NEXT: &str = include_str!("sql/queue_next.sql");
 pub(super) const NAMESPACE_NEXT: &str = include_str!("sql/namespace_next.sql");
@@ -24,7 +25,7 @@ pub(super) fn jobs(connection: &Connection, query: &JobQuery) -> Result<Vec<Job>
     for namespace in namespaces(connection, query)? {
         found.extend(Listing::new(connection, query, &namespace).jobs()?);
     }
-    found.sort_by(|a, b| (b.key.id, &b.key.namespace).cmp(&(a.key.id, &a.key.namespace)));
+    query.sort(&mut found);
     found.truncate(query.limit);
     Ok(found)
 }
@@ -80,15 +81,6 @@ fn namespaces(connection: &Connection, query: &JobQuery) -> Result<Vec<Namespace
     }
 }
 
-/// What a job must be, in plain words; the reference for the statements.
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
-        && query.before.as_ref().is_none_or(|(namespace, id)| (job.key.id, &job.key.namespace) < (*id, namespace))
-}
-
 /// One question about one namespace.
 struct Listing<'a> {
     connection: &'a Connection,
@@ -112,7 +104,7 @@ impl<'a> Listing<'a> {
         let mut found = Vec::new();
         self.each(self.query.limit, |id| {
             let job = rows::load_job(self.connection, &JobKey::new(self.namespace, id))?;
-            found.extend(job.filter(|job| fits(job, self.query)));
+            found.extend(job.filter(|job| self.query.fits(job)));
             Ok(found.len() < self.query.limit)
         })?;
         Ok(found)
@@ -120,26 +112,29 @@ impl<'a> Listing<'a> {
 
     fn count(&self, max: usize) -> Result<usize> {
         let query = self.query;
-        let conditions = [query.facet.is_some(), query.run.is_some(), query.holder.is_some(), query.before.is_some()];
+        let filters = [query.facet.is_some(), query.name.is_some(), query.run.is_some(), query.holder.is_some()];
         // The statement answers for the states and one more condition; only beyond that rows are looked at.
-        let exact = query.before.is_none() && conditions.into_iter().filter(|there| *there).count() < 2;
+        let exact = query.before.is_none() && filters.into_iter().filter(|there| *there).count() < 2;
         let mut count = 0;
         self.each(max, |id| {
             let counts = exact
                 || rows::load_job(self.connection, &JobKey::new(self.namespace, id))?
-                    .is_some_and(|job| fits(&job, query));
+                    .is_some_and(|job| query.fits(&job));
             count += usize::from(counts && count < max);
             Ok(count < max)
         })?;
         Ok(count)
     }
 
-    /// Calls `see` with ids, newest first, until it has seen enough. `enough` is how many that will be at least.
+    /// Calls `see` with ids, in the order of the query, until it has seen enough. `enough` is how many that will be at least.
     fn each(&self, enough: usize, mut see: impl FnMut(JobId) -> Result<bool>) -> Result<()> {
         if enough == 0 {
             return Ok(());
         }
         let (namespace, last, mask) = (self.namespace.as_str(), &self.last, self.mask);
+        if let Some(name) = &self.query.name {
+            return self.walk(LIST_NAME, (namespace, last, mask, &*name.prefix, name.last()), &mut see);
+        }
         if let Some(run) = &self.query.run {
             return self.walk(LIST_RUN, (namespace, last, mask, run.as_bytes()), &mut see);
         }

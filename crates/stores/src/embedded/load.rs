@@ -1,7 +1,6 @@
 //! Loads the rows a decision asks for, from memory where they were used lately.
 
 use super::{
-    cache::{Cache, Weighed},
     fault::Result,
     lanes::{Lanes, missing},
     rows,
@@ -12,7 +11,8 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State, run,
+    Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State,
+    cache::Cache, run,
 };
 
 /// Rows with more bytes than this are read again rather than remembered.
@@ -40,7 +40,8 @@ struct Known {
     payload: Option<Payload>,
 }
 
-impl Weighed for Arc<Known> {
+impl Known {
+    /// What it takes in memory, about.
     fn bytes(&self) -> usize {
         const BASE: usize = 1_024;
         let spec = &self.job.spec;
@@ -53,11 +54,9 @@ impl Weighed for Arc<Known> {
     }
 }
 
-impl Weighed for Record {
-    fn bytes(&self) -> usize {
-        let facets: usize = self.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
-        256 + self.value.len() + facets
-    }
+fn bytes(record: &Record) -> usize {
+    let facets: usize = record.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
+    256 + record.value.len() + facets
 }
 
 pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
@@ -206,7 +205,7 @@ impl Memo {
         }
         let found = rows::load_record(connection, key)?;
         if let Some(record) = found.as_ref().filter(|record| record.value.len() <= REMEMBERED_BYTES_MAX) {
-            self.records.put(key.clone(), record.clone());
+            self.records.put(key.clone(), record.clone(), bytes(record));
         }
         Ok(found)
     }
@@ -234,7 +233,10 @@ impl Memo {
         }
         for change in decision.records.drain(..) {
             match change.new.filter(|record| record.value.len() <= REMEMBERED_BYTES_MAX) {
-                Some(record) => self.records.put(change.key, record),
+                Some(record) => {
+                    let bytes = bytes(&record);
+                    self.records.put(change.key, record, bytes);
+                }
                 None => self.records.forget(&change.key),
             }
         }
@@ -261,7 +263,9 @@ impl Memo {
             }
         };
         let payload = known.filter(|payload| payload.len() <= REMEMBERED_BYTES_MAX);
-        self.jobs.put(job.key.clone(), Arc::new(Known { job, payload }));
+        let known = Known { job, payload };
+        let bytes = known.bytes();
+        self.jobs.put(known.job.key.clone(), Arc::new(known), bytes);
     }
 }
 

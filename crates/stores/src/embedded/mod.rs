@@ -10,7 +10,6 @@
 //! bit in a key or an index may hide a row until [`Store::check`], or the check at the start after an unclean stop, finds
 //! it; the latter reads small databases through, larger ones only as far as a quick start allows.
 
-mod cache;
 mod check;
 mod disk;
 mod fault;
@@ -33,11 +32,12 @@ use disk::Disk;
 use fault::Result as Found;
 use leases::Leases;
 use open::Folder;
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
 };
@@ -228,7 +228,7 @@ async fn spawn<T: Send + 'static>(
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Inner {

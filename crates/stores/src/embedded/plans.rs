@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 52] = [
+const BOUNDED: [(&str, &str); 53] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -57,6 +57,7 @@ const BOUNDED: [(&str, &str); 52] = [
     ("jobs of a run", listing::LIST_RUN),
     ("jobs of a worker", listing::LIST_HOLDER),
     ("jobs with facet", listing::LIST_FACET),
+    ("jobs by name", listing::LIST_NAME),
     ("jobs in a rare state", listing::LIST_RARE),
 ];
 

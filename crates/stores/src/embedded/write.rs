@@ -173,7 +173,7 @@ fn write_inputs(connection: &Connection, decision: &Decision) -> Result<()> {
         let spec_sum = rows::body_sum(key, spec.as_bytes()).get();
         let payload_sum = rows::body_sum(key, payload).get();
         statement.execute(params![key.namespace.as_str(), key.id.as_bytes(), spec_sum, spec, payload_sum, payload])?;
-        for facet in &job.spec.facets {
+        for facet in job.spec.index() {
             job_facet(connection, JOB_FACET_INSERT, key, facet)?;
         }
     }
@@ -186,8 +186,8 @@ fn write_inputs(connection: &Connection, decision: &Decision) -> Result<()> {
     Ok(())
 }
 
-fn job_facet(connection: &Connection, sql: &str, key: &JobKey, facet: &Facet) -> Result<()> {
-    let params = (key.namespace.as_str(), &*facet.name, &*facet.value, key.id.as_bytes());
+fn job_facet(connection: &Connection, sql: &str, key: &JobKey, (name, value): (&str, &str)) -> Result<()> {
+    let params = (key.namespace.as_str(), name, value, key.id.as_bytes());
     connection.prepare_cached(sql)?.execute(params)?;
     Ok(())
 }
@@ -244,7 +244,7 @@ fn delete_parts(connection: &Connection, job: &Job) -> Result<()> {
     for (sql, _) in parts.into_iter().filter(|(_, there)| *there) {
         connection.prepare_cached(sql)?.execute((job.key.namespace.as_str(), job.key.id.as_bytes()))?;
     }
-    job.spec.facets.iter().try_for_each(|facet| job_facet(connection, JOB_FACET_DELETE, &job.key, facet))
+    job.spec.index().try_for_each(|facet| job_facet(connection, JOB_FACET_DELETE, &job.key, facet))
 }
 
 fn write_record(connection: &Connection, memo: &mut Memo, change: &RecordChange) -> Result<()> {

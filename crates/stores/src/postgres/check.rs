@@ -1,6 +1,6 @@
 //! Looks for damage: rows that contradict each other or cannot be read.
 
-use super::{Inner, failure::Failure, rows::Names, statements::in_schema};
+use super::{Inner, columns, failure::Failure, rows::Names, statements::in_schema};
 use tokio_postgres::{Row, types::Type};
 use windlass_engine::StoreError;
 
@@ -57,10 +57,10 @@ impl Inner {
             }
             let mut names = Names::default();
             for table in ["jobs", "jobs_done"] {
-                let lane = if table == "jobs" { "lane" } else { "NULL::uuid" };
+                let columns = columns::read("j", table == "jobs_done");
                 let text = format!(
-                    "SELECT namespace, id, {lane}, priority, seq, state, due, spec, live FROM windlass.{table} \
-                     WHERE (namespace, id) > ($1, $2) ORDER BY namespace, id LIMIT {CHUNK}"
+                    "SELECT {columns} FROM windlass.{table} j \
+                     WHERE (j.namespace, j.id) > ($1, $2) ORDER BY j.namespace, j.id LIMIT {CHUNK}"
                 );
                 let text = in_schema(&text, &self.target.schema);
                 let mut after = (String::new(), uuid::Uuid::nil());

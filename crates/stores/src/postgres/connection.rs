@@ -8,10 +8,8 @@ use super::{
     failure::{Failure, describe},
     statements::{Sql, Statements, Typed},
 };
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep},
@@ -192,8 +190,8 @@ impl Pool {
         })
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn idle(&self) -> parking_lot::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock()
     }
 
     /// Waits for a free connection, and tries for a while to make one where the database does not answer.

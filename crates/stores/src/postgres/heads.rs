@@ -5,6 +5,7 @@
 //! waited for, because their holder may still let go of them.
 
 use super::{
+    columns::READ_COUNT,
     connection::Connection,
     failure::Failure,
     lanes::Lanes,
@@ -49,7 +50,7 @@ pub async fn first_look(
         [] => Ok(Look(None)),
         [one] => {
             let rows = connection.query(Sql::HeadsOne, &[&namespace, one, &wanted]).await?;
-            Ok(Look(Some(read(&rows, 10)?)))
+            Ok(Look(Some(read(&rows, READ_COUNT + 1)?)))
         }
         all if all.len() <= LANES_MAX => {
             Ok(Look(Some(heads(connection, namespace, all, wanted, wanted + SLACK).await?.0)))
@@ -103,16 +104,16 @@ async fn heads(
     limit: i64,
 ) -> Result<(Vec<Found>, i64), Failure> {
     let rows = connection.query(Sql::Heads, &[&namespace, &lanes, &wanted, &limit]).await?;
-    let seen = rows.first().map_or(Ok(0), |row| row.try_get(10))?;
+    let seen = rows.first().map_or(Ok(0), |row| row.try_get(READ_COUNT + 1))?;
     // A single row without a job only carries the count.
     let taken: Vec<Row> =
         rows.into_iter().filter(|row| matches!(row.try_get::<_, Option<Uuid>>(1), Ok(Some(_)))).collect();
-    Ok((read(&taken, 11)?, seen))
+    Ok((read(&taken, READ_COUNT + 2)?, seen))
 }
 
 fn read(rows: &[Row], spot: usize) -> Result<Vec<Found>, Failure> {
     let mut names = Names::default();
-    let found = |row: &Row| Ok((Head { job: names.job(row)?, payload: payload(row, 9)? }, row.try_get(spot)?));
+    let found = |row: &Row| Ok((Head { job: names.job(row)?, payload: payload(row, READ_COUNT)? }, row.try_get(spot)?));
     rows.iter().map(found).collect()
 }
 

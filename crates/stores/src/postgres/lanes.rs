@@ -3,9 +3,10 @@
 //! The copy is never the truth about what does not exist. It is read again, from where it was read last, before a claim may
 //! say that there is nothing; and a lane somebody has queued a job in is in the table before the job is.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 use uuid::Uuid;
@@ -111,7 +112,7 @@ impl Place {
 
 impl Lanes {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock()
     }
 
     /// The lanes known to fit, each once.

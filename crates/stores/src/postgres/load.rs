@@ -4,6 +4,7 @@
 //! those without waiting.
 
 use super::{
+    columns::READ_COUNT,
     connection::Connection,
     failure::Failure,
     heads,
@@ -120,7 +121,7 @@ impl<'a> Loader<'a> {
     fn add_locked(&mut self, names: &mut Names, jobs: &mut Vec<Job>, rows: &[Row]) -> Result<(), Failure> {
         for row in rows {
             let job = names.job(row)?;
-            self.spots.insert(job.key.clone(), row.try_get(9)?);
+            self.spots.insert(job.key.clone(), row.try_get(READ_COUNT)?);
             jobs.push(job);
         }
         Ok(())

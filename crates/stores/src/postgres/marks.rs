@@ -10,9 +10,10 @@
 //! that time are waited for: what they queued can be seen now, and the mark goes no further than the first pending job.
 
 use super::{connection::Pool, failure::Failure, rows::uuid_of, statements::Sql};
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{sync::mpsc, time::sleep};
@@ -58,7 +59,7 @@ impl Marks {
     pub fn count(&self, decision: &Decision) {
         let claimed = decision.jobs.iter().filter(|change| change.new.as_ref().is_some_and(|job| job.state.is_held()));
         let claimed = claimed.filter_map(|change| change.old.as_ref()).filter(|old| old.state == State::Pending);
-        let mut counts = self.counts.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut counts = self.counts.lock();
         for job in claimed {
             self.count_one(&mut counts, job);
         }

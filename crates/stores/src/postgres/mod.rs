@@ -7,6 +7,7 @@
 mod address;
 mod bulk;
 mod check;
+mod columns;
 mod connection;
 mod doorbell;
 mod events;
@@ -34,8 +35,9 @@ use connection::{Pool, Target};
 use doorbell::Doorbell;
 use lanes::Lanes;
 use marks::Marks;
+use parking_lot::Mutex;
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicU32},
+    sync::{Arc, atomic::AtomicU32},
     time::Duration,
 };
 use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey};
@@ -121,8 +123,8 @@ impl Postgres {
 
 /// Name and text of every prepared statement, for tests that look at their plans.
 #[cfg(feature = "testing")]
-pub fn statement_texts() -> &'static [(&'static str, &'static str)] {
-    statements::TEXTS
+pub fn statement_texts() -> Vec<(&'static str, String)> {
+    statements::TEXTS.iter().map(|(name, text)| (*name, columns::filled(text))).collect()
 }
 
 /// What the sessions that run batches are set to, for the same tests.
@@ -231,7 +233,7 @@ impl Store for Postgres {
 
     /// Given once; whoever asks first hears the bells.
     fn bells(&self) -> Option<tokio::sync::mpsc::Receiver<Bell>> {
-        self.bells.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        self.bells.lock().take()
     }
 }
 

@@ -12,8 +12,9 @@ use super::{
     migrate,
     time::Time,
 };
+use parking_lot::Mutex;
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicU32},
+    sync::{Arc, atomic::AtomicU32},
     time::Duration,
 };
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! Reads. They see what is committed, and never wait for writers.
 
 use super::{
-    Inner,
+    Inner, columns,
     connection::Taken,
     failure::Failure,
     pipe::send,
@@ -20,7 +20,7 @@ use windlass_core::{
 };
 use windlass_engine::{
     StoreError,
-    store::{DuePage, JobBody, JobQuery, QUEUES_MAX, RecordQuery},
+    store::{DuePage, JobBody, JobQuery, NamePrefix, QUEUES_MAX, RecordQuery},
 };
 
 /// Parameters of a statement that is put together from filters.
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-fn columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
+fn key_columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
     keys.iter().map(|key| (key.namespace.as_str(), key.id.0)).unzip()
 }
 
@@ -72,7 +72,7 @@ impl Inner {
 
     pub async fn jobs_named(&self, keys: &[JobKey]) -> Result<Vec<Job>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let rows = reader.query(Sql::ReadJobs, &[&namespaces, &ids]).await?;
             let mut names = Names::default();
             rows.iter().map(|row| names.job(row)).collect()
@@ -82,7 +82,7 @@ impl Inner {
 
     pub async fn results(&self, keys: &[JobKey]) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let rows = reader.query(Sql::ReadResults, &[&namespaces, &ids]).await?;
             let mut names = Names::default();
             rows.iter().map(|row| Ok((names.key(row)?, payload(row, 2)?))).collect()
@@ -96,7 +96,7 @@ impl Inner {
         bytes_max: usize,
     ) -> Result<Vec<(JobKey, Payload)>, StoreError> {
         self.read(async |reader| {
-            let (namespaces, ids) = columns(keys);
+            let (namespaces, ids) = key_columns(keys);
             let bytes_max = i32::try_from(bytes_max).unwrap_or(i32::MAX);
             let rows = reader.query(Sql::ReadSmallPayloads, &[&namespaces, &ids, &bytes_max]).await?;
             let mut names = Names::default();
@@ -141,7 +141,12 @@ impl Inner {
         }
         let union = selects.join(" UNION ALL ");
         let what = if count { "count(*)" } else { "*" };
-        let order = "ORDER BY id DESC, namespace DESC";
+        let (union, order) = match &query.name {
+            Some(name) => {
+                (by_name(query, name, &union, &mut filter, &limit), "ORDER BY name DESC, id DESC, namespace DESC")
+            }
+            None => (union, "ORDER BY id DESC, namespace DESC"),
+        };
         let text = format!(
             "SELECT {what} FROM (SELECT j.* FROM unnest({namespaces}) AS n (namespace) CROSS JOIN LATERAL ({union}) j \
              {order} LIMIT {limit}) page",
@@ -345,9 +350,11 @@ fn may_hold(query: &JobQuery, finished: bool) -> bool {
 }
 
 fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, limit: &str) -> String {
-    let lane = if finished { "NULL::uuid AS lane" } else { "j.lane" };
     let mut from = format!("windlass.{table} j");
-    let mut text = "j.namespace = n.namespace".to_owned();
+    let mut text = match query.name {
+        Some(_) => "j.namespace = m.namespace AND j.id = m.id".to_owned(),
+        None => "j.namespace = n.namespace".to_owned(),
+    };
     let states: Vec<String> = query
         .states
         .iter()
@@ -368,14 +375,32 @@ fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, li
     if let Some(worker) = &query.holder {
         text += &format!(" AND j.worker = {}", filter.with(worker.to_string(), Type::TEXT));
     }
-    if let Some((namespace, id)) = &query.before {
+    if let (Some((namespace, id)), None) = (&query.before, &query.name) {
         let id = filter.with(id.0, Type::UUID);
         let namespace = filter.with(namespace.to_string(), Type::TEXT);
         text += &format!(" AND j.id <= {id} AND (j.id < {id} OR j.namespace < {namespace})");
     }
+    let columns = columns::read("j", finished);
+    match query.name {
+        Some(_) => format!("(SELECT {columns} FROM {from} WHERE {text})"),
+        None => format!("(SELECT {columns} FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"),
+    }
+}
+
+/// Along the primary key of job_facets, where a name is kept under no name, from the last one that fits; each is then looked up.
+fn by_name(query: &JobQuery, name: &NamePrefix, jobs: &str, filter: &mut Filter, limit: &str) -> String {
+    let prefix = filter.with(name.prefix.to_string(), Type::TEXT);
+    let last = filter.with(name.last(), Type::TEXT);
+    let (namespace, id) = match &query.before {
+        Some((namespace, id)) => (namespace.to_string(), id.0),
+        None => (String::new(), Uuid::max()),
+    };
+    let (namespace, id) = (filter.with(namespace, Type::TEXT), filter.with(id, Type::UUID));
     format!(
-        "(SELECT j.namespace, j.id, {lane}, j.priority, j.seq, j.state, j.due, j.spec, j.live \
-         FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"
+        "SELECT j.*, m.value AS name FROM windlass.job_facets m CROSS JOIN LATERAL ({jobs}) j \
+         WHERE m.namespace = n.namespace AND m.name = '' AND m.value >= {prefix} AND (m.value, m.id) <= ({last}, {id}) \
+         AND (m.value <> {last} OR m.id <> {id} OR m.namespace < {namespace}) \
+         ORDER BY m.value DESC, m.id DESC LIMIT {limit}"
     )
 }
 

@@ -30,7 +30,7 @@ impl Names {
         Ok(JobKey { namespace: self.get(row.try_get(0)?)?, id: JobId(row.try_get(1)?) })
     }
 
-    /// Columns: namespace, id, lane, priority, seq, state, due, spec, live.
+    /// From the columns that `{job t}` and `{done t}` stand for.
     pub fn job(&mut self, row: &Row) -> Result<Job, Failure> {
         let key = self.key(row)?;
         let (spec, live) = decode_job_columns(row.try_get(7)?, row.try_get(8)?)?;

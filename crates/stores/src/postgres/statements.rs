@@ -1,6 +1,7 @@
 //! All prepared statements, one file each, by name.
 
 use super::{
+    columns::filled,
     connection::{Params, Target},
     failure::Failure,
     pipe::send,
@@ -16,7 +17,7 @@ macro_rules! statements {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Sql { $($name),* }
 
-        /// Name and text of each, in the order of [`Sql`].
+        /// Name and text of each, in the order of [`Sql`]; columns of jobs are placeholders.
         pub const TEXTS: &[(&str, &str)] = &[$(($file, include_str!(concat!("sql/", $file, ".sql")))),*];
     };
 }
@@ -160,7 +161,7 @@ impl Target {
 }
 
 fn texts(schema: &str) -> Vec<String> {
-    TEXTS.iter().map(|(_, text)| in_schema(text, schema)).collect()
+    TEXTS.iter().map(|(_, text)| in_schema(&filled(text), schema)).collect()
 }
 
 /// Prepares them all in one round trip.

@@ -9,10 +9,8 @@
 //! taken by both, because what is stored may be from then. Whoever has to step forward for that grants grace.
 
 use super::{Inner, failure::Failure, statements::Sql};
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use parking_lot::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 use tokio_postgres::Row;
 use windlass_core::Timestamp;
 use windlass_engine::{StoreError, clock::Steady};
@@ -143,7 +141,7 @@ impl Default for Time {
 
 impl Time {
     fn lock(&self) -> MutexGuard<'_, Option<State>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn told(&self, row: &Row, sent: Duration) -> Result<Told, Failure> {

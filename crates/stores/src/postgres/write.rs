@@ -4,6 +4,7 @@
 //! and writes nothing. That is why nobody has to wait for the answers in between.
 
 use super::{
+    columns::{Column, FINISH, INSERT, UPDATE, column, values},
     connection::Connection,
     failure::Failure,
     lanes::Lanes,
@@ -19,8 +20,6 @@ use windlass_core::{
     Attempt, Decision, Facet, Job, JobChange, JobKey, Namespace, Payload, Record, RecordChange, RecordKey, State,
 };
 
-type Column = Box<dyn ToSql + Sync + Send>;
-
 /// One statement, with a column of values for each parameter.
 pub struct Write {
     sql: Sql,
@@ -34,13 +33,6 @@ impl Write {
             connection.execute(self.sql, &params).await
         })
     }
-}
-
-fn column<T, V>(items: &[T], value: impl Fn(&T) -> V) -> Column
-where
-    Vec<V>: ToSql + Sync + Send + 'static,
-{
-    Box::new(items.iter().map(value).collect::<Vec<V>>())
 }
 
 #[derive(Default)]
@@ -140,19 +132,21 @@ impl Writes {
                 },
                 (Some(old), None) => {
                     removals.push(&old.key);
-                    gone.extend(old.spec.facets.iter().map(|facet| (&old.key, facet)));
+                    gone.extend(old.spec.index().map(|facet| (&old.key, facet)));
                 }
                 (None, None) => {}
             }
         }
-        let facets = inserts.iter().flat_map(|job| job.spec.facets.iter().map(|facet| (&job.key, facet)));
-        let facets: Vec<(&JobKey, &Facet)> = facets.collect();
+        let facets = inserts.iter().flat_map(|job| job.spec.index().map(|facet| (&job.key, facet)));
+        let facets: Vec<(&JobKey, (&str, &str))> = facets.collect();
         self.add(Sql::RemoveJobs, &removals, |keys| key_columns(keys, |key| key));
         self.add(Sql::DeleteJobFacets, &gone, job_facet_columns);
-        self.add(Sql::InsertJobs, &inserts, insert_columns);
+        self.add(Sql::InsertJobs, &inserts, |jobs| values(INSERT, jobs).collect());
         self.add(Sql::CheckNotDone, &inserts, |jobs| key_columns(jobs, |job| &job.key));
         self.add(Sql::InsertJobFacets, &facets, job_facet_columns);
-        self.add(Sql::UpdateJobs, &updates, |jobs| update_columns(jobs, spots));
+        self.add(Sql::UpdateJobs, &updates, |jobs| {
+            spot_columns(jobs, spots).into_iter().chain(values(UPDATE, jobs)).collect()
+        });
         self.add(Sql::TouchJobs, &touches, |jobs| {
             let mut columns = spot_columns(jobs, spots);
             columns.push(column(jobs, |job| json(&job.live)));
@@ -190,10 +184,11 @@ impl Writes {
         let results: HashMap<&JobKey, &Payload> = decision.results.iter().map(|(key, result)| (key, result)).collect();
         let attempts: HashMap<&JobKey, &Attempt> = decision.attempts.iter().map(|(key, last)| (key, last)).collect();
         self.add(Sql::FinishJobs, finishes, |jobs| {
-            let mut columns = final_columns(jobs);
+            let mut columns = key_columns(jobs, |job| &job.key);
             columns.push(column(jobs, |job| results.get(&job.key).map(|result| result.as_bytes().to_vec())));
             columns.push(column(jobs, |job| attempts.get(&job.key).map(json)));
             columns.push(column(jobs, |job| spots.get(&job.key).copied()));
+            columns.extend(values(FINISH, jobs));
             columns
         });
     }
@@ -249,7 +244,7 @@ pub fn events(decision: &Decision, now: i64, batch: Uuid) -> Write {
     Write { sql: Sql::InsertEvents, columns }
 }
 
-fn json<T: serde::Serialize>(value: &T) -> String {
+pub fn json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).expect("rows hold plain data with string keys")
 }
 
@@ -263,46 +258,13 @@ fn data_columns<T>(items: &[T], part: impl Fn(&T) -> &(JobKey, Payload)) -> Vec<
     columns
 }
 
-fn insert_columns(jobs: &[&Job]) -> Vec<Column> {
-    let mut columns = key_columns(jobs, |job| &job.key);
-    columns.push(column(jobs, |job| uuid_of(job.lane)));
-    columns.push(column(jobs, |job| job.run().map(|run| run.0)));
-    columns.push(column(jobs, |job| json(&*job.spec)));
-    columns.push(column(jobs, |job| job.seq));
-    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
-    columns.push(column(jobs, |job| job.priority));
-    // The hot table takes no finished job; this one is on its way through.
-    columns.push(column(jobs, |job| if job.state.is_final() { 0 } else { job.state.code() }));
-    columns.push(column(jobs, |job| job.holder().map(ToString::to_string)));
-    columns.push(column(jobs, |job| job.waits_for_key().map(ToString::to_string)));
-    columns.push(column(jobs, |job| json(&job.live)));
-    columns
-}
-
 fn spot_columns(jobs: &[&Job], spots: &Spots) -> Vec<Column> {
     vec![column(jobs, |job| spots.get(&job.key).copied()), column(jobs, |job| job.key.id.0)]
 }
 
-fn update_columns(jobs: &[&Job], spots: &Spots) -> Vec<Column> {
-    let mut columns = spot_columns(jobs, spots);
-    columns.push(column(jobs, |job| job.seq));
-    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
-    columns.push(column(jobs, |job| job.priority));
-    columns.push(column(jobs, |job| job.state.code()));
-    columns.push(column(jobs, |job| job.holder().map(ToString::to_string)));
-    columns.push(column(jobs, |job| job.waits_for_key().map(ToString::to_string)));
-    columns.push(column(jobs, |job| json(&job.live)));
-    columns
-}
-
+/// Final jobs by their keys, which come first.
 fn final_columns(jobs: &[&Job]) -> Vec<Column> {
-    let mut columns = key_columns(jobs, |job| &job.key);
-    columns.push(column(jobs, |job| job.seq));
-    columns.push(column(jobs, |job| job.due.map(|due| due.0)));
-    columns.push(column(jobs, |job| job.priority));
-    columns.push(column(jobs, |job| job.state.code()));
-    columns.push(column(jobs, |job| json(&job.live)));
-    columns
+    key_columns(jobs, |job| &job.key).into_iter().chain(values(FINISH, jobs)).collect()
 }
 
 fn record_columns<T>(items: &[T], record: impl Fn(&T) -> &Record) -> Vec<Column> {
@@ -329,11 +291,11 @@ fn record_facet_columns(items: &[(&RecordKey, &Facet)]) -> Vec<Column> {
     ]
 }
 
-fn job_facet_columns(items: &[(&JobKey, &Facet)]) -> Vec<Column> {
+fn job_facet_columns(items: &[(&JobKey, (&str, &str))]) -> Vec<Column> {
     vec![
         column(items, |(key, _)| key.namespace.to_string()),
-        column(items, |(_, facet)| facet.name.to_string()),
-        column(items, |(_, facet)| facet.value.to_string()),
+        column(items, |(_, (name, _))| (*name).to_owned()),
+        column(items, |(_, (_, value))| (*value).to_owned()),
         column(items, |(key, _)| key.id.0),
     ]
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    JobId, JobKey, Leased, Millis, Namespace, Reply, State, Tags, WorkerId,
+    JobId, JobKey, Leased, Millis, Namespace, State, Tags, WorkerId,
     commands::{
         cancel::Cancel,
         claim::Claim,
@@ -78,8 +78,7 @@ pub fn start(engine: &Engine, callers: usize, record: Recorder) -> tokio::task::
             let mut mine = Vec::new();
             loop {
                 if one_round(&engine, &worker, &record, &mut mine).await.is_err() {
-                    // The store is away, or the engine closes: nothing was acknowledged, come back in a moment.
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    tokio::time::sleep(Duration::from_millis(5)).await; // The store is away: nothing was acknowledged, come back.
                 }
             }
         });
@@ -104,7 +103,7 @@ async fn one_round(
         let at = ids::seed() as usize % mine.len();
         let cancel = Cancel { namespace: ns(), job: mine.swap_remove(at), by: "load".into(), mode: None };
         let target = cancel.job;
-        if let Ok(Reply::Job(job)) = engine.run(cancel).await {
+        if let Ok(job) = engine.run(cancel).await {
             assert_eq!(job.state, State::Cancelled);
             record(Ack::Cancelled(target));
         }
@@ -131,20 +130,24 @@ async fn report(engine: &Engine, record: &Recorder, leased: &Leased) -> Result<(
     let (job, number) = (leased.lease.job, ids::seed());
     let answer = match number % 20 {
         0 => return Ok(()),
-        1 => engine.run(Release { holder }).await,
+        1 => return engine.run(Release { holder }).await.map(drop).or_else(only_the_store),
         2 | 3 => engine.run(Fail { holder, message: "again".into(), retryable: number % 3 > 0 }).await,
         _ => engine.run(Complete { holder, result: number.to_string().as_str().into() }).await,
     };
     match answer {
-        Ok(Reply::Ended { job: ended, replayed: false }) => match ended.state {
+        Ok(report) if !report.replayed => match report.job.state {
             State::Completed => record(Ack::Completed(job, number)),
             State::Failed => record(Ack::Failed(job)),
             _ => {}
         },
-        Err(windlass_engine::Error::Store(error)) => return Err(error.into()),
-        _ => {}
+        Ok(_) => {}
+        Err(error) => return only_the_store(error),
     }
     Ok(())
+}
+
+fn only_the_store(error: windlass_engine::Error) -> Result<(), windlass_engine::Error> {
+    if matches!(error, windlass_engine::Error::Store(_)) { Err(error) } else { Ok(()) }
 }
 
 /// Claims and completes until every job has ended, as patient workers would after a crash.
@@ -160,7 +163,7 @@ pub async fn drain(engine: &Engine, record: &Recorder) {
     while !engine.store().jobs(&query).await.expect("the store is back").is_empty() {
         let leases = claim(engine, &worker, 100, Millis(30_000)).await.expect("the store is back");
         if leases.is_empty() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await; // Until leases of those who died run out, in real time.
             drop(engine.tick().await);
         }
         for leased in leases {
@@ -168,7 +171,7 @@ pub async fn drain(engine: &Engine, record: &Recorder) {
             let number = ids::seed();
             let complete =
                 Complete { holder: Holder::lease(&ns(), leased.lease), result: number.to_string().as_str().into() };
-            if let Ok(Reply::Ended { replayed: false, .. }) = engine.run(complete).await {
+            if engine.run(complete).await.is_ok_and(|report| !report.replayed) {
                 record(Ack::Completed(leased.lease.job, number));
             }
         }

@@ -50,7 +50,7 @@ impl Weather {
         }
         let delay = self.inner.delay_ms.load(Ordering::Relaxed);
         if delay > 0 {
-            tokio::time::sleep(Duration::from_millis(delay)).await;
+            tokio::time::sleep(Duration::from_millis(delay)).await; // The network is slow.
         }
     }
 }

@@ -5,8 +5,8 @@ use serde::{
     de::{DeserializeOwned, MapAccess, Visitor},
 };
 use serde_json::Value;
-use serde_saphyr::{Location, Spanned};
 use std::{collections::BTreeMap, fmt, fs, io, path::Path, path::PathBuf, time::Duration};
+use windlass_yaml::{Booleans, Fault, Spanned};
 
 pub const FILE: &str = "/etc/silo/runner.yaml";
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -121,33 +121,25 @@ impl<'de> Deserialize<'de> for Said {
     }
 }
 
-fn at(location: Location, what: impl fmt::Display) -> String {
-    match location.line() {
-        0 => format!(" {what}"),
-        line => format!("{line}:{}: {what}", location.column()),
+fn at(Fault { line, column, text }: Fault) -> String {
+    match line {
+        0 => format!(" {text}"),
+        line => format!("{line}:{column}: {text}"),
     }
 }
 
-/// No aliases, nothing twice, and no key that means nothing: it would be a typing error that nobody sees.
+/// No key that means nothing: it would be a typing error that nobody sees.
 fn said(text: &str) -> Result<Said, String> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Said::default());
     }
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        // A runner may be called n, or on.
-        strict_booleans: true,
-        budget: serde_saphyr::budget! { max_depth: 8, max_aliases: 0, max_anchors: 0, max_merge_keys: 0, max_documents: 1 },
-        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::Error,
-    };
-    let said: Said = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let why = error.to_string().lines().next().unwrap_or("cannot be read").to_owned();
-        at(error.location().unwrap_or(Location::UNKNOWN), why)
-    })?;
+    // A runner may be called n, or on.
+    let said: Said = windlass_yaml::read(text, FILE_BYTES_MAX as usize, Booleans::Strict).map_err(at)?;
     match said.0.iter().find(|(key, _)| !KEYS.contains(&key.value.as_str())) {
         Some((key, _)) => {
             let known = KEYS.join(", ");
-            Err(at(key.referenced, format!("{}: there is no such key; there are {known}", key.value)))
+            let why = format!("{}: there is no such key; there are {known}", key.value);
+            Err(at(Fault::at(key.referenced, why)))
         }
         None => Ok(said),
     }
@@ -176,7 +168,7 @@ impl<V: Fn(&str) -> Option<String>> Source<'_, V> {
             return Ok(None);
         };
         let wrong = |error: serde_json::Error| {
-            format!("{}:{}", self.file.display(), at(value.referenced, format_args!("{key}: {error}")))
+            format!("{}:{}", self.file.display(), at(Fault::at(value.referenced, format!("{key}: {error}"))))
         };
         serde_json::from_value(value.value.clone()).map(Some).map_err(wrong)
     }

@@ -10,10 +10,14 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio};
 use tokio::process::{Child, Command};
 use windlass_core::principal::Role;
-use windlass_sdk::api::job::{Retry, SubmitJob};
+use windlass_engine::testing::eventually;
+use windlass_sdk::api::{
+    JobSettings,
+    job::{Retry, SubmitJob},
+};
 
 pub struct Program {
     pub child: Child,
@@ -80,30 +84,24 @@ impl Program {
 
 pub fn shell(text: &str) -> SubmitJob {
     let payload = json(serde_json::json!({ "shell": text }));
-    SubmitJob { payload, retry: Some(Retry { attempts: Some(1), ..Retry::default() }), ..SubmitJob::default() }
+    let retry = Some(Retry { attempts: Some(1), ..Retry::default() });
+    SubmitJob { payload, ..SubmitJob::default() }.with(JobSettings { retry, ..JobSettings::default() })
 }
 
 /// Waits for a file with something in it.
 pub async fn content(file: &Path) -> String {
-    for _ in 0..1_500 {
-        match std::fs::read_to_string(file) {
-            Ok(text) if text.ends_with('\n') => return text.trim().to_owned(),
-            _ => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    }
-    panic!("{} did not come", file.display());
+    let look = async || std::fs::read_to_string(file).ok().filter(|text| text.ends_with('\n'));
+    eventually(format!("{} comes", file.display()), look).await.trim().to_owned()
 }
 
 /// Waits until a process is gone; one that nobody waits for any more counts as gone.
-pub async fn gone(pid: i32) -> bool {
-    for _ in 0..250 {
+pub async fn gone(pid: i32) {
+    let look = async || {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        if state.is_empty() || state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')) {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    false
+        let over = state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'));
+        (state.is_empty() || over).then_some(())
+    };
+    eventually(format!("process {pid} is gone"), look).await;
 }
 
 pub fn attempts_of(job: &windlass_sdk::api::job::Job) -> Vec<(u32, &str)> {

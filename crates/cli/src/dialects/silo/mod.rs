@@ -11,7 +11,7 @@ mod row;
 
 use super::{Noun, Part};
 use crate::{
-    commands::{Context, Done},
+    context::{Context, Done},
     fail::code,
     output,
     remote::Remote,

@@ -4,7 +4,7 @@ use super::{
     super::{Bench, Fresh, snapshot},
     build::{accept, claim, complete, default, id, job, key, leases, ns, submit, tags, tick},
 };
-use crate::store::{JobQuery, Store};
+use crate::store::{JobQuery, NamePrefix, Store};
 use windlass_core::{
     Command, Facet, Job, JobId, JobKey, Millis, Payload, RunId, State, WorkerId,
     commands::{
@@ -23,7 +23,7 @@ async fn all(store: &dyn Store, query: &JobQuery, page: usize) -> Vec<Job> {
         let part = store.jobs(&query).await.expect("the store answers");
         assert!(part.len() <= page, "{} jobs on a page of {page}", part.len());
         let Some(last) = part.last() else { return found };
-        query.before = Some((last.key.namespace.clone(), last.key.id));
+        query.go_on_after(last);
         found.extend(part);
     }
 }
@@ -132,7 +132,7 @@ pub async fn filters(fresh: Fresh) {
     ];
     let mut seen = 0;
     for query in &queries {
-        let expected: Vec<&JobKey> = everything.iter().filter(|job| fits(job, query)).map(|job| &job.key).collect();
+        let expected: Vec<&JobKey> = everything.iter().filter(|job| query.fits(job)).map(|job| &job.key).collect();
         for page in [3, 100] {
             let found = all(&*bench.store, query, page).await;
             let found: Vec<&JobKey> = found.iter().map(|job| &job.key).collect();
@@ -147,12 +147,62 @@ pub async fn filters(fresh: Fresh) {
     assert!(seen > 200, "the queries hardly found anything: {seen}");
 }
 
-fn fits(job: &Job, query: &JobQuery) -> bool {
-    query.namespace.as_ref().is_none_or(|namespace| job.key.namespace == *namespace)
-        && (query.states.is_empty() || query.states.contains(&job.state))
-        && query.facet.as_ref().is_none_or(|facet| job.spec.facets.contains(facet))
-        && query.run.is_none_or(|run| job.run() == Some(run))
-        && query.holder.as_ref().is_none_or(|worker| job.holder() == Some(worker))
+/// By the beginning of their names, the last name first; jobs of one name newest first; finished or not, on pages of any size.
+pub async fn names(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let mut commands = Vec::new();
+    let names = ["nightly", "nightly-2", "nightly-10", "Nightly", "night", "nightl\u{10ffff}", "nigh%", "n_ghtly"];
+    for number in 0..60 {
+        let name = names.get(number as usize % 9).map(|name| (*name).into());
+        let new = NewJob { name, facets: vec![Facet::new("room", "a")], ..job(number * 37 % 60) };
+        if number % 4 == 0 {
+            commands.push(Submit { namespace: ns("other"), job: new.clone() }.into());
+        }
+        commands.push(submit(new));
+    }
+    accept(&mut bench, commands).await;
+    let held = leases(&mut bench, claim("w", tags(&[]), 20, 1_000)).await;
+    accept(&mut bench, held.iter().take(15).map(|leased| complete(leased.lease, "1")).collect()).await;
+    let everything = snapshot::all_jobs(&*bench.store, 1_000).await.expect("the store answers");
+    let query = |prefix: &str| {
+        let name = Some(NamePrefix { prefix: prefix.into(), before: None });
+        JobQuery { namespace: Some(default()), name, ..JobQuery::default() }
+    };
+    let queries = [
+        query("nightly"),
+        query("nightly-"),
+        query("night"),
+        query("nigh%"),
+        query("n_"),
+        query("nobody"),
+        query("nightl\u{10ffff}"),
+        JobQuery { namespace: None, ..query("nightly") },
+        JobQuery { states: vec![State::Completed], ..query("n") },
+        JobQuery { states: vec![State::Pending, State::Claimed], ..query("nightly") },
+        JobQuery { facet: Some(Facet::new("room", "a")), ..query("nightly") },
+        JobQuery { holder: Some(WorkerId::trusted("w")), ..query("night") },
+    ];
+    for query in &queries {
+        let mut expected: Vec<Job> = everything.iter().filter(|job| query.fits(job)).cloned().collect();
+        query.sort(&mut expected);
+        for page in [1, 3, 100] {
+            assert_eq!(all(&*bench.store, query, page).await, expected, "{query:?} with pages of {page}");
+        }
+        for max in [0, 2, 1_000] {
+            let count = bench.store.count(query, max).await.expect("the store answers");
+            assert_eq!(count, expected.len().min(max), "counting up to {max}: {query:?}");
+        }
+    }
+    let found = all(&*bench.store, &queries[0], 100).await;
+    assert!(found.len() > 15 && found.is_sorted_by_key(|job| std::cmp::Reverse((job.spec.name.clone(), job.key.id))));
+    let elsewhere = Some(NamePrefix { prefix: "nigh".into(), before: Some("zz".into()) });
+    let forged = JobQuery { name: elsewhere, before: Some((default(), id(0))), limit: 100, ..query("") };
+    let found = bench.store.jobs(&forged).await.expect("the store answers");
+    assert!(found.iter().all(|job| job.spec.name.as_deref().is_some_and(|name| name.starts_with("nigh"))));
+    bench.set(Millis(bench.limits.retention.0 + 1));
+    tick(&mut bench).await;
+    let completed = JobQuery { states: vec![State::Completed], ..query("n") };
+    assert_eq!(bench.store.count(&completed, 100).await.expect("the store answers"), 0, "removed with its name");
 }
 
 /// Several at once, in the order of their names: finished, unfinished, of another namespace, and some that there are not.

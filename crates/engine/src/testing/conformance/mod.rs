@@ -16,6 +16,7 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     scenarios(&fresh).await;
     listing::pages(fresh().await).await;
     listing::filters(fresh().await).await;
+    listing::names(fresh().await).await;
     listing::bodies(fresh().await).await;
     listing::named(fresh().await).await;
     listing::oldest(fresh().await).await;

@@ -147,20 +147,10 @@ fn repeated<'a>(rest: &'a str, text: &mut String) -> Told<&'a str> {
     Ok(after)
 }
 
-/// `250ms`, `30s`, `5m`, `2h`, `1d`, also with a minus.
+/// Also with a minus.
 pub(super) fn length(text: &str) -> Told<Millis> {
-    let wrong = || format!("{text:?} is no length of time; write 250ms, 30s, 5m, 2h or 1d");
-    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-    let number: i64 = text[..unit_at].parse().map_err(|_| wrong())?;
-    let unit = match &text[unit_at..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return Err(wrong()),
-    };
-    Ok(Millis(number.saturating_mul(unit)))
+    let Some(text) = text.strip_prefix('-') else { return text.parse() };
+    text.parse().map(|Millis(length)| Millis(-length))
 }
 
 #[cfg(test)]

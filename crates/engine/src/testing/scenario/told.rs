@@ -1,7 +1,11 @@
 //! Replies in the words of a scenario.
 
 use super::names::{Names, shown};
-use windlass_core::{Job, Refusal, Reply, Timestamp, run::RunState};
+use windlass_core::{
+    Job, Refusal, Reply, Timestamp,
+    reply::{Ended, KnownRun, KnownToken, Logged, Renewed, Signalled, Submitted},
+    run::RunState,
+};
 
 /// What stands behind `->` when exactly this was answered.
 pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestamp) -> String {
@@ -10,7 +14,7 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
     match reply {
         Err(refusal) => refused(refusal),
         Ok(Reply::Done | Reply::All(_)) => "done".into(),
-        Ok(Reply::Submitted { job, state, existing }) => {
+        Ok(Reply::Submitted(Submitted { job, state, existing })) => {
             format!("{} {}{}", names.job_name(*job), state.name(), also(*existing, "existing"))
         }
         Ok(Reply::Leases(leases)) if leases.is_empty() => "nothing".into(),
@@ -18,18 +22,18 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
             let leased = leases.iter().map(|leased| format!("{} as …", names.job_name(leased.lease.job)));
             leased.collect::<Vec<_>>().join(", ")
         }
-        Ok(Reply::Renewed { until, cancelled }) => {
+        Ok(Reply::Renewed(Renewed { until, cancelled })) => {
             let until = until.map_or_else(|| "worker".to_string(), shown);
             format!("until {until}{}", also(*cancelled, "cancelled"))
         }
-        Ok(Reply::Ended { job: ended, replayed }) => format!("{}{}", job(ended), also(*replayed, "replayed")),
+        Ok(Reply::Ended(Ended { job: ended, replayed })) => format!("{}{}", job(ended), also(*replayed, "replayed")),
         Ok(Reply::Job(found)) => job(found),
-        Ok(Reply::Logged { dropped_bytes, cancelled, .. }) => {
+        Ok(Reply::Logged(Logged { dropped_bytes, cancelled, .. })) => {
             format!("dropped {dropped_bytes}{}", also(*cancelled, "cancelled"))
         }
         Ok(Reply::Worker(worker)) => format!("{} {}", worker.id, worker.liveness(now).name()),
-        Ok(Reply::Run { id, run }) => format!("{} {}", names.run_name(*id), run_state(run.state())),
-        Ok(Reply::Signalled { steps, kept }) => {
+        Ok(Reply::Run(KnownRun { id, run })) => format!("{} {}", names.run_name(*id), run_state(run.state())),
+        Ok(Reply::Signalled(Signalled { steps, kept })) => {
             if *kept {
                 "kept".into()
             } else {
@@ -37,7 +41,7 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
             }
         }
         Ok(Reply::Definition(definition)) => format!("version {}", definition.version),
-        Ok(Reply::Principal(principal) | Reply::Token { principal, .. }) => principal.name.to_string(),
+        Ok(Reply::Principal(principal) | Reply::Token(KnownToken { principal, .. })) => principal.name.to_string(),
         Ok(Reply::Record(record)) => format!("version {}", record.version),
     }
 }

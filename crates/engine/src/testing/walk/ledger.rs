@@ -8,6 +8,7 @@ use windlass_core::{
     Command, Event, Job, JobId, JobKey, LeaseId, Millis, Namespace, Payload, Refusal, Reply, RunId, State, Timestamp,
     What,
     commands::holder::{Address, Holder},
+    reply::Ended,
 };
 
 /// How far a job has come, by its events alone.
@@ -161,7 +162,7 @@ impl Ledger {
         }
         let Some(holder) = holder_of(command) else { return Ok(()) };
         let key = holder.job_key();
-        if matches!(reply, Reply::Ended { replayed: true, .. }) {
+        if matches!(reply, Reply::Ended(Ended { replayed: true, .. })) {
             return self.check_repeated(command, &key);
         }
         let row = self.entries.get(&key).and_then(|entry| entry.row.as_ref());

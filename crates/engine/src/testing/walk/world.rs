@@ -7,6 +7,7 @@ use windlass_core::{
     Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Refusal, Reply, RunId, Timestamp, WorkerId,
     commands::{advance::Move, submit_run::RunNode},
     decider::Item,
+    reply::{Ended, KnownRun, Submitted},
     schedule::{Rule, Schedule},
 };
 
@@ -120,13 +121,13 @@ impl World {
     /// Remembers what a reply brought.
     pub fn learn(&mut self, command: &Command, reply: &Reply) {
         match (command, reply) {
-            (Command::Submit(submit), Reply::Submitted { job, .. }) => {
+            (Command::Submit(submit), Reply::Submitted(Submitted { job, .. })) => {
                 self.jobs.push(JobKey::new(&submit.namespace, *job));
             }
-            (Command::Retry(retry), Reply::Submitted { job, .. }) => {
+            (Command::Retry(retry), Reply::Submitted(Submitted { job, .. })) => {
                 self.jobs.push(JobKey::new(&retry.namespace, *job));
             }
-            (Command::SubmitRun(run), Reply::Run { id, .. }) => {
+            (Command::SubmitRun(run), Reply::Run(KnownRun { id, .. })) => {
                 self.runs.push((run.namespace.clone(), *id));
                 self.learn_staged(&run.namespace, *id, &run.nodes);
                 self.jobs.extend(run.nodes.iter().map(|node| JobKey::new(&run.namespace, node.job.id)));
@@ -146,7 +147,7 @@ impl World {
                 worker: claim.worker.clone(),
                 principal: claim.principal.clone(),
             })),
-            (Command::Complete(_) | Command::Fail(_), Reply::Ended { replayed: false, .. }) => {
+            (Command::Complete(_) | Command::Fail(_), Reply::Ended(Ended { replayed: false, .. })) => {
                 self.reports.push(command.clone());
             }
             (Command::PutSchedule(put), Reply::Done) => {
@@ -173,9 +174,8 @@ impl World {
 
     /// A lease that is of no use any more is mostly forgotten, so that the walk spends its time on live ones.
     pub fn learn_dead(&mut self, command: &Command, reply: &Result<Reply, Refusal>) {
-        let ended =
-            matches!(reply, Ok(Reply::Ended { .. }) | Err(Refusal::LeaseLost { .. } | Refusal::NotFound { .. }))
-                || matches!((command, reply), (Command::Release(_), Ok(_)));
+        let ended = matches!(reply, Ok(Reply::Ended(_)) | Err(Refusal::LeaseLost { .. } | Refusal::NotFound { .. }))
+            || matches!((command, reply), (Command::Release(_), Ok(_)));
         let Some(holder) = super::ledger::holder_of(command).filter(|_| ended) else { return };
         if self.dice.percent(75) {
             let job = holder.job_key().id;

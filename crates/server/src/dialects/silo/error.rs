@@ -1,6 +1,10 @@
 //! How this protocol says no: a status, a code from a short list, a sentence, and where it helps, what is the matter now.
 
-use crate::{ask, problem::Problem, wire_state::wire_state};
+use crate::{
+    ask,
+    problem::{Code, Problem},
+    wire_state::wire_state,
+};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -120,7 +124,7 @@ impl From<Problem> for No {
     fn from(problem: Problem) -> Self {
         let status = problem.status();
         let (status, code) = match status.as_u16() {
-            _ if problem.0.code() == "cycle" => (StatusCode::CONFLICT, "conflict"),
+            _ if problem.0.is(Code::Cycle) => (StatusCode::CONFLICT, "conflict"),
             401 => (status, "unauthorized"),
             403 => (status, "forbidden"),
             404 => (status, "not_found"),

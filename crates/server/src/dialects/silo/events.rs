@@ -121,7 +121,25 @@ async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, 
             told("runner.offline", json!({"id": id, "name": name}))
         }
         What::Told { topic, data } => Ok(serde_json::from_str(data).ok().map(|data| (topic.to_string(), data))),
-        _ => Ok(None),
+        What::Ready { .. }
+        | What::Started { .. }
+        | What::Requeued { .. }
+        | What::Released { .. }
+        | What::CancelRequested { .. }
+        | What::Skipped { .. }
+        | What::WorkerRegistered { .. }
+        | What::WorkerUnreachable { .. }
+        | What::WorkerDraining { .. }
+        | What::WorkerUndrained { .. }
+        | What::WorkerDeleted { .. }
+        | What::RunStarted { .. }
+        | What::RunGrew { .. }
+        | What::RunFinished { .. }
+        | What::DefinitionPut { .. }
+        | What::DefinitionDeleted { .. }
+        | What::RecordPut { .. }
+        | What::RecordDeleted { .. }
+        | What::Audit { .. } => Ok(None),
     }
 }
 

@@ -20,7 +20,7 @@ mod revisions;
 mod runners;
 pub mod schedule;
 pub mod sessions;
-mod settings;
+pub mod settings;
 mod show;
 pub mod tokens;
 pub mod trigger;
@@ -28,7 +28,7 @@ mod work;
 
 use crate::{
     app::App,
-    config::values::Reader,
+    config::values::Values,
     content::ROUTE_MAX,
     dialect::{self, Dialect, Mount, Served, With},
     route::{Access, Route, Rules, Surface},
@@ -80,7 +80,7 @@ pub static DIALECT: Dialect = Dialect {
     serve,
 };
 
-fn serve(read: &Reader) -> Served {
+fn serve(read: &Values) -> Served {
     let own = Arc::new(Own::new(Settings::read(read)));
     Served::new(routes(&Mount(own.clone())))
         .starts(move |app| duties::start(With::new(app, own.clone())))
@@ -95,7 +95,7 @@ pub type Silo = With<Own>;
 pub struct Own {
     settings: Settings,
     /// How many problems the last look at the definitions folder found.
-    faults: std::sync::Mutex<usize>,
+    faults: parking_lot::Mutex<usize>,
     listeners: AtomicUsize,
     reload: tokio::sync::Mutex<()>,
     scheduler: tokio::sync::Notify,
@@ -118,7 +118,7 @@ async fn ready(State(app): State<Silo>) -> impl IntoResponse {
         true => (StatusCode::OK, "ready"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
     };
-    let faults = *app.own.faults.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let faults = *app.own.faults.lock();
     let listeners = events::listeners(&app.own.listeners);
     body::Json(status, json!({"status": word, "mode": "normal", "sse_clients": listeners, "jobdef_errors": faults}))
 }

@@ -76,7 +76,7 @@ pub async fn acquire(
     items::find(&products, &part).await?;
     let body: Acquire = raw.parse(&app).await?;
     body.check()?;
-    let editor = Editor { user: caller.name, workstation: body.workstation_id.as_str().into() };
+    let editor = Editor { user: caller.name.clone(), workstation: body.workstation_id.as_str().into() };
     let (level, object) = (body.context_level, body.object_id.as_str().into());
     let wanted = Wanted { level, object, cone: body.dependency_cone, timeout: app.own.settings.lock_timeout };
     match edits::acquire(&products, &part, &editor, &wanted).await? {

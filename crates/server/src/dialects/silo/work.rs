@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use windlass_core::{
-    Job, Leased, Reply, Tags, WorkerId,
+    Job, Leased, Refusal, Tags, WorkerId,
     commands::{
         append_log::AppendLog,
         claim::{Claim, Offer, Unknown},
@@ -29,6 +29,7 @@ use windlass_core::{
         release::Release,
         workers::Heartbeat,
     },
+    reply::Ended,
 };
 use windlass_engine::ids;
 
@@ -41,9 +42,7 @@ fn worker(caller: &Caller) -> WorkerId {
 
 pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<Value>, No> {
     let sign = Heartbeat { namespace: namespace(), worker: worker(&caller), principal: Some(caller.name.clone()) };
-    let Reply::Worker(worker) = app.engine.run(sign).await? else {
-        return Err(No::internal("a heartbeat is answered with its worker"));
-    };
+    let worker = app.engine.run(sign).await?;
     let (name, id) = show::runner(&worker.id);
     Ok(ok(json!({
         "status": "online",
@@ -115,10 +114,7 @@ pub fn holds(caller: &Caller, job: &Job) -> Holds {
 /// The job, if this runner holds it now: before it is shown what only its holder may see, and before long uploads.
 pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, No> {
     let job = show::find(app, id).await?;
-    match app.engine.run(holds(caller, &job)).await? {
-        Reply::Job(job) => Ok(*job),
-        _ => Err(No::internal("a lease that holds is answered with its job")),
-    }
+    Ok(*app.engine.run(holds(caller, &job)).await?)
 }
 
 #[derive(Deserialize)]
@@ -159,11 +155,8 @@ async fn again(app: &App, id: &str) -> Result<Json<Value>, No> {
 }
 
 /// A second final report is refused, also when it says the same.
-fn final_report(reply: Reply) -> Result<(), No> {
-    match reply {
-        Reply::Ended { replayed: true, job } => Err(windlass_core::Refusal::LeaseLost { state: job.state }.into()),
-        _ => Ok(()),
-    }
+fn final_report(report: Ended) -> Result<(), No> {
+    if report.replayed { Err(Refusal::LeaseLost { state: report.job.state }.into()) } else { Ok(()) }
 }
 
 #[derive(Deserialize)]
@@ -233,8 +226,6 @@ pub async fn log(
     }
     let entry = Entry { level, message: body.message, metadata: body.metadata.unwrap_or_default() };
     let text = serde_json::to_string(&entry).map_err(|error| No::internal(error.to_string()))?;
-    match app.engine.run(AppendLog::new(holder(&caller, &job), text.as_str())).await? {
-        Reply::Logged { piece, at, .. } => Ok(created(jobs::show_entry(&job.key.id.to_string(), piece, at, &entry))),
-        _ => Err(No::internal("a log entry is answered with its place")),
-    }
+    let logged = app.engine.run(AppendLog::new(holder(&caller, &job), text.as_str())).await?;
+    Ok(created(jobs::show_entry(&job.key.id.to_string(), logged.piece, logged.at, &entry)))
 }

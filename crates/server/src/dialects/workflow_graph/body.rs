@@ -56,7 +56,18 @@ impl From<Refusal> for No {
             }
             Refusal::TooLarge { .. } => No(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
             Refusal::TooMany { .. } => No(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
-            _ => No(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
+            Refusal::NotStarted
+            | Refusal::AlreadyStarted
+            | Refusal::Invalid { .. }
+            | Refusal::KeyReused { .. }
+            | Refusal::Exists { .. }
+            | Refusal::VersionMismatch { .. }
+            | Refusal::WorkerNotOnline { .. }
+            | Refusal::WorkerDraining { .. }
+            | Refusal::Cycle { .. }
+            | Refusal::LastAdmin
+            | Refusal::Forbidden { .. }
+            | Refusal::Damaged { .. } => No(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
         }
     }
 }

@@ -20,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{
-    JobKey, Leased, Payload, Reply, WorkerId,
+    JobKey, Leased, Payload, WorkerId,
     commands::{
         claim::{self, Offer, Unknown},
         complete::Complete,
@@ -29,6 +29,7 @@ use windlass_core::{
         release::Release,
         renew::Renew,
     },
+    reply::Ended,
 };
 use windlass_engine::ids;
 
@@ -170,15 +171,13 @@ pub async fn fail(
 /// Not in the original: a worker that has to stop gives its job back, and no retry is charged for it.
 pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
     let release = Release { holder: holder(who, &lease)? };
-    ended(app.engine.run(release).await.map_err(|error| dead(error.into()))?)
+    app.engine.run(release).await.map_err(|error| dead(error.into()))?;
+    Ok(StatusCode::OK)
 }
 
 /// A second report on the same lease is refused, also when it says the same.
-fn ended(reply: Reply) -> Result<StatusCode, No> {
-    match reply {
-        Reply::Ended { replayed: true, .. } => Err(No::bare(StatusCode::CONFLICT)),
-        _ => Ok(StatusCode::OK),
-    }
+fn ended(report: Ended) -> Result<StatusCode, No> {
+    if report.replayed { Err(No::bare(StatusCode::CONFLICT)) } else { Ok(StatusCode::OK) }
 }
 
 pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>, No> {

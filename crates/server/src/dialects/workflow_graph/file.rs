@@ -1,13 +1,12 @@
 //! Definition files: `name`, `on`, `env`, `jobs`; YAML, or JSON, which is read by the same parser so that both have lines.
 
 use super::{translate, wire};
-use crate::yaml::{self, Fault};
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
 };
-use serde_saphyr::Spanned;
 use std::{collections::HashSet, fmt, marker::PhantomData};
+use windlass_yaml::{Booleans, Fault, Spanned};
 
 /// Larger files are no workflows.
 const BYTES_MAX: usize = 4 << 20;
@@ -96,7 +95,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
 
 /// A workflow from a file's text.
 pub fn parse(text: &str) -> Result<wire::Create, Fault> {
-    let file: File = yaml::read(text, BYTES_MAX)?;
+    let file: File = windlass_yaml::read(text, BYTES_MAX, Booleans::Loose)?;
     check_needs(&file)?;
     let jobs = file.jobs.0.iter().map(|(id, job)| job_of(id, job, &file.env)).collect::<Result<Vec<_>, _>>()?;
     translate::check(&jobs).map_err(Fault::nowhere)?;

@@ -48,7 +48,7 @@ pub async fn append(
         let aside = tokio::task::spawn_blocking(move || pieces(&body.chunks, most)).await;
         aside.map_err(|_| No::bare(StatusCode::INTERNAL_SERVER_ERROR))?
     };
-    let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data }.into();
+    let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data };
     let replies = app.engine.run_many(pieces.into_iter().map(append).collect()).await?;
     match replies.into_iter().find_map(Result::err) {
         Some(_) => Err(No::bare(StatusCode::CONFLICT)),

@@ -21,8 +21,8 @@ mod workflows;
 
 use crate::{
     config::{
-        table::{Foreign, From, as_it_is},
-        values::Reader,
+        table::{self, Foreign, From, as_it_is},
+        values::Values,
     },
     dialect::{self, Dialect, Served},
     route::{Access, Route, Rules, Surface},
@@ -48,9 +48,9 @@ pub static DIALECT: Dialect = Dialect {
 fn foreign() -> Vec<Foreign> {
     let variable = |name, to, convert| Foreign { from: From::Variable(name), to, convert };
     vec![
-        variable("CORS_ORIGINS", "origins", as_it_is),
-        variable("WORKFLOWS_DIR", "workflows", as_it_is),
-        variable("PORT", "listen", port_here),
+        variable("CORS_ORIGINS", table::origins, as_it_is),
+        variable("WORKFLOWS_DIR", table::workflows, as_it_is),
+        variable("PORT", table::listen, port_here),
     ]
 }
 
@@ -61,8 +61,8 @@ fn port_here(text: &str) -> Result<String, String> {
 }
 
 /// Its files may lie beside native workflows.
-fn serve(read: &Reader) -> Served {
-    let folder = read.path("workflows");
+fn serve(read: &Values) -> Served {
+    let folder = read.path(table::workflows);
     Served::new(routes()).starts(move |app| folder::start(app, folder.clone()))
 }
 

@@ -8,7 +8,7 @@ mod pending;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, ok},
-    problem::Problem,
+    problem::{Code, Problem},
     route::{Access, Route},
 };
 use axum::extract::State;
@@ -35,7 +35,7 @@ pub fn routes() -> Vec<Route> {
         Route::get("/api/v1/jobs/{id}/why", Access::Viewer, why)
             .says("Why a job is not running, or what it is doing")
             .answers::<Why>(200)
-            .refuses(&["not-found"]),
+            .refuses(&[Code::NotFound]),
     ]
 }
 

@@ -20,8 +20,8 @@ use windlass_server::{
     App,
     ask::Path,
     config::{
-        table::{Foreign, From, Kind, Setting, as_it_is, setting},
-        values::Reader,
+        table::{Foreign, From, Kind, as_it_is},
+        values::Values,
     },
     dialect::{Dialect, Mount, Served, With},
     duties::Running,
@@ -38,13 +38,13 @@ pub static DIALECT: Dialect = Dialect {
     serve,
 };
 
-const SETTINGS: &[Setting] = &[
-    setting("loud_parrot_greeting", Kind::Text, "hello", "What it says first"),
-    setting("loud_parrot_every", Kind::Time, "1h", "How often it says something by itself"),
-];
+windlass_server::settings! { SETTINGS:
+    loud_parrot_greeting: Kind::Text, "hello", "What it says first";
+    loud_parrot_every: Kind::Time, "1h", "How often it says something by itself";
+}
 
 fn foreign() -> Vec<Foreign> {
-    vec![Foreign { from: From::Variable("PARROT_GREETING"), to: "loud_parrot_greeting", convert: as_it_is }]
+    vec![Foreign { from: From::Variable("PARROT_GREETING"), to: loud_parrot_greeting, convert: as_it_is }]
 }
 
 struct Own {
@@ -54,9 +54,9 @@ struct Own {
 
 type Parrot = With<Own>;
 
-fn serve(read: &Reader) -> Served {
-    let own = Arc::new(Own { greeting: read.text("loud_parrot_greeting").to_owned(), said: AtomicU64::default() });
-    let every = read.time("loud_parrot_every");
+fn serve(read: &Values) -> Served {
+    let own = Arc::new(Own { greeting: read.text(loud_parrot_greeting).to_owned(), said: AtomicU64::default() });
+    let every = read.time(loud_parrot_every);
     let routes = routes(&Mount(own.clone()));
     Served::new(routes).identifies(by_key()).starts(move |app| talk(With::new(app, own.clone()), every))
 }
@@ -118,7 +118,7 @@ fn respell(path: &str) -> Option<String> {
 async fn talk(parrot: Parrot, every: Duration) -> Running {
     let talking = async move {
         loop {
-            tokio::time::sleep(every).await;
+            tokio::time::sleep(every).await; // What a dialect does by itself, it does at its own pace.
             parrot.own.said.fetch_add(1, Relaxed);
         }
     };

@@ -2,15 +2,14 @@
 -- finished jobs out of the hot table.
 WITH gone AS (
     DELETE FROM windlass.jobs j
-    USING unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[],
-                 $8::bytea[], $9::text[], $10::tid[])
-          AS k (namespace, id, seq, due, priority, state, live, result, attempt, at)
+    USING unnest($1::text[], $2::uuid[], $3::bytea[], $4::text[], $5::tid[], {finish from 6})
+          AS k (namespace, id, result, attempt, at, {finish})
     WHERE j.ctid = COALESCE(k.at, (
         SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id
     )) AND (j.id = k.id) IS TRUE
-    RETURNING j.namespace, j.id, j.run, j.spec, k.seq, k.due, k.priority, k.state, k.live, k.result, k.attempt
+    RETURNING j.namespace, j.id, j.run, j.spec, {finish of k}, k.result, k.attempt
 ), done AS (
-    INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live, result, attempt)
+    INSERT INTO windlass.jobs_done (namespace, id, run, spec, {finish}, result, attempt)
     SELECT * FROM gone
     RETURNING 1
 )

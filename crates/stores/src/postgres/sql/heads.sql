@@ -38,7 +38,7 @@ WITH fronts AS MATERIALIZED (
     ) t
     LIMIT $3
 )
-SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, p.data, n.count, t.at
+SELECT {job t}, p.data, n.count, t.at
 FROM (SELECT count(*) FROM heads) n
 LEFT JOIN taken t ON true
 LEFT JOIN LATERAL (

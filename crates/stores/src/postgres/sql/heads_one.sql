@@ -1,5 +1,5 @@
 -- jobs_claim, for an offer that one lane can serve: its front from its mark on, stepping over what other claims have locked.
-SELECT j.namespace, j.id, j.lane, j.priority, j.seq, j.state, j.due, j.spec, j.live, p.data, j.at
+SELECT {job j}, p.data, j.at
 FROM (
     SELECT *, ctid AS at FROM windlass.jobs
     WHERE namespace = $1 AND lane = $2 AND state = 2

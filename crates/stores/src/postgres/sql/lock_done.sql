@@ -3,7 +3,7 @@
 SELECT j.*
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
 CROSS JOIN LATERAL (
-    SELECT t.namespace, t.id, NULL::uuid, t.priority, t.seq, t.state, t.due, t.spec, t.live
+    SELECT {done t}
     FROM windlass.jobs_done t
     WHERE t.namespace = k.namespace AND t.id = k.id
     FOR UPDATE

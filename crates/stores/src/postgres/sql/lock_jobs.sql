@@ -3,7 +3,7 @@
 SELECT j.*
 FROM unnest($1::text[], $2::uuid[]) AS k (namespace, id)
 CROSS JOIN LATERAL (
-    SELECT t.namespace, t.id, t.lane, t.priority, t.seq, t.state, t.due, t.spec, t.live, t.ctid
+    SELECT {job t}, t.ctid
     FROM windlass.jobs t
     WHERE t.namespace = k.namespace AND t.id = k.id
     FOR UPDATE

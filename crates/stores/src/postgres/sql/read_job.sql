@@ -1,6 +1,6 @@
 -- Primary keys. One snapshot: a job is in exactly one of the two tables.
-SELECT namespace, id, lane, priority, seq, state, due, spec, live
-FROM windlass.jobs WHERE namespace = $1 AND id = $2
+SELECT {job j}
+FROM windlass.jobs j WHERE j.namespace = $1 AND j.id = $2
 UNION ALL
-SELECT namespace, id, NULL, priority, seq, state, due, spec, live
-FROM windlass.jobs_done WHERE namespace = $1 AND id = $2
+SELECT {done d}
+FROM windlass.jobs_done d WHERE d.namespace = $1 AND d.id = $2

@@ -1,9 +1,8 @@
 -- Primary key; the rows are locked.
 WITH changed AS (
     UPDATE windlass.jobs_done j
-    SET seq = k.seq, due = k.due, priority = k.priority, state = k.state, live = k.live
-    FROM unnest($1::text[], $2::uuid[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::text[])
-         AS k (namespace, id, seq, due, priority, state, live)
+    SET {finish set}
+    FROM unnest($1::text[], $2::uuid[], {finish from 3}) AS k (namespace, id, {finish})
     CROSS JOIN LATERAL (
         SELECT t.ctid FROM windlass.jobs_done t WHERE t.namespace = k.namespace AND t.id = k.id OFFSET 0
     ) at

@@ -1,13 +1,11 @@
 //! One definition file: what it says, or everything that is wrong with it, each with its place.
 
 use super::{Compute, Definition, Runner, Scope, ScopeKind, Trigger};
-use crate::{
-    calendar::Calendar,
-    yaml::{self, Entry, Node, Tree},
-};
+use crate::calendar::Calendar;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use windlass_product::rules::item::{is_plain_name, is_tag};
+use windlass_yaml::{Booleans, Entry, Node, Tree};
 
 pub const BYTES_MAX: usize = 1 << 20;
 /// Every job carries a copy.
@@ -35,7 +33,7 @@ pub fn parse(file: &str, text: &str, priority: i32) -> Result<Definition, Vec<Fa
         checker.fault((1, 1), None, "the file is empty");
         return Err(checker.faults);
     }
-    let tree: Tree = match yaml::read(text, BYTES_MAX) {
+    let tree: Tree = match windlass_yaml::read(text, BYTES_MAX, Booleans::Loose) {
         Ok(tree) => tree,
         Err(fault) => {
             checker.fault((fault.line.max(1), fault.column.max(1)), None, fault.text);
@@ -55,7 +53,7 @@ pub fn name_place(text: &str) -> Spot {
         Node::Map(entries) => entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.clone()),
         _ => None,
     };
-    let tree: Option<Tree> = yaml::read(text, BYTES_MAX).ok();
+    let tree: Option<Tree> = windlass_yaml::read(text, BYTES_MAX, Booleans::Loose).ok();
     let name = tree.and_then(|tree| inside(&inside(&tree, "job")?, "name"));
     name.map_or((1, 1), |name| spot(&name))
 }

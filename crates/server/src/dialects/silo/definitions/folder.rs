@@ -146,7 +146,7 @@ pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, No> {
     }
     report.in_force.sort();
     report.errors = found.errors;
-    *app.own.faults.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = report.errors.len();
+    *app.own.faults.lock() = report.errors.len();
     schedule::follow(app).await?;
     Ok(report)
 }

@@ -1,0 +1,61 @@
+//! Records: every fact that is not a job. Workers, runs, definitions, keys, principals and tokens are typed values
+//! kept as records, so that a new kind of fact needs no new table in any store.
+
+use crate::model::{
+    keys::RecordKey,
+    name::{Facet, Namespace},
+    refusal::Refusal,
+    time::Timestamp,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub key: RecordKey,
+    /// Grows by one with each write, from 1.
+    pub version: u64,
+    /// Groups records under another one; indexed.
+    pub parent: Option<Arc<str>>,
+    /// JSON text.
+    pub value: Arc<str>,
+    pub facets: Vec<Facet>,
+    /// When something has to happen to this record: expiry, ageing, firing. A lower bound, as for jobs.
+    pub due: Option<Timestamp>,
+}
+
+/// A typed value kept as a record of one kind.
+pub trait Kind: Serialize + DeserializeOwned {
+    const KIND: &'static str;
+    /// Whether its due time may stay behind what [`Kind::due`] says, so that frequent writes touch no index. What is
+    /// done about it when it is due must then look at the exact time.
+    const DUE_MAY_LAG: bool = false;
+    /// When the sweep should look at it.
+    fn due(&self) -> Option<Timestamp> {
+        None
+    }
+    fn parent(&self) -> Option<Arc<str>> {
+        None
+    }
+    fn facets(&self) -> Vec<Facet> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
+    RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() }
+}
+
+/// Only this module writes these kinds, so a value it cannot read means that the store was tampered with. That is
+/// refused to whoever needs it, and does not take the rest of the batch down.
+pub(crate) fn decode<T: Kind>(record: &Record) -> Result<T, Refusal> {
+    serde_json::from_str(&record.value).map_err(|error| Refusal::Damaged {
+        what: T::KIND,
+        name: record.key.key.to_string(),
+        why: error.to_string(),
+    })
+}
+
+pub(crate) fn encode<T: Kind>(value: &T) -> Arc<str> {
+    serde_json::to_string(value).expect("records hold plain data with string keys").into()
+}

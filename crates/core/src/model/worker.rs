@@ -1,0 +1,97 @@
+//! Workers and whether they are believed to be alive.
+//!
+//! `online → unreachable → offline → deleted`, each after so long without a sign of life. What a reader sees is derived
+//! from the last sign of life; what follows from it (jobs lost, events) happens once, when the sweep declares it.
+
+use crate::model::{
+    is_default,
+    name::{Tags, WorkerId},
+    policy::WorkerPolicy,
+    record::Kind,
+    refusal::Refusal,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    pub id: WorkerId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tags: Tags,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub slots: u32,
+    /// The principal that registered it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub owner: Option<Arc<str>>,
+    pub registered_at: Timestamp,
+    pub last_seen: Timestamp,
+    pub declared: Liveness,
+    /// It has unregistered but stays known, or was registered for somebody and has not come yet: offline, whenever it
+    /// was last seen.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub away: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub draining: bool,
+    pub policy: WorkerPolicy,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub extra: Option<Arc<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Liveness {
+    Online,
+    Unreachable,
+    Offline,
+}
+
+impl Liveness {
+    pub fn name(self) -> &'static str {
+        match self {
+            Liveness::Online => "online",
+            Liveness::Unreachable => "unreachable",
+            Liveness::Offline => "offline",
+        }
+    }
+}
+
+impl Kind for Worker {
+    const KIND: &'static str = "worker";
+    const DUE_MAY_LAG: bool = true;
+    fn due(&self) -> Option<Timestamp> {
+        if self.away && self.declared != Liveness::Offline {
+            return Some(self.last_seen);
+        }
+        let after = match self.declared {
+            Liveness::Online => Some(self.policy.unreachable_after.unwrap_or(self.policy.offline_after)),
+            Liveness::Unreachable => Some(self.policy.offline_after),
+            Liveness::Offline => self.policy.delete_after,
+        };
+        after.map(|after| self.last_seen + after)
+    }
+}
+
+impl Worker {
+    /// With tokens in force nobody acts in another's name. Without a caller it is an operator, who may.
+    pub(crate) fn check_owner(&self, caller: Option<&Arc<str>>) -> Result<(), Refusal> {
+        match (caller, &self.owner) {
+            (Some(caller), Some(owner)) if caller != owner => {
+                Err(Refusal::Forbidden { why: format!("the worker {} belongs to somebody else", self.id) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a reader sees now, whether or not a sweep ran.
+    pub fn liveness(&self, now: Timestamp) -> Liveness {
+        let silent = now - self.last_seen;
+        if self.away || silent >= self.policy.offline_after {
+            Liveness::Offline
+        } else if self.policy.unreachable_after.is_some_and(|after| silent >= after) {
+            Liveness::Unreachable
+        } else {
+            Liveness::Online
+        }
+    }
+}

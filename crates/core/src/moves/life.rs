@@ -1,0 +1,342 @@
+//! The moves of a job that several commands share: into the queue, out of an attempt, to its end.
+
+use crate::{
+    desk::{Desk, Stop},
+    model::{
+        event::What,
+        job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
+        keys::JobKey,
+        policy::RetryForm,
+        record::key_of,
+        run::Run,
+        stage::Hold,
+        time::Millis,
+    },
+    moves::{
+        concurrency::{self, KeyUse},
+        pace,
+        parents::{self, End, Heard, Verdict},
+        runs, steps,
+        unique::{self, Taken},
+    },
+};
+use std::sync::Arc;
+
+/// How many jobs one command may end by propagation; what is left is marked and done by the next sweep, so that
+/// one failure at the root of a huge graph does not hold everyone else up.
+const SETTLE_MAX: usize = 5_000;
+
+/// From this depth on, what is left of a run is loaded in one go: level by level a long chain would take a round trip
+/// for each link, and the whole run at once would be too much for a failure that few wait for.
+const WHOLE_RUN_DEPTH: usize = 3;
+
+/// Puts a job where it has to wait now: behind its parents, its time, its concurrency key, or in the queue.
+pub(crate) fn queue(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
+    job.live.pending_since = None;
+    if job.live.waiting > 0 {
+        job.state = State::Blocked;
+    } else if job.live.run_at.is_some_and(|at| at > desk.now()) {
+        job.state = State::Scheduled;
+    } else if !concurrency::take(desk, job)? {
+        job.state = State::Blocked;
+    } else {
+        job.state = State::Pending;
+        job.live.pending_since = Some(desk.now());
+    }
+    Ok(())
+}
+
+/// Lets a waiting job go on, and tells when it can be claimed.
+pub(crate) fn requeue_waiting(desk: &mut Desk, mut job: Job) -> Result<Job, Stop> {
+    queue(desk, &mut job)?;
+    if job.state == State::Pending {
+        desk.tell(&job.key.namespace, What::Ready { job: job.key.id });
+    }
+    desk.put_job(job.clone());
+    Ok(job)
+}
+
+/// The present attempt did not succeed: queue the job again if its policy and budget allow, else end it.
+pub(crate) fn attempt_failed(desk: &mut Desk, mut job: Job, outcome: Outcome, retryable: bool) -> Result<Job, Stop> {
+    if job.live.cancel.is_some() {
+        return end_cancelled(desk, job);
+    }
+    job.live.waited = Millis(0);
+    let retry = &job.spec.policy.retry;
+    let lost = is_loss(outcome.reason);
+    let wanted = match outcome.reason {
+        Reason::DeadlinePassed => retry.on_deadline,
+        _ if lost => retry.on_lost,
+        _ => retry.on_failure && retryable,
+    };
+    let (attempts, losses_max) = (retry.attempts, retry.losses_max);
+    job.live.spent += 1;
+    job.live.losses += u32::from(lost);
+    if wanted && lost && job.live.losses >= losses_max && job.live.spent < attempts {
+        let why = format!("lost {} workers; last: {}", job.live.losses, outcome.message);
+        return end(desk, job, State::Failed, Some(Outcome::new(Reason::TooManyLosses, why)));
+    }
+    if !wanted || job.live.spent >= attempts {
+        return end(desk, job, State::Failed, Some(outcome));
+    }
+    match job.spec.policy.retry.form {
+        RetryForm::SameJob => try_again(desk, job, outcome),
+        RetryForm::NewJob => replace(desk, job, outcome),
+    }
+}
+
+fn is_loss(reason: Reason) -> bool {
+    matches!(reason, Reason::LeaseExpired | Reason::WorkerLost | Reason::WorkerRemoved)
+}
+
+/// Its turn among all of its kind that failed, then its own backoff. Whoever lost a worker did nothing wrong and does
+/// not queue up behind those who did.
+fn retry_wait(desk: &mut Desk, job: &Job, reason: Reason) -> Result<Millis, Stop> {
+    let turn = if is_loss(reason) { Millis(0) } else { pace::turn(desk, job)? };
+    let seed = desk.draw();
+    Ok(Millis(turn.0.saturating_add(job.spec.policy.retry.backoff.delay(job.live.spent, seed).0)))
+}
+
+fn try_again(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
+    let reason = outcome.reason;
+    close_attempt(desk, &mut job, outcome);
+    let delay = retry_wait(desk, &job, reason)?;
+    job.seq = desk.next_seq();
+    job.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
+    if delay.0 > 0 {
+        // An hour of backoff must not keep others from the key.
+        concurrency::release(desk, &mut job)?;
+    }
+    queue(desk, &mut job)?;
+    desk.tell(&job.key.namespace, What::Requeued { job: job.key.id, reason });
+    desk.put_job(job.clone());
+    Ok(job)
+}
+
+/// Moves the present attempt into the history.
+pub(crate) fn close_attempt(desk: &mut Desk, job: &mut Job, outcome: Outcome) {
+    if let Some(lease) = &job.live.lease {
+        let attempt = Attempt {
+            number: job.live.attempt,
+            worker: lease.worker.clone(),
+            claimed_at: job.live.claimed_at.take(),
+            started_at: job.live.started_at.take(),
+            ended_at: desk.now(),
+            outcome,
+        };
+        desk.put_attempt(&job.key, attempt);
+    }
+    job.live.progress = None;
+}
+
+/// Ends the job for good and puts a linked copy in its place: what waited for it, and its unique key, go over to the
+/// copy. The copy's id is drawn here, its payload is shared.
+fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
+    gather(desk, &job)?;
+    let payload = desk.payload(&job.key)?;
+    let key = JobKey::new(&job.key.namespace, desk.draw_job_id());
+    let delay = retry_wait(desk, &job, outcome.reason)?;
+    job.live.retry_job = Some(key.id);
+    let ended = close(desk, job, State::Failed, Some(outcome))?;
+    let spec = Spec {
+        created_at: desk.now(),
+        retry_of: Some(ended.key.id),
+        unique: ended.spec.unique.clone().filter(|unique| unique.until == UniqueUntil::Final),
+        parents: Vec::new(),
+        ..(*ended.spec).clone()
+    };
+    if let Some(unique) = &spec.unique {
+        unique::take(desk, &key.namespace, spec.owner.as_deref(), unique, key.id)?;
+    }
+    let mut copy = Job::queued(key.clone(), ended.priority, desk.next_seq(), spec);
+    (copy.live.spent, copy.live.losses) = (ended.live.spent, ended.live.losses);
+    copy.live.dependents = ended.live.dependents;
+    copy.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
+    for child in children_of(desk, &ended)? {
+        desk.put_edge(&key, &child);
+    }
+    queue(desk, &mut copy)?;
+    desk.tell(&key.namespace, What::Submitted { job: key.id });
+    desk.put_payload(&key, payload);
+    desk.put_job(copy);
+    Ok(ended)
+}
+
+fn children_of(desk: &mut Desk, parent: &Job) -> Result<Vec<JobKey>, Stop> {
+    if parent.live.dependents { desk.children(&parent.key) } else { Ok(Vec::new()) }
+}
+
+pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
+    let by = job.live.cancel.as_ref().map_or_else(|| Arc::from(""), |cancel| cancel.by.clone());
+    end(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by)))
+}
+
+/// Ends a job and passes the news on to all that wait for it.
+pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
+    gather(desk, &job)?;
+    let ended = close(desk, job, state, outcome)?;
+    if ended.live.dependents {
+        settle(desk, vec![ended.clone()])?;
+    }
+    Ok(ended)
+}
+
+/// Asks at once for the rows that the end of this job touches, instead of for one after the other.
+fn gather(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
+    let namespace = &job.key.namespace;
+    let mut missing = job.live.dependents && desk.want_children([&job.key]).is_err();
+    if let Some(run) = job.run() {
+        missing |= desk.lacks_record(key_of::<Run>(namespace, &run.to_string()));
+    }
+    if let Some(unique) = job.spec.unique.as_ref().filter(|unique| unique.until == UniqueUntil::Final) {
+        let key = unique::record_key(job.spec.owner.as_deref(), &unique.key);
+        missing |= desk.lacks_record(key_of::<Taken>(namespace, &key));
+    }
+    if let Some(concurrency) = job.spec.concurrency.as_ref().filter(|_| job.live.slot) {
+        missing |= desk.lacks_record(key_of::<KeyUse>(namespace, &concurrency.key));
+        missing |= desk.next_in_key_queue(namespace, &concurrency.key).is_err();
+    }
+    if missing { Err(Stop::Need) } else { Ok(()) }
+}
+
+/// Ends a job without looking at what waits for it.
+pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
+    job.state = state;
+    job.live.finished_at = Some(desk.now());
+    job.live.run_at = None;
+    job.live.pending_since = None;
+    job.live.outcome = outcome;
+    steps::let_go(desk, &mut job)?;
+    if job.live.slot_until.is_none() {
+        concurrency::release(desk, &mut job)?;
+    }
+    unique::release(desk, &job)?;
+    desk.tell(&job.key.namespace, ending(&job));
+    desk.put_job(job.clone());
+    runs::job_ended(desk, &job)?;
+    Ok(job)
+}
+
+fn ending(job: &Job) -> What {
+    let id = job.key.id;
+    let message =
+        |job: &Job| job.live.outcome.as_ref().map_or_else(|| Arc::from(""), |outcome| outcome.message.clone());
+    match job.state {
+        State::Completed => What::Completed { job: id },
+        State::Cancelled => What::Cancelled { job: id, by: message(job) },
+        State::Skipped => What::Skipped { job: id },
+        _ => {
+            let reason = job.live.outcome.as_ref().map_or(Reason::Reported, |outcome| outcome.reason);
+            What::Failed { job: id, reason, message: message(job) }
+        }
+    }
+}
+
+/// Passes the end of these jobs on to the jobs that wait for them, and theirs, level by level.
+pub(crate) fn settle(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
+    let (mut parents, mut done) = (ended, 0);
+    for depth in 0.. {
+        parents.retain(|parent| parent.live.dependents);
+        if parents.is_empty() {
+            break;
+        }
+        if depth == WHOLE_RUN_DEPTH {
+            load_runs(desk, &parents)?;
+        }
+        desk.want_children(parents.iter().map(|parent| &parent.key))?;
+        let mut ended = Vec::new();
+        desk.for_all(parents, |desk, parent| settle_one(desk, parent, &mut done, &mut ended))?;
+        parents = ended;
+    }
+    Ok(())
+}
+
+fn load_runs(desk: &mut Desk, parents: &[Job]) -> Result<(), Stop> {
+    let mut runs: Vec<_> = parents.iter().filter_map(|job| Some((job.key.namespace.clone(), job.run()?))).collect();
+    runs.sort();
+    runs.dedup();
+    for (namespace, run) in runs {
+        let open = desk.open_jobs(&namespace, run)?;
+        desk.want_children(open.iter().filter(|job| job.live.dependents).map(|job| &job.key))?;
+    }
+    Ok(())
+}
+
+fn settle_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Vec<Job>) -> Result<(), Stop> {
+    if *done >= SETTLE_MAX {
+        parent.live.unsettled = true;
+        desk.put_job(parent);
+        return Ok(());
+    }
+    let children = desk.children(&parent.key)?;
+    desk.for_all(children, |desk, key| {
+        // Looked at one by one, because the end of one child may be the end of the next as well.
+        let child = desk.job(&key)?.filter(|job| job.state == State::Blocked && job.live.waiting > 0);
+        if let Some(child) = child {
+            *done += 1;
+            ended.extend(parent_ended(desk, &parent, child)?);
+        }
+        Ok(())
+    })?;
+    if parent.live.unsettled {
+        parent.live.unsettled = false;
+        desk.put_job(parent);
+    }
+    Ok(())
+}
+
+/// One parent of `child` has ended. Gives back the jobs that ended because of it.
+fn parent_ended(desk: &mut Desk, parent: &Job, mut child: Job) -> Result<Vec<Job>, Stop> {
+    child.live.waiting -= 1;
+    parents::hear(&mut child.live, End::of(parent));
+    let policy = child.spec.policy.parents;
+    let verdict = match child.live.hold {
+        // The planner looks at what became of a step's parts.
+        Some(Hold::Members) if child.live.waiting == 1 => Verdict::Go,
+        Some(Hold::Members) => Verdict::Wait,
+        _ => parents::verdict(policy, Heard::of(&child.live)),
+    };
+    match verdict {
+        Verdict::Wait => {
+            desk.put_job(child);
+            Ok(Vec::new())
+        }
+        Verdict::Go if child.live.hold.is_some() => Ok(steps::turn(desk, child)?.into_iter().collect()),
+        Verdict::Go => requeue_waiting(desk, child).map(|_| Vec::new()),
+        Verdict::Cancel if child.run().is_some() => runs::cancel_open(desk, &child, &parent_outcome(parent).message),
+        Verdict::Cancel => Ok(vec![close(desk, child, State::Cancelled, Some(parent_outcome(parent)))?]),
+        Verdict::Skip(reason) => {
+            let outcome = if reason == Reason::NotNeeded { needless(&child.live) } else { parent_outcome(parent) };
+            Ok(vec![close(desk, child, State::Skipped, Some(outcome))?])
+        }
+    }
+}
+
+/// Why a job whose parents have all ended has nothing to run for.
+pub(crate) fn needless(live: &Live) -> Outcome {
+    let why = if live.needless { "a step that it needs was not needed" } else { "nothing that it needs has failed" };
+    Outcome::new(Reason::NotNeeded, why)
+}
+
+/// Why a job that needs this parent does not run. Jobs of a run are named by their steps.
+pub(crate) fn parent_outcome(parent: &Job) -> Outcome {
+    let message = match &parent.spec.node {
+        Some(node) => format!("step {} is {}", node.name, parent.state.name()),
+        None => format!("job {} is {}", parent.key.id, parent.state.name()),
+    };
+    Outcome::new(Reason::ParentNotCompleted, message)
+}
+
+/// Applies what has run out about a job, exactly as the sweep would. None: nothing has.
+pub(crate) fn expire(desk: &mut Desk, job: &Job) -> Result<Option<Job>, Stop> {
+    if job.pending_until().is_some_and(|until| until <= desk.now()) {
+        let outcome = Outcome::new(Reason::PendingDeadlinePassed, "no worker claimed the job in time");
+        return end(desk, job.clone(), State::Failed, Some(outcome)).map(Some);
+    }
+    let Some(reason) = job.overdue(desk.now()) else { return Ok(None) };
+    let message = match reason {
+        Reason::DeadlinePassed => "job timed out",
+        _ => "lease expired",
+    };
+    attempt_failed(desk, job.clone(), Outcome::new(reason, message), true).map(Some)
+}

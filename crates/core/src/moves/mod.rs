@@ -1,0 +1,10 @@
+//! Moves that several commands share: of jobs, runs, steps and workers, and of the keys and places they hold.
+
+pub mod concurrency;
+pub mod life;
+pub mod liveness;
+pub mod pace;
+pub mod parents;
+pub mod runs;
+pub mod steps;
+pub mod unique;

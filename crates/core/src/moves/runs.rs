@@ -1,0 +1,75 @@
+//! What becomes of a run when its jobs end, and of its jobs when it ends. The planner is the dependency rule of
+//! [`crate::moves::life`], applied in the very transaction that ends a job; a run only keeps the count.
+
+use crate::{
+    desk::{Desk, Stop},
+    model::{
+        event::What,
+        id::RunId,
+        job::{CancelRequest, Job, Outcome, Reason, State},
+        name::Namespace,
+        policy::CancelPolicy,
+        run::Run,
+    },
+    moves::{concurrency, life, steps},
+};
+use std::sync::Arc;
+
+/// Counts a job that has ended, and ends the run with its last one.
+pub(crate) fn job_ended(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
+    let Some(id) = job.run() else { return Ok(()) };
+    let namespace = job.key.namespace.clone();
+    let Some(mut run) = desk.get::<Run>(&namespace, &id.to_string())? else { return Ok(()) };
+    run.open = run.open.saturating_sub(1);
+    match job.state {
+        State::Completed => run.completed += 1,
+        State::Failed => run.failed += 1,
+        State::Cancelled => run.cancelled += 1,
+        State::Skipped => run.skipped += 1,
+        State::Blocked | State::Scheduled | State::Pending | State::Claimed | State::Running => {}
+    }
+    if run.open == 0 && run.compensates && !run.undone && run.failed > 0 && run.cancel.is_none() {
+        steps::call(desk, &namespace, id, None)?;
+    } else if run.open == 0 {
+        finish(desk, &namespace, id, &mut run);
+    }
+    desk.put(&namespace, &id.to_string(), &run)
+}
+
+/// Ends the run; the caller writes it.
+pub(crate) fn finish(desk: &mut Desk, namespace: &Namespace, id: RunId, run: &mut Run) {
+    run.finished_at = Some(desk.now());
+    run.purge_at = Some(desk.now() + desk.limits().retention).max(run.keep_until);
+    desk.tell(namespace, What::RunFinished { run: id, state: run.state() });
+}
+
+/// Cancels every unfinished job of the run `member` belongs to. Gives back the jobs that ended by it.
+pub(crate) fn cancel_open(desk: &mut Desk, member: &Job, why: &Arc<str>) -> Result<Vec<Job>, Stop> {
+    let run = member.run().expect("the caller looked");
+    cancel_all(desk, &member.key.namespace, run, why)
+}
+
+pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by: &Arc<str>) -> Result<Vec<Job>, Stop> {
+    let mut ended = Vec::new();
+    let open = desk.open_jobs(namespace, run)?;
+    desk.for_all(open, |desk, job| {
+        // The end of an earlier one may have let this one go on.
+        let Some(mut job) = desk.job(&job.key)? else { return Ok(()) };
+        let drains = job.spec.policy.cancel == CancelPolicy::Drain && job.state.is_held();
+        if drains && job.overdue(desk.now()).is_none() {
+            if job.live.cancel.is_none() {
+                job.live.cancel = Some(CancelRequest { by: by.clone(), at: desk.now() });
+                desk.tell(namespace, What::CancelRequested { job: job.key.id, by: by.clone() });
+                desk.put_job(job);
+            }
+            return Ok(());
+        }
+        job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
+        if job.overdue(desk.now()).is_none() {
+            concurrency::keep_place(desk, &mut job)?;
+        }
+        ended.push(life::close(desk, job, State::Cancelled, Some(Outcome::new(Reason::Cancelled, by.clone())))?);
+        Ok(())
+    })?;
+    Ok(ended)
+}
