@@ -4,6 +4,7 @@ use crate::{Server, program::ADMIN};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::{
     fs,
+    io::ErrorKind,
     time::{Duration, Instant},
 };
 use tokio::{
@@ -49,6 +50,24 @@ pub async fn crowd(server: &Server, count: usize, bytes: &str) -> Vec<TcpStream>
         all.push(stream);
     }
     all
+}
+
+/// Sends a request as careful clients do: not further than until the server answers, which may refuse what it has not read.
+pub async fn send(server: &Server, bytes: &str) -> TcpStream {
+    let stream = TcpStream::connect(server.address()).await.expect("the server accepts");
+    let mut rest = bytes.as_bytes();
+    while !rest.is_empty() {
+        tokio::select! {
+            biased;
+            _ = stream.readable() => break,
+            _ = stream.writable() => match stream.try_write(rest) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => break,
+            },
+        }
+    }
+    stream
 }
 
 /// A request as a client with a token sends it.

@@ -8,7 +8,7 @@ use std::{
 };
 use windlass_e2e::{
     ADMIN, Server,
-    crowd::{answer, crowd, request},
+    crowd::{answer, request, send},
 };
 use windlass_engine::testing::eventually;
 use windlass_stores::testing::Cluster;
@@ -48,7 +48,7 @@ impl Drop for SmallDisk {
 }
 
 async fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
-    let mut stream = crowd(server, 1, &request(server, method, path, ADMIN, body)).await.remove(0);
+    let mut stream = send(server, &request(server, method, path, ADMIN, body)).await;
     answer(&mut stream, Duration::from_secs(20)).await.expect("an answer")
 }
 
