@@ -381,8 +381,8 @@ pub struct ListJobs {
     /// `name:value`.
     #[serde(skip_serializing_if = "is_default")]
     pub facet: Option<String>,
-    /// Only jobs whose name begins with this text, upper and lower case as written. They are sorted by name, the last
-    /// first; jobs of the same name newest first. Not with `id`.
+    /// Only jobs whose name begins with this text, upper and lower case as written. They are sorted by name from Z to
+    /// A; jobs of the same name newest first. Not with `id`.
     #[serde(skip_serializing_if = "is_default")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "is_default")]

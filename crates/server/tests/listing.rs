@@ -86,7 +86,7 @@ async fn jobs_are_found_by_the_beginning_of_their_name_page_by_page() {
         let next: String = next.bytes().map(|byte| format!("%{byte:02X}")).collect();
         path = format!("/api/v1/jobs?name=nightly&limit=1&cursor={next}");
     }
-    assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "by name, the last first, and the newest of one name first");
+    assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "by name from Z to A, and the newest of one name first");
     let find = async |query: &str| ids(&server.get(&format!("/api/v1/jobs?{query}")).await.expect(200));
     assert_eq!(find("name=nightly.2").await, [made[3].clone(), made[1].clone()]);
     assert_eq!(find("name=nightly&state=completed").await, Vec::<String>::new());

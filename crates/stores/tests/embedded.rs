@@ -112,6 +112,25 @@ async fn an_idle_server_writes_nothing() {
     assert_eq!(after.batches, before.batches + 2);
 }
 
+#[tokio::test]
+async fn a_full_log_is_moved_beside_the_writer_and_starts_over() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), clock());
+    let options = Options { checkpoint_pages: 256, ..Options::new(clock.clone()) };
+    let store = Embedded::open(folder.path(), options).unwrap();
+    let (payload, mut id) = ("x".repeat(20_000), 0);
+    while store.stats().checkpoints < 3 {
+        id += 1;
+        run(&store, vec![submit(id, &payload)]).await;
+    }
+    let stats = store.stats();
+    assert!(stats.pages_beside >= 3 * 256, "{stats:?}");
+    let log = std::fs::metadata(folder.path().join("windlass.db-wal")).unwrap().len();
+    assert!(log < stats.wal_bytes, "the log never started over: {log} bytes, {stats:?}");
+    drop(store);
+    let store = open(folder.path(), &clock);
+    assert!(store.job(&key(id)).await.unwrap().is_some());
+}
+
 /// Nobody is shown what a power cut could take back.
 #[tokio::test]
 async fn reads_wait_for_the_sync_of_promises_and_events_for_the_sync_of_everything() {

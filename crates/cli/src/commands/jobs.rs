@@ -32,7 +32,7 @@ pub struct Jobs {
     /// Only jobs with this facet.
     #[arg(short, long, value_name = "NAME=VALUE", value_parser = super::options::pair)]
     facet: Option<(String, String)>,
-    /// Only jobs whose name begins with this text: sorted by name, the last first; jobs of the same name newest first.
+    /// Only jobs whose name begins with this text: sorted by name from Z to A; jobs of the same name newest first.
     #[arg(long, value_name = "PREFIX")]
     name: Option<String>,
     /// Only jobs of this run.

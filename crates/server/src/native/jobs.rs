@@ -50,7 +50,8 @@ pub const WAIT_MS_MAX: u64 = 60_000;
 const MANY_BODY_MAX: usize = 16 << 20;
 
 /// Why a submit is refused, one job or many.
-const REFUSED: [Code; 8] = [
+/// Why a submit, of a job or of a run, may be refused.
+pub const REFUSED: [Code; 8] = [
     Code::Invalid,
     Code::Schema,
     Code::TooLarge,

@@ -2,8 +2,7 @@
 
 use super::{
     convert,
-    jobs::{IDEMPOTENCY_KEY, page_size},
-    workflows::REFUSED_RUN,
+    jobs::{IDEMPOTENCY_KEY, REFUSED, page_size},
 };
 use crate::{
     app::App,
@@ -58,7 +57,7 @@ pub fn routes() -> Vec<Route> {
             .takes::<InlineRun>()
             .answers::<StartedRun>(201)
             .answers::<StartedRun>(200)
-            .refuses(&REFUSED_RUN)
+            .refuses(&REFUSED)
             .body_max(2 * windlass_plan::format::BYTES_MAX),
         Route::get("/api/v1/runs", Access::Viewer, list)
             .says("List runs, newest first")

@@ -1,7 +1,7 @@
 //! `/api/v1/workflows`: definitions of workflows, and runs started from them.
 
 use super::{
-    jobs::{IDEMPOTENCY_KEY, page_size},
+    jobs::{self, IDEMPOTENCY_KEY, page_size},
     records_page,
     runs::{key_of, started},
 };
@@ -26,16 +26,6 @@ use windlass_core::{Namespace, RunId, job::DefinitionRef};
 use windlass_plan::format::BYTES_MAX;
 
 const REFUSED: [Code; 4] = [Code::Invalid, Code::TooLarge, Code::NotFound, Code::VersionMismatch];
-pub const REFUSED_RUN: [Code; 8] = [
-    Code::Invalid,
-    Code::Schema,
-    Code::TooLarge,
-    Code::KeyReused,
-    Code::Exists,
-    Code::Cycle,
-    Code::NotFound,
-    Code::VersionMismatch,
-];
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -81,7 +71,7 @@ pub fn routes() -> Vec<Route> {
             .takes::<StartRun>()
             .answers::<StartedRun>(201)
             .answers::<StartedRun>(200)
-            .refuses(&REFUSED_RUN),
+            .refuses(&jobs::REFUSED),
     ]
 }
 

@@ -11,6 +11,7 @@
 //! it; the latter reads small databases through, larger ones only as far as a quick start allows.
 
 mod check;
+mod checkpoint;
 mod disk;
 mod fault;
 mod lanes;
@@ -113,6 +114,8 @@ pub struct Stats {
     /// Waits for the disk: at most one a commit, a few more for each checkpoint.
     pub syncs: u64,
     pub checkpoints: u64,
+    /// Pages of the log that were moved into the database while the writer went on.
+    pub pages_beside: u64,
     /// Lanes that may hold a pending job.
     pub lanes: usize,
     /// All that is kept in memory to find them.
@@ -147,7 +150,8 @@ impl Embedded {
         let file = folder.database();
         let connection = folder.open_writer(&options)?;
         let disk = Arc::new(folder.open_disk(options.sync)?);
-        let writer = Writer::open(connection, options.checkpoint_pages, disk.clone());
+        let beside = folder.open_checkpointer(options.sync)?;
+        let writer = Writer::open(connection, (options.checkpoint_pages, beside), disk.clone());
         let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;

@@ -8,6 +8,7 @@
 
 use super::{
     Options, Sync, check,
+    checkpoint::Checkpointer,
     disk::Disk,
     fault::{Fault, OpenError},
     writer::PAGE,
@@ -112,6 +113,18 @@ impl Folder {
         Ok(connection)
     }
 
+    /// After the writer is open, which has made what was missing.
+    pub(super) fn open_checkpointer(&self, sync: Sync) -> Opened<Checkpointer> {
+        let file = self.database();
+        let connection = connect(&file, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|connection| {
+            connection.pragma_update(None, "synchronous", synchronous(sync))?;
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+            Ok(connection)
+        });
+        let connection = connection.map_err(|error| OpenError::sqlite(&file, error))?;
+        Checkpointer::start(connection).map_err(|error| OpenError::io(&file, error))
+    }
+
     /// After the writer is open, so that the log is there; its entry in the folder is safe from here on.
     pub(super) fn open_disk(&self, sync: Sync) -> Opened<Disk> {
         let disk = Disk::open(self.log(), sync)?;
@@ -210,18 +223,21 @@ fn connect(file: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
     Ok(connection)
 }
 
+fn synchronous(sync: Sync) -> &'static str {
+    match sync {
+        // Promises are synced by us, once for many commits: see `disk`.
+        Sync::Full => "normal",
+        Sync::Off => "off",
+    }
+}
+
 fn set_up_writer(connection: &Connection, options: &Options) -> Result<(), rusqlite::Error> {
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
     debug_assert_eq!(mode, "wal");
-    let synchronous = match options.sync {
-        // Promises are synced by us, once for many commits: see `disk`.
-        Sync::Full => "normal",
-        Sync::Off => {
-            tracing::warn!("fsync is off: a power cut can lose acknowledged work and damage the database");
-            "off"
-        }
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    if options.sync == Sync::Off {
+        tracing::warn!("fsync is off: a power cut can lose acknowledged work and damage the database");
+    }
+    connection.pragma_update(None, "synchronous", synchronous(options.sync))?;
     connection.pragma_update(None, "cache_size", -((options.cache_bytes / 1_024) as i64))?;
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "max_page_count", options.pages_max)?;

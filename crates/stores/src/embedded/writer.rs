@@ -2,6 +2,7 @@
 
 use super::{
     Stats,
+    checkpoint::Checkpointer,
     disk::Disk,
     fault::{Fault, Result},
     lanes::Weights,
@@ -96,10 +97,11 @@ impl Marks {
 
 /// The write-ahead log: how full it is, and when to move it into the database.
 ///
-/// SQLite's own checkpoints ignore errors, a failed sync among them; therefore they are switched off and done here. The
-/// file is written over from its start after a complete checkpoint and never cut, because a file that grows costs more
-/// with each sync.
+/// SQLite's own checkpoints ignore errors, a failed sync among them; therefore they are switched off and done by us: most of
+/// it beside the writer, the rest here. The file is written over from its start after a complete checkpoint and never cut,
+/// because a file that grows costs more with each sync.
 struct Log {
+    beside: Checkpointer,
     /// Set by SQLite with each commit.
     pages: Arc<AtomicU32>,
     pages_before: u32,
@@ -108,7 +110,11 @@ struct Log {
 }
 
 impl Writer {
-    pub(super) fn open(mut connection: Connection, checkpoint_pages: u32, disk: Arc<Disk>) -> Result<Self> {
+    pub(super) fn open(
+        mut connection: Connection,
+        (checkpoint_pages, beside): (u32, Checkpointer),
+        disk: Arc<Disk>,
+    ) -> Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let told = pages.clone();
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count: i32| {
@@ -116,7 +122,7 @@ impl Writer {
             Ok(())
         }))?;
         connection.set_prepared_statement_cache_capacity(128);
-        let log = Log { pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
+        let log = Log { beside, pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
         let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
         let leases = Arc::new(Leases::open(&connection)?);
         Ok(Self { connection, memo, leases, marks, log, disk, stats: Stats::default(), stopped: None })
@@ -270,7 +276,8 @@ impl Writer {
         self.disk.wrote();
         committed?;
         self.count_commit();
-        self.checkpoint_if_full()
+        self.checkpoint_if_full();
+        Ok(())
     }
 
     fn count_commit(&mut self) {
@@ -288,31 +295,43 @@ impl Writer {
         self.stats.syncs += u64::from(restarted);
     }
 
-    /// Moves the log into the database when it is full. Readers never wait for it; only when they have kept it from
-    /// starting over for long does it wait for them, so that the log stays bounded.
-    fn checkpoint_if_full(&mut self) -> Result<()> {
+    /// Has the log moved into the database when it is full, and moves what came meanwhile. Readers never wait for it; only when
+    /// they have kept it from starting over for long does it wait for them, so that the log stays bounded.
+    fn checkpoint_if_full(&mut self) {
+        if let Some(copied) = self.log.beside.done() {
+            let moved = copied.and_then(|pages| self.checkpoint(CheckpointMode::PASSIVE).map(|()| pages));
+            self.stats.pages_beside += u64::from(moved.as_ref().map_or(0, |pages| *pages));
+            self.checkpointed(moved.map(drop));
+        }
         let pages = self.log.pages_before;
         if pages < self.log.next_checkpoint {
-            return Ok(());
+            return;
         }
-        let overdue = pages >= self.log.checkpoint_pages.saturating_mul(4);
-        let mode = if overdue { CheckpointMode::RESTART } else { CheckpointMode::PASSIVE };
         self.log.next_checkpoint = pages + self.log.checkpoint_pages / 4;
-        match self.connection.wal_checkpoint_v2::<&str>(None, mode).map_err(Fault::from) {
-            Ok(_) => {
+        if pages < self.log.checkpoint_pages.saturating_mul(4) {
+            self.log.beside.ask();
+        } else {
+            let moved = self.checkpoint(CheckpointMode::RESTART);
+            self.checkpointed(moved);
+        }
+    }
+
+    fn checkpoint(&self, mode: CheckpointMode) -> Result<()> {
+        Ok(self.connection.wal_checkpoint_v2::<&str>(None, mode).map(drop)?)
+    }
+
+    /// The batch is committed, so it is answered whatever came of this.
+    fn checkpointed(&mut self, moved: Result<()>) {
+        match moved {
+            Ok(()) => {
                 self.stats.checkpoints += 1;
-                self.stats.syncs += 2;
-                Ok(())
+                // Two beside the writer, two here.
+                self.stats.syncs += 4;
             }
-            // The batch is committed, so it is answered; but it is the last.
-            Err(fault) if fault.is_fatal() => {
-                self.failed(fault);
-                Ok(())
-            }
+            Err(fault) if fault.is_fatal() => _ = self.failed(fault),
             // No room in the database file, or a reader in the way: the log holds everything, so try again later.
             Err(fault) => {
                 tracing::warn!(error = ?fault, "the write-ahead log could not be moved into the database yet");
-                Ok(())
             }
         }
     }
@@ -341,6 +360,7 @@ impl Writer {
 
     /// Leaves everything in the database file. False: something may be missing there.
     pub(super) fn close(&mut self) -> bool {
+        self.log.beside.stop();
         let complete = self.connection.wal_checkpoint_v2::<&str>(None, CheckpointMode::TRUNCATE).is_ok();
         complete && self.stopped.is_none() && self.disk.failure().is_none()
     }
