@@ -3,7 +3,7 @@
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
 
-use crate::{batcher::Queue, engine::Error};
+use crate::{batcher::Queue, engine::Error, intake::weight};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
@@ -31,15 +31,15 @@ const ALL_WAITING_MAX: usize = 64;
 /// The namespace of a heavy request, and how many times as long as it takes the namespace rests afterwards. What a worker
 /// reports under its lease never has to rest: the lease would run out meanwhile.
 pub fn of(commands: &[Command]) -> Option<(&Namespace, u32)> {
-    let [command] = commands else { return None };
-    let rest = if command.jobs() > JOBS {
+    let first = commands.first().filter(|first| commands.len() == 1 || matches!(first, Command::KeepPart(_)))?;
+    let rest = if first.jobs() > JOBS {
         REST_JOBS
-    } else if command.weight() > BYTES && !is_report(command) {
+    } else if weight(commands) > BYTES && !is_report(first) {
         REST_BYTES
     } else {
         return None;
     };
-    command.namespace().map(|namespace| (namespace, rest))
+    first.namespace().map(|namespace| (namespace, rest))
 }
 
 fn is_report(command: &Command) -> bool {
@@ -135,8 +135,8 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use windlass_core::{
-        JobId, LeaseId,
-        commands::{complete::Complete, holder::Holder, tell::Tell},
+        JobId, LeaseId, RunId,
+        commands::{complete::Complete, holder::Holder, keep_part::KeepPart, tell::Tell},
     };
 
     #[test]
@@ -149,6 +149,12 @@ mod tests {
         assert_eq!(of(&[tell(BYTES / 2)]), None);
         assert_eq!(of(&[tell(BYTES)]), Some((&namespace, REST_BYTES)));
         assert_eq!(of(&[tell(BYTES), tell(BYTES)]), None, "these go in pieces");
+        let part = |at| -> Command {
+            let (run, text) = (RunId::from_u128(1), text(BYTES / 4).into());
+            KeepPart { namespace: namespace.clone(), run, at, text }.into()
+        };
+        assert_eq!(of(&(0..3).map(part).collect::<Vec<_>>()), None);
+        assert_eq!(of(&(0..4).map(part).collect::<Vec<_>>()), Some((&namespace, REST_BYTES)), "in pieces, with a rest");
         let holder = Holder::lease(&namespace, LeaseId::new(JobId::from_u128(1), Default::default()));
         let report: Command = Complete { holder, result: text(BYTES).as_str().into() }.into();
         assert_eq!(of(&[report]), None);

@@ -19,7 +19,7 @@ use windlass_core::{
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
 const ROOM_UNIT: usize = 256;
 /// Bytes that a caller's commands bring into one transaction while others are at work.
-const PIECE_BYTES: usize = 256 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 
 pub struct Intake {
     pub queue: Arc<Queue>,
@@ -116,6 +116,6 @@ pub fn is_bulky(commands: &[Command]) -> bool {
     commands.len() > 1 && weight(commands) > PIECE_BYTES
 }
 
-fn weight(commands: &[Command]) -> usize {
+pub fn weight(commands: &[Command]) -> usize {
     commands.iter().map(Command::weight).sum()
 }

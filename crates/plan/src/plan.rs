@@ -31,7 +31,7 @@ pub const INPUT_ROOM_MAX: u64 = 20 << 20;
 pub const DEPTH_MAX: usize = 5;
 /// Steps that undo others are named so.
 pub const UNDO: &str = "~undo/";
-const PART_BYTES: usize = 512 << 10;
+const PART_BYTES: usize = 64 << 10;
 const NAMED_MAX: usize = 5;
 
 /// All that a run is planned from, fixed when the run is made.

@@ -12,7 +12,7 @@ use crate::{
         record::{Kind, Record},
         run::Run,
         schedule::Schedule,
-        stage,
+        stage::{self, EarlyPlan},
         time::Millis,
         worker::Worker,
     },
@@ -134,6 +134,7 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
         Worker::KIND => liveness::age(desk, namespace, key),
         Schedule::KIND => fire::fire_due(desk, namespace, key),
         Run::KIND => steps::remove_run(desk, namespace, key),
+        EarlyPlan::KIND => steps::remove_early(desk, namespace, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),
     }

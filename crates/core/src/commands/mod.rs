@@ -19,6 +19,7 @@ use self::{
     fire::{DeleteSchedule, Fire, PutSchedule},
     grace::Grace,
     holds::Holds,
+    keep_part::KeepPart,
     principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
     progress::ReportProgress,
     records::{DeleteRecord, PutRecord},
@@ -64,6 +65,7 @@ pub mod fire;
 pub mod grace;
 pub mod holder;
 pub mod holds;
+pub mod keep_part;
 pub mod principals;
 pub mod progress;
 pub mod records;
@@ -126,6 +128,7 @@ macro_rules! commands {
 commands! {
     Submit(submit::Submit) -> Submitted,
     SubmitRun(submit_run::SubmitRun) -> KnownRun,
+    KeepPart(keep_part::KeepPart) -> (),
     Claim(claim::Claim) -> Vec<Leased>,
     Start(start::Start) -> Box<Job>,
     Renew(renew::Renew) -> Renewed,
@@ -182,6 +185,7 @@ impl Command {
                 | Command::Progress(_)
                 | Command::AppendLog(_)
                 | Command::Holds(_)
+                | Command::KeepPart(_)
                 | Command::Heartbeat(_)
         )
     }
@@ -191,6 +195,7 @@ impl Command {
         Some(match self {
             Command::Submit(Submit { namespace, .. })
             | Command::SubmitRun(SubmitRun { namespace, .. })
+            | Command::KeepPart(KeepPart { namespace, .. })
             | Command::Claim(Claim { namespace, .. })
             | Command::Cancel(Cancel { namespace, .. })
             | Command::CancelRun(CancelRun { namespace, .. })
@@ -258,6 +263,7 @@ impl Command {
                 let plan: usize = run.plan.parts.iter().map(|part| part.len()).sum();
                 plan + run.nodes.iter().map(|node| BASE + node.weight()).sum::<usize>()
             }
+            Command::KeepPart(part) => part.text.len(),
             Command::Advance(advance) => advance.weight(),
             Command::Signal(signal) => signal.payload.len(),
             Command::Claim(claim) => claim.secrets.len() * BASE + claim.offer.bytes(),

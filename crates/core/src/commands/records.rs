@@ -13,7 +13,7 @@ use crate::{
         refusal::Refusal,
         run::Run,
         schedule::Schedule,
-        stage::{Kept, PlanPart, RunIndex, Turn, Waiting},
+        stage::{EarlyPlan, Kept, PlanPart, RunIndex, Turn, Waiting},
         time::Timestamp,
         worker::Worker,
     },
@@ -25,7 +25,7 @@ use crate::{
 use std::sync::Arc;
 
 /// Kinds that have commands of their own, which nobody may go around.
-const RESERVED: [&str; 16] = [
+const RESERVED: [&str; 17] = [
     Worker::KIND,
     Run::KIND,
     DefinitionHead::KIND,
@@ -41,6 +41,7 @@ const RESERVED: [&str; 16] = [
     Waiting::KIND,
     Kept::KIND,
     PlanPart::KIND,
+    EarlyPlan::KIND,
     RunIndex::KIND,
 ];
 

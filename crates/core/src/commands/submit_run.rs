@@ -19,7 +19,7 @@ use crate::{
         refusal::Refusal,
         reply::KnownRun,
         run::Run,
-        stage::{self, Hold, PlanPart, RunIndex, Stage},
+        stage::{self, EarlyPlan, Hold, PlanPart, RunIndex, Stage},
         time::Timestamp,
     },
     moves::{
@@ -44,7 +44,9 @@ pub struct SubmitRun {
 /// What a run has beside its jobs, if some of it is decided while it goes on.
 #[derive(Clone, Debug, Default)]
 pub struct RunPlan {
-    /// What its planner works from, in pieces that fit a record.
+    /// Parts of what its planner works from that were kept before, by [`super::keep_part::KeepPart`].
+    pub early: u32,
+    /// The other parts; each fits a record.
     pub parts: Vec<Arc<str>>,
     /// Some of its steps can be undone.
     pub compensates: bool,
@@ -72,7 +74,10 @@ impl SubmitRun {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.id.to_string()), true);
         keys.want_record(record::key_of::<RunIndex>(&self.namespace, &stage::index_key(self.id)), true);
-        for part in 0..self.plan.parts.len() {
+        if self.plan.early > 0 {
+            keys.want_record(record::key_of::<EarlyPlan>(&self.namespace, &self.id.to_string()), true);
+        }
+        for (part, _) in self.parts() {
             keys.want_record(record::key_of::<PlanPart>(&self.namespace, &stage::part_key(self.id, part)), true);
         }
         for node in &self.nodes {
@@ -108,16 +113,36 @@ impl SubmitRun {
             extra: self.extra.clone(),
         };
         desk.put(&self.namespace, &key, &run)?;
+        self.take_early(desk)?;
         self.put_beside(desk)?;
         desk.tell(&self.namespace, What::RunStarted { run: self.id });
         plan.make_jobs(desk, &self.namespace, self.id, None)?;
         Ok(Ok(KnownRun { id: self.id, run: Box::new(run) }))
     }
 
+    /// The parts that are new, each with its number.
+    fn parts(&self) -> impl Iterator<Item = (usize, &Arc<str>)> {
+        (self.plan.early as usize..).zip(&self.plan.parts)
+    }
+
+    /// From here on, the parts that were kept before are this run's.
+    fn take_early(&self, desk: &mut Desk) -> Result<(), Stop> {
+        if self.plan.early == 0 {
+            return Ok(());
+        }
+        let key = self.id.to_string();
+        let kept = desk.get::<EarlyPlan>(&self.namespace, &key)?.map_or(0, |early| early.parts);
+        if kept != self.plan.early {
+            let why = format!("{kept} of its {} parts are kept; start the run again", self.plan.early);
+            return Err(Refusal::invalid("plan", why).into());
+        }
+        desk.remove::<EarlyPlan>(&self.namespace, &key)
+    }
+
     fn put_beside(&self, desk: &mut Desk) -> Result<(), Stop> {
         let workflow = self.definition.as_ref().map(|definition| definition.name.clone());
         desk.put(&self.namespace, &stage::index_key(self.id), &RunIndex { run: self.id, workflow })?;
-        for (at, text) in self.plan.parts.iter().enumerate() {
+        for (at, text) in self.parts() {
             let part = PlanPart { run: self.id, text: text.clone() };
             desk.put(&self.namespace, &stage::part_key(self.id, at), &part)?;
         }
@@ -136,7 +161,7 @@ impl SubmitRun {
         for part in &self.plan.parts {
             check_size("plan", part.len(), limits.record_bytes_max)?;
         }
-        check_size("plan", self.plan.parts.len(), limits.nodes_max)?;
+        check_size("plan", self.plan.early as usize + self.plan.parts.len(), limits.nodes_max)?;
         self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, &limits))?;
         Graph::check(&self.nodes, &limits)
     }

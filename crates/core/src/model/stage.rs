@@ -119,6 +119,21 @@ impl Kind for PlanPart {
     }
 }
 
+/// Parts of a plan whose run is yet to come; by the run's id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyPlan {
+    pub parts: u32,
+    /// When they go if it has not come.
+    pub until: Timestamp,
+}
+
+impl Kind for EarlyPlan {
+    const KIND: &'static str = "early_plan";
+    fn due(&self) -> Option<Timestamp> {
+        Some(self.until)
+    }
+}
+
 /// Finds runs, the newest first: its key is the run's id turned over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunIndex {

@@ -9,7 +9,7 @@ use crate::{
         payload::Payload,
         record::{Kind, key_of},
         run::Run,
-        stage::{Hold, Kept, PlanPart, RunIndex, Turn, Waiting, home, place, turn_key},
+        stage::{EarlyPlan, Hold, Kept, PlanPart, RunIndex, Turn, Waiting, home, place, turn_key},
     },
     moves::life,
 };
@@ -94,6 +94,13 @@ pub(crate) fn wait_over(desk: &mut Desk, job: Job) -> Result<(), Stop> {
     };
     life::end(desk, job, State::Failed, Some(Outcome::new(Reason::DeadlinePassed, why)))?;
     Ok(())
+}
+
+/// Removes the parts of a plan whose run never came.
+pub(crate) fn remove_early(desk: &mut Desk, namespace: &Namespace, run: &str) -> Result<(), Stop> {
+    let parts = desk.siblings(namespace, PlanPart::KIND, run)?;
+    desk.for_all(parts, |desk, key| desk.delete_record(&key))?;
+    desk.delete_record(&key_of::<EarlyPlan>(namespace, run))
 }
 
 /// Removes what belongs to a run, when the run itself goes.

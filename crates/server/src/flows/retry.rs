@@ -3,7 +3,10 @@
 //! A step keeps its result if it completed, was not undone, and so did and were all that it needs. Everything else runs
 //! again, cleaning up included.
 
-use super::{decide, facts, jobs, start::Started};
+use super::{
+    decide, facts, jobs,
+    start::{Started, keep_early},
+};
 use crate::{app::App, problem::Problem};
 use std::{
     collections::{HashMap, HashSet},
@@ -42,6 +45,7 @@ pub async fn retry(app: &App, namespace: &Namespace, id: RunId, owner: &Arc<str>
     }
     let parts = decide::parts(app, namespace, id).await?;
     let plan = RunPlan { parts, compensates: run.compensates, retry_of: Some(id), ..RunPlan::default() };
+    let plan = keep_early(app, namespace, new, plan).await?;
     let submit = SubmitRun {
         namespace: namespace.clone(),
         id: new,

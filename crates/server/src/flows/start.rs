@@ -20,6 +20,7 @@ use windlass_core::{
     Command, Millis, Namespace, Payload, RecordKey, Refusal, RunId, Timestamp,
     commands::{
         all::All,
+        keep_part::KeepPart,
         records::{Expect, PutRecord},
         submit_run::{RunNode, RunPlan, SubmitRun},
     },
@@ -39,6 +40,8 @@ use windlass_plan::{
 const SUBS_MAX: usize = 50;
 /// Bytes of a workflow and of those it contains.
 const SOURCES_BYTES_MAX: usize = 8 << 20;
+/// A plan of more bytes is not written in one transaction with its run.
+const AT_ONCE_BYTES: usize = 128 << 10;
 const KEY_KIND: &str = "run_key";
 const KEY_KEPT: Millis = Millis::from_secs(86_400);
 
@@ -94,6 +97,7 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
         let at = problem.0.field.clone().unwrap_or_default();
         return Err(problem.at(format!("steps.{name}.payload{at}")));
     }
+    let keeps = keep_early(app, wanted.namespace, id, keeps).await?;
     let mut commands: Vec<Command> = Vec::new();
     let mut keep_until = None;
     if let Some(key) = &key {
@@ -126,6 +130,19 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Writes a large plan before its run, in steps that let others commit in between.
+pub async fn keep_early(app: &App, namespace: &Namespace, run: RunId, plan: RunPlan) -> Result<RunPlan, Problem> {
+    if plan.parts.iter().map(|part| part.len()).sum::<usize>() <= AT_ONCE_BYTES {
+        return Ok(plan);
+    }
+    let early = plan.parts.len() as u32;
+    let parts = (0..).zip(plan.parts).map(|(at, text)| KeepPart { namespace: namespace.clone(), run, at, text });
+    for kept in app.engine.run_many(parts.collect()).await? {
+        kept?;
+    }
+    Ok(RunPlan { early, parts: Vec::new(), ..plan })
 }
 
 fn key_of(wanted: &Wanted, key: &str) -> RecordKey {

@@ -35,7 +35,7 @@ use windlass_core::{
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 44] = [
+const WEIGHTS: [(usize, Draw); 45] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -76,6 +76,7 @@ const WEIGHTS: [(usize, Draw); 44] = [
     (8, rights::kept_token),
     (8, rights::admin_for_a_moment),
     (30, put_record),
+    (12, staged::keep_part),
     (15, delete_record),
     (10, tell),
     (25, all),
@@ -238,7 +239,10 @@ fn submit_run(world: &mut World) -> Command {
     let known = world.runs.last().map(|(_, id)| *id);
     let id = known.filter(|_| world.dice.percent(2)).unwrap_or_else(|| RunId::from_u128(world.id()));
     let owner = world.dice.maybe_name(50, &PRINCIPALS);
-    let plan = RunPlan { compensates: world.dice.percent(20), ..RunPlan::default() };
+    let early = staged::early(world).filter(|_| world.dice.percent(10));
+    let (namespace, id, early) = early.unwrap_or((namespace, id, 0));
+    let parts = if world.dice.percent(10) { vec!["{}".into()] } else { Vec::new() };
+    let plan = RunPlan { early, parts, compensates: world.dice.percent(20), ..RunPlan::default() };
     SubmitRun { namespace, id, owner, definition: None, nodes, extra: None, plan }.into()
 }
 

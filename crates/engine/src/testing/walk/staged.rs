@@ -6,6 +6,7 @@ use windlass_core::{
     Command, JobId, Namespace, Payload, RunId,
     commands::{
         advance::{Advance, Move},
+        keep_part::KeepPart,
         signal::{Judge, Signal},
         submit::NewJob,
         submit_run::RunNode,
@@ -30,6 +31,21 @@ pub(super) fn shape(world: &mut World, job: &mut NewJob) {
         job.payload = Payload::default();
     }
     job.stage = Stage { plan, wait, of: None };
+}
+
+/// The next part of a plan that was begun, the first of a new one, or one that is there.
+pub(super) fn keep_part(world: &mut World) -> Command {
+    let (namespace, run, at) = match early(world) {
+        Some(known) if world.dice.percent(60) => known,
+        _ => (world.namespace(), RunId::from_u128(world.id()), 0),
+    };
+    let at = if world.dice.percent(5) { at.saturating_sub(1) } else { at };
+    KeepPart { namespace, run, at, text: "part".into() }.into()
+}
+
+/// A plan whose run is yet to come, with the number of its parts at some time.
+pub(super) fn early(world: &mut World) -> Option<(Namespace, RunId, u32)> {
+    world.dice.recent(&world.early, 3).cloned()
 }
 
 fn staged(world: &mut World) -> (Namespace, RunId, JobId, Arc<str>) {

@@ -26,6 +26,8 @@ pub(super) struct World {
     pub runs: Vec<(Namespace, RunId)>,
     /// Steps that are decided while their run goes on.
     pub staged: Vec<(Namespace, RunId, JobId, Arc<str>)>,
+    /// Plans whose run is yet to come, each with the number of its parts.
+    pub early: Vec<(Namespace, RunId, u32)>,
     /// Jobs that have not ended.
     pub crowd: usize,
     /// When calendar schedules are due, as far as known.
@@ -75,6 +77,7 @@ impl World {
             reports: Vec::new(),
             runs: Vec::new(),
             staged: Vec::new(),
+            early: Vec::new(),
             crowd: 0,
             calendars: HashMap::new(),
             drawn: 0,
@@ -131,6 +134,9 @@ impl World {
                 self.runs.push((run.namespace.clone(), *id));
                 self.learn_staged(&run.namespace, *id, &run.nodes);
                 self.jobs.extend(run.nodes.iter().map(|node| JobKey::new(&run.namespace, node.job.id)));
+            }
+            (Command::KeepPart(part), Reply::Done) => {
+                self.early.push((part.namespace.clone(), part.run, part.at + 1));
             }
             (Command::Advance(advance), Reply::Done) => {
                 let expanded = advance.moves.iter().filter_map(|(_, _, wanted)| match wanted {
