@@ -11,6 +11,7 @@ mod definitions;
 mod dialects;
 mod edge;
 mod examples;
+mod golden;
 mod items;
 mod listing;
 mod metrics;

@@ -7,8 +7,8 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt;
-use windlass_core::Millis;
 use windlass_core::{
+    Millis, Timestamp,
     commands::{principals::CreatePrincipal, tokens::IssueToken},
     principal::Role,
 };
@@ -86,6 +86,12 @@ impl Server {
     pub async fn set(settings: Settings, options: Options) -> Self {
         let clock = Arc::new(Simulated::at(System::default().now()));
         Self::on(clock.clone(), clock, settings, options).await
+    }
+
+    /// With a time that is the same in every run.
+    pub async fn at(now: Timestamp, options: Options) -> Self {
+        let clock = Arc::new(Simulated::at(now));
+        Self::on(clock.clone(), clock, Settings::default(), options).await
     }
 
     /// For those few that test how time itself goes by.
