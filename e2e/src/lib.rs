@@ -1,13 +1,17 @@
 //! Starts the real programs and looks at them from outside, as a user would.
 #![forbid(unsafe_code)]
 
+mod cable;
 pub mod crowd;
 mod graph;
 mod history;
+mod joblib;
 mod plain;
 mod program;
 
+pub use cable::Cable;
 pub use graph::{Graph, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
+pub use joblib::{JoblibUser, JoblibWorker};
 pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};

@@ -35,10 +35,14 @@ impl Plain {
     }
 
     fn send(&mut self, request: &str, more: &str, body: &str) -> io::Result<()> {
+        self.send_as("application/json", request, more, body)
+    }
+
+    fn send_as(&mut self, content: &str, request: &str, more: &str, body: &str) -> io::Result<()> {
         let (address, token, length) = (&self.address, &self.token, body.len());
         let head = format!(
             "{request}\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n{more}\r\n{body}"
+             Content-Type: {content}\r\nContent-Length: {length}\r\n{more}\r\n{body}"
         );
         self.stream.get_mut().write_all(head.as_bytes())
     }
@@ -73,10 +77,27 @@ impl Plain {
     /// For callers that have to expect that the server hangs up.
     pub fn try_call(&mut self, method: &str, path: &str, body: &str) -> io::Result<(u16, Value)> {
         self.send(&format!("{method} {path} HTTP/1.1"), "", body)?;
+        let (status, bytes) = self.answer()?;
+        Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+    }
+
+    pub fn post_form(&mut self, path: &str, form: &str) -> (u16, Value) {
+        self.send_as("application/x-www-form-urlencoded", &format!("POST {path} HTTP/1.1"), "", form).unwrap();
+        let (status, bytes) = self.answer().unwrap();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    /// An answer that need not be JSON.
+    pub fn get_bytes(&mut self, path: &str) -> (u16, Vec<u8>) {
+        self.send(&format!("GET {path} HTTP/1.1"), "", "").unwrap();
+        self.answer().unwrap()
+    }
+
+    fn answer(&mut self) -> io::Result<(u16, Vec<u8>)> {
         let (status, length) = self.head()?;
         let mut bytes = vec![0; length];
         self.stream.read_exact(&mut bytes)?;
-        Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
+        Ok((status, bytes))
     }
 
     /// Follows the events behind a number until `enough` says so; then the connection is dropped.

@@ -7,6 +7,7 @@ mod crowds;
 mod deploy;
 mod disk_full;
 mod floods;
+mod joblib;
 mod printed;
 mod silo;
 mod silo_crowd;

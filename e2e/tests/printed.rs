@@ -106,8 +106,9 @@ fn to_run(page: &str) -> Vec<String> {
 }
 
 /// Which test here runs a page.
-const RUN: [&str; 6] = [
+const RUN: [&str; 7] = [
     "README.md",
+    "docs/joblib.md",
     "docs/operations.md",
     "docs/silo.md",
     "docs/worker.md",
@@ -339,6 +340,36 @@ fn the_commands_of_the_workflow_graph_page_work() {
     assert_eq!(commands.len(), 1, "{commands:?}");
     let _server = folder.serve(&commands[0]);
     assert!(folder.path.path().join("data").is_dir());
+}
+
+/// With ZnDraw's own client, installed by `scripts/clients`.
+#[test]
+fn the_commands_of_the_joblib_page_work() {
+    let folder = Folder::new();
+    let (_, worker) = blocks("docs/joblib.md").into_iter().find(|(language, _)| language == "python").unwrap();
+    folder.write("worker.py", &worker);
+    let mut commands = to_run("docs/joblib.md");
+    let _server = folder.serve(&commands.remove(0));
+    let clients = program("windlass").parent().and_then(|folder| folder.parent()).unwrap().join("clients/joblib/bin");
+    commands.insert(0, format!("export PATH={}:$PATH", clients.display()));
+    commands.push("kill %1; wait %1 || true".to_owned());
+    let until = |path: &str, asks: &str| {
+        let url = format!("http://{}/v1/joblib/rooms/room1/{path}", folder.listen);
+        format!("{UNTIL}; export ASKS='{asks}'; until_it sh -c 'curl -s {url} | jq -e \"$ASKS\"'")
+    };
+    let tasks = "curl -s http://localhost:3000/v1/joblib/rooms/room1/tasks";
+    let (linked, done) = (until("jobs", ".total == 1"), until("tasks", ".items[0].status == \"completed\""));
+    let submit = format!("{tasks}/");
+    let list = format!("{tasks} ");
+    let out = folder.run(&commands, &[(submit.as_str(), linked.as_str()), (list.as_str(), done.as_str())], &[]);
+    for printed in [
+        r#"{"email":"ada@example.org","is_active":true,"is_superuser":true,"is_verified":false}"#,
+        r#"["@global:modifiers:Rotate","pending"]"#,
+        "rotating by 1.5 in room1",
+        r#"["@global:modifiers:Rotate","completed",null]"#,
+    ] {
+        assert!(out.contains(printed), "{printed} is not in {out}");
+    }
 }
 
 #[test]

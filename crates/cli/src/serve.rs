@@ -21,6 +21,7 @@ use windlass_server::{
     bootstrap::{self, Admin},
     config::Config,
     dialects, duties, listener, logs, native,
+    route::Nameless,
     trace::Traces,
     without_token::WithoutToken,
 };
@@ -71,6 +72,9 @@ impl Serve {
         let refused = |error: windlass_server::config::ConfigError| Failure(BAD_CONFIGURATION, error.into());
         let config = Config::new(&self.settings.effective().map_err(refused)?).map_err(refused)?;
         logs::init(&config.log, config.log_format);
+        for variable in Settings::without_effect() {
+            tracing::info!(variable, "this variable is known and has no effect here");
+        }
         parent::watch();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads(&config))
@@ -193,7 +197,7 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     let artifacts = artifacts.map_err(|why| Failure(BAD_CONFIGURATION, anyhow::anyhow!("artifacts: {why}")))?;
     let artifacts = if config.unsafe_no_fsync { artifacts.unsynced() } else { artifacts };
     let dialects = dialects::chosen(&config.dialects);
-    let open = dialects.iter().any(|dialect| dialect.surface.rules.anonymous);
+    let open = dialects.iter().any(|dialect| dialect.surface.rules.nameless != Nameless::Nothing);
     Ok(Options {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),

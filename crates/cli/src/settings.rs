@@ -5,6 +5,7 @@ use std::{env, fs, path::PathBuf};
 use windlass_server::config::{
     ConfigError, Effective, Sources, effective,
     table::{Kind, Setting},
+    without_effect,
 };
 use windlass_server::dialects;
 
@@ -29,6 +30,11 @@ impl Settings {
         let variable = |name: &str| env::var(name).ok();
         let sources = Sources { flags: self.given.clone(), file, variable: Some(&variable), table: dialects::table() };
         effective(&sources)
+    }
+
+    /// Variables that are set, that other programs know, and that change nothing here.
+    pub fn without_effect() -> Vec<&'static str> {
+        without_effect(&dialects::table(), &|name: &str| env::var(name).ok())
     }
 }
 

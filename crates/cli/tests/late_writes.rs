@@ -230,7 +230,7 @@ impl Site {
         // Whatever is left of the job goes, so that the next race has one of its own.
         let holder = Holder { namespace: namespace.clone(), address: Address::Job(job), principal: None };
         drop(last.engine.run(Complete { holder, result: "".into() }).await);
-        drop(last.engine.run(Cancel { namespace, job, by: "test".into(), mode: None }).await);
+        drop(last.engine.run(Cancel { namespace, job, by: "test".into(), mode: None, message: "".into() }).await);
         landed
     }
 
@@ -287,7 +287,7 @@ async fn finish(server: Arc<Server>, namespace: Namespace, job: JobId, end: &str
     let command: Command = match end {
         "completed" => Complete { holder, result: "1".into() }.into(),
         "released" => Release { holder }.into(),
-        _ => Cancel { namespace: namespace.clone(), job, by: "test".into(), mode: None }.into(),
+        _ => Cancel { namespace: namespace.clone(), job, by: "test".into(), mode: None, message: "".into() }.into(),
     };
     server.engine.run(command).await.unwrap();
     if end == "released" {

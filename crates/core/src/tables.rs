@@ -72,6 +72,11 @@ impl Tables {
         for (query, &count) in &keys.heads {
             rows.heads.insert(query.clone(), self.heads(query, count));
         }
+        for (at, &count) in &keys.lane_fronts {
+            let jobs = self.pending.values().map(|key| &self.jobs[key]);
+            let of_lane = jobs.filter(|job| job.key.namespace == at.0 && job.lane == at.1);
+            rows.lane_fronts.insert(at.clone(), of_lane.take(count).map(|job| job.key.clone()).collect());
+        }
         for key in keys.records.keys() {
             rows.records.extend(self.records.get(key).cloned());
         }

@@ -219,7 +219,14 @@ impl Walk {
             19..=20 => Renew { holder: self.holder(), length: None }.into(),
             21 => ReportProgress { holder: self.holder(), percent: 1.0, message: None }.into(),
             22 => Release { holder: self.holder() }.into(),
-            23 => Cancel { namespace: self.namespace(), job: self.any_job(), by: "x".into(), mode: None }.into(),
+            23 => Cancel {
+                namespace: self.namespace(),
+                job: self.any_job(),
+                by: "x".into(),
+                mode: None,
+                message: "".into(),
+            }
+            .into(),
             24 => {
                 let run = RunId::from_u128(u128::from(self.dice.below(self.runs as u64 + 2)));
                 CancelRun { namespace: self.namespace(), run, by: "x".into() }.into()

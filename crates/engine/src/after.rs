@@ -94,16 +94,14 @@ impl After {
         self.feed.publish(held.first_event, held.events);
     }
 
-    /// Whether somebody follows the events.
-    pub fn is_heard(&self) -> bool {
-        self.feed.readers() > 0
-    }
-
-    /// Nobody follows the events of this batch and nobody waits for the disk. Whoever comes later asks the store, which
-    /// then syncs.
-    pub fn written_quietly(&self, held: &Held) {
-        self.bulletin.post(&held.events, &held.logged);
-        self.feed.skip();
+    /// For a batch that nobody waits for the disk with. True: nobody follows its events either, so that is all. Whoever comes
+    /// later asks the store, which then syncs.
+    pub fn written_quietly(&self, held: &Held) -> bool {
+        let quiet = self.feed.passes_over(held.first_event, &held.events);
+        if quiet {
+            self.bulletin.post(&held.events, &held.logged);
+        }
+        quiet
     }
 
     pub fn failed(&self, error: &StoreError) {

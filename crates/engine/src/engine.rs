@@ -7,6 +7,7 @@ use crate::{
     crowd::{self, Crowd},
     delivery::{Delivery, lost},
     feed::Subscription,
+    grace,
     heavy::{self, Heavy},
     ids,
     intake::{Intake, is_bulky},
@@ -104,6 +105,9 @@ impl Engine {
         let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
         if engine.inner.settings.grace {
             engine.grant_grace().await?;
+            if !engine.inner.store.others() {
+                grace::excuse_workers(&engine, None).await?;
+            }
         }
         if engine.inner.settings.sweep_every.is_some() {
             sweeper::spawn(&engine);
@@ -394,7 +398,12 @@ impl Engine {
 
     /// Events after number `after`, or from now on.
     pub async fn subscribe(&self, after: Option<u64>) -> Result<Subscription, Error> {
-        Ok(Subscription::new(self.inner.after.feed.clone(), self.inner.store.clone(), after).await?)
+        Ok(Subscription::new(self.inner.after.feed.clone(), self.inner.store.clone(), None, after).await?)
+    }
+
+    /// The same of one namespace alone. Batches without events of it do not wait for the disk on this reader's account.
+    pub async fn follow(&self, namespace: Namespace, after: Option<u64>) -> Result<Subscription, Error> {
+        Ok(Subscription::new(self.inner.after.feed.clone(), self.inner.store.clone(), Some(namespace), after).await?)
     }
 
     /// A place among those who decide for runs. Taken before looking, so that no turn that comes later goes unheard.

@@ -73,9 +73,8 @@ impl Settler {
             drop(line);
             return self.after.safe(held);
         }
-        if held.answers.is_empty() && !self.after.is_heard() {
-            drop(line);
-            return self.after.written_quietly(&held);
+        if held.answers.is_empty() && self.after.written_quietly(&held) {
+            return;
         }
         if line.pace.is_fast() {
             drop(line);

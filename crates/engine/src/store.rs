@@ -209,6 +209,11 @@ pub trait Store: Send + Sync + 'static {
         1
     }
 
+    /// Whether other servers were at work on it when it was opened, and could hear what we could not.
+    fn others(&self) -> bool {
+        false
+    }
+
     /// Whether a power cut could still take back what batches wrote.
     fn unsynced(&self) -> bool {
         false

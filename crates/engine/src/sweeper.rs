@@ -5,6 +5,7 @@
 
 use crate::{
     engine::{Engine, Error},
+    grace,
     store::Trim,
 };
 use std::{
@@ -16,6 +17,8 @@ use windlass_core::{Command, Timestamp};
 
 /// Rows handled in one transaction.
 const PAGE: usize = 256;
+/// The store is not away, or has never answered.
+const THERE: i64 = i64::MIN;
 const TRIM_EVERY: Duration = Duration::from_secs(600);
 
 /// When the sweeper means to wake up, and the bell that wakes it earlier.
@@ -26,6 +29,9 @@ pub struct Alarm {
     stopped: AtomicBool,
     /// So often was grace granted because the clock had been set forward.
     steps_seen: AtomicU64,
+    /// When the store last answered, by its clock, if it has not since.
+    away_since: AtomicI64,
+    answered: AtomicI64,
 }
 
 impl Default for Alarm {
@@ -36,6 +42,8 @@ impl Default for Alarm {
             dirty: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             steps_seen: AtomicU64::new(0),
+            away_since: AtomicI64::new(THERE),
+            answered: AtomicI64::new(THERE),
         }
     }
 }
@@ -51,6 +59,18 @@ impl Alarm {
         if events && !self.dirty.load(Ordering::Relaxed) {
             self.dirty.store(true, Ordering::Relaxed);
         }
+    }
+
+    fn store_is_away(&self) {
+        let answered = self.answered.load(Ordering::Acquire);
+        self.away_since.compare_exchange(THERE, answered, Ordering::AcqRel, Ordering::Acquire).ok();
+    }
+
+    /// Since when it was away, if it was.
+    fn store_is_back(&self, now: Timestamp) -> Option<Timestamp> {
+        self.answered.store(now.0, Ordering::Release);
+        let since = self.away_since.swap(THERE, Ordering::AcqRel);
+        (since != THERE).then_some(Timestamp(since))
     }
 
     pub fn stop(&self) {
@@ -110,10 +130,23 @@ impl Quiet {
 pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
     let mut done = 0;
     loop {
-        let page = engine.store().due(PAGE).await?;
+        let page = match engine.store().due(PAGE).await {
+            Ok(page) => page,
+            Err(error) => {
+                engine.inner().after.alarm.store_is_away();
+                return Err(error.into());
+            }
+        };
+        if let Some(since) = engine.inner().after.alarm.store_is_back(page.now) {
+            tracing::warn!("the store was away: nobody's silence meanwhile is held against them");
+            engine.grant_grace().await?;
+            grace::excuse_workers(engine, Some(since)).await?;
+            continue;
+        }
         if page.steps > engine.inner().after.alarm.steps_seen.load(Ordering::Acquire) {
             tracing::warn!("the clock had to be set forward: every lease gets its full length again");
             engine.grant_grace().await?;
+            grace::excuse_workers(engine, None).await?;
             engine.inner().after.alarm.steps_seen.store(page.steps, Ordering::Release);
             continue;
         }

@@ -122,6 +122,8 @@ impl Tally {
             | What::RunFinished { .. }
             | What::DefinitionPut { .. }
             | What::DefinitionDeleted { .. }
+            | What::Linked { .. }
+            | What::Unlinked { .. }
             | What::RecordPut { .. }
             | What::RecordDeleted { .. }
             | What::Told { .. }

@@ -11,8 +11,11 @@ use windlass_core::{
         complete::Complete,
         holder::Holder,
         submit::{NewJob, Submit},
+        workers::RegisterWorker,
     },
+    policy::{AliveBy, WorkerPolicy},
     reply::Ended,
+    worker::Worker,
 };
 use windlass_engine::{
     Engine, Error, FeedItem, Settings,
@@ -337,4 +340,71 @@ async fn of_one_namespaces_heavy_requests_few_may_wait_and_the_others_are_told_t
         "what was accepted was done, and nothing else"
     );
     assert!(engine.run(heavy("a")).await.is_ok(), "and later there are places again");
+}
+
+/// It lives by heartbeats, and is removed after a minute without one.
+fn register() -> RegisterWorker {
+    let minute = Millis::from_secs(60);
+    RegisterWorker {
+        namespace: ns(),
+        worker: WorkerId::trusted("idle"),
+        tags: Tags::default(),
+        slots: 1,
+        owner: None,
+        policy: WorkerPolicy {
+            alive_by: AliveBy::Heartbeat,
+            offline_after: minute,
+            delete_after: Some(minute),
+            ..WorkerPolicy::default()
+        },
+        extra: None,
+    }
+}
+
+async fn is_there(engine: &Engine) -> bool {
+    engine.read_record::<Worker>(&ns(), "idle").await.unwrap().is_some()
+}
+
+/// Nothing is swept but when a test says so.
+fn by_hand() -> Settings {
+    Settings { sweep_every: None, ..Settings::default() }
+}
+
+#[tokio::test]
+async fn an_idle_worker_is_not_removed_for_a_silence_while_no_server_ran() {
+    let clock = Arc::new(Simulated::at(Timestamp(1_000_000)));
+    let store = Arc::new(Memory::new(clock.clone()));
+    let before = Engine::start(store.clone(), by_hand()).await.unwrap();
+    before.run(register()).await.unwrap();
+    before.shut_down().await;
+    clock.advance(Millis::from_secs(600));
+    let engine = Engine::start(store, by_hand()).await.unwrap();
+    for (wait, expected) in [(0, true), (59_999, true), (1, false)] {
+        clock.advance(Millis(wait));
+        engine.tick().await.unwrap();
+        assert_eq!(is_there(&engine).await, expected, "after {wait} ms more");
+    }
+}
+
+/// Ten minutes pass between two sweeps; the call to the store with this number fails. Tells how many calls there were before,
+/// and whether a worker was still there at the end.
+async fn ten_minutes(fails: usize) -> (usize, bool) {
+    use windlass_engine::testing::faults::{Faulty, When};
+    let clock = Arc::new(Simulated::at(Timestamp(1_000_000)));
+    let store = Arc::new(Faulty::new(Arc::new(Memory::new(clock.clone())), fails, When::Before));
+    let engine = Engine::start(store.clone(), by_hand()).await.unwrap();
+    engine.run(register()).await.unwrap();
+    engine.tick().await.unwrap();
+    let calls = store.calls();
+    clock.advance(Millis::from_secs(600));
+    assert_eq!(engine.tick().await.is_err(), fails == calls + 1);
+    engine.tick().await.unwrap();
+    (calls, is_there(&engine).await)
+}
+
+#[tokio::test]
+async fn an_idle_worker_is_not_removed_for_a_silence_while_the_store_was_away() {
+    let (calls, there) = ten_minutes(usize::MAX).await;
+    assert!(!there, "it was silent, and the store was there to say so");
+    assert_eq!(ten_minutes(calls + 1).await, (calls, true));
 }

@@ -387,7 +387,9 @@ async fn cancel_pending(products: &Products, item: &Item) -> Result<Vec<Command>
         ..JobQuery::default()
     };
     let found = products.engine().store().jobs(&query).await?;
-    let cancel =
-        |id| Cancel { namespace: products.namespace().clone(), job: id, by: "system".into(), mode: None }.into();
+    let cancel = |id| {
+        Cancel { namespace: products.namespace().clone(), job: id, by: "system".into(), mode: None, message: "".into() }
+            .into()
+    };
     Ok(found.into_iter().map(|job| cancel(job.key.id)).collect())
 }

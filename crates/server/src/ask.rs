@@ -139,7 +139,7 @@ fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// Counts brackets outside strings: payloads are kept as text, so nothing else would look how deep they go.
-fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+pub fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match byte {

@@ -9,7 +9,7 @@
 use crate::{
     admins::Lookup,
     problem::{Code, Problem},
-    route::Access,
+    route::{Access, Nameless},
 };
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
@@ -20,6 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::Semaphore;
+use windlass_api::Uuid;
 use windlass_core::{
     Namespace, Refusal,
     commands::tokens::UseToken,
@@ -56,6 +57,8 @@ pub struct Known {
     pub token: Option<Arc<str>>,
     /// The principal to whose share this caller counts: whoever began the line of tokens that made one another.
     pub root: Arc<str>,
+    /// Whom a dialect knows under this id, and no principal of ours.
+    pub user: Option<Uuid>,
 }
 
 impl Deref for Caller {
@@ -66,10 +69,12 @@ impl Deref for Caller {
 }
 
 impl Caller {
-    /// Somebody without a token: an editor and a worker of one namespace, under a name that no principal may have.
-    pub fn anonymous(namespace: &Namespace) -> Self {
+    /// Somebody without a token: at most an editor and a worker of one namespace, under a name that no principal may have.
+    pub fn nameless(namespace: &Namespace, may: Nameless) -> Self {
         let (name, namespaces): (Arc<str>, _) = (ANONYMOUS.into(), [namespace.clone()].into());
-        Self::of(Known { root: name.clone(), name, role: Role::Editor, works: true, namespaces, token: None })
+        let works = may == Nameless::Works;
+        let role = if works { Role::Editor } else { Role::Viewer };
+        Self::of(Known { root: name.clone(), name, role, works, namespaces, token: None, user: None })
     }
 
     pub fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
@@ -80,10 +85,11 @@ impl Caller {
             namespaces: principal.namespaces.as_slice().into(),
             token: Some(hash),
             root: token.root.clone().unwrap_or_else(|| principal.name.clone()),
+            user: None,
         })
     }
 
-    fn of(known: Known) -> Self {
+    pub fn of(known: Known) -> Self {
         Self(Arc::new(known))
     }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     duties::Running,
     problem::Problem,
-    route::{Access, Identify, Refuse, Route, Surface},
+    route::{Access, Identify, Nameless, Refuse, Route, Surface},
 };
 use axum::{extract::FromRef, handler::Handler};
 use futures_util::future::BoxFuture;
@@ -161,7 +161,7 @@ impl Dialects {
 
     /// Those that some callers may use without a token, as people write them.
     pub fn without_token(&self) -> Vec<String> {
-        let open = self.0.iter().filter(|(dialect, _)| dialect.surface.rules.anonymous);
+        let open = self.0.iter().filter(|(dialect, _)| dialect.surface.rules.nameless != Nameless::Nothing);
         open.map(|(dialect, _)| dialect.name()).collect()
     }
 }
@@ -222,6 +222,9 @@ impl<S: Send + Sync + 'static> Mount<S> {
     }
     pub fn put<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::PUT, path, access, handler)
+    }
+    pub fn patch<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+        self.route(Method::PATCH, path, access, handler)
     }
     pub fn delete<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::DELETE, path, access, handler)

@@ -11,7 +11,7 @@ use crate::{
     problem::{Code, Problem},
     request_id::RequestId,
     room::{self, Growing, Room},
-    route::{Access, BODY_MAX, Identify, Refuse, Route, Rules, Run},
+    route::{Access, BODY_MAX, Identify, Nameless, Refuse, Route, Rules, Run, changes_state},
     turns::Turn,
 };
 use axum::{
@@ -35,6 +35,7 @@ struct Post {
     namespace: Option<Namespace>,
     body_max: usize,
     changes: bool,
+    asks_origin: bool,
     meter: Meter,
 }
 
@@ -46,6 +47,10 @@ pub struct Guarded {
 }
 
 impl Guarded {
+    pub fn rules(&self) -> &Rules {
+        &self.post.rules
+    }
+
     pub fn new(app: &App, route: &Route) -> Self {
         let rules = route.surface.rules;
         let post = Post {
@@ -56,6 +61,7 @@ impl Guarded {
             namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
             body_max: body_max(app, route),
             changes: changes_state(&route.method),
+            asks_origin: route.asks_origin,
             meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
         Self { post, run: route.run.clone(), behind: route.behind }
@@ -107,10 +113,6 @@ pub fn outside(
     finish(app, meter, refuse, began, id, origin.as_ref(), response)
 }
 
-fn changes_state(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
-}
-
 /// One of a few words, whatever a caller sends.
 pub fn method_name(method: &Method) -> &'static str {
     match *method {
@@ -130,7 +132,7 @@ type Held = (Option<Room>, Option<Turn>);
 
 async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
     origin::check_host(&post.app.options, request)?;
-    if post.changes {
+    if post.asks_origin {
         origin::check_origin(&post.app.options, request)?;
     }
     let caller = match (who(post, request).await?, post.access) {
@@ -172,12 +174,15 @@ async fn who(post: &Post, request: &mut Request) -> Result<Option<Caller>, Probl
 }
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
-/// as far as tokens of an editor and of a worker would get them.
+/// as far as its rules say.
 fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, Problem> {
     let needed = || Problem::new(Code::Unauthorized, "send a token");
-    let namespace = post.namespace.as_ref().filter(|_| post.rules.anonymous).ok_or_else(needed)?;
-    let caller = Caller::anonymous(namespace);
-    let admitted = caller.may(access) && post.app.options.without_token.admits(request);
+    let nameless = post.rules.nameless;
+    let namespace = post.namespace.as_ref().filter(|_| nameless != Nameless::Nothing).ok_or_else(needed)?;
+    let caller = Caller::nameless(namespace, nameless);
+    let admitted = caller.may(access)
+        && !(post.changes && nameless == Nameless::Reads)
+        && post.app.options.without_token.admits(request);
     admitted.then_some(caller).ok_or_else(needed)
 }
 
@@ -190,7 +195,7 @@ fn path_token(post: &Post, request: &Request) -> Result<Option<Arc<str>>, Proble
 }
 
 /// `Authorization: Bearer TOKEN`; Basic with the token as password only where a surface's clients can do nothing else.
-fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
+pub fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = value.split_once(' ')?;
     if scheme.eq_ignore_ascii_case("bearer") {

@@ -51,6 +51,7 @@ pub mod turns;
 pub mod upload;
 mod versions;
 pub mod void_tokens;
+pub mod websocket;
 mod wire_state;
 pub mod wire_time;
 pub mod without_token;

@@ -15,9 +15,10 @@ use std::net::IpAddr;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, last-event-id, traceparent, tracestate, x-request-id",
+    "authorization, content-type, idempotency-key, last-event-id, prefer, traceparent, tracestate, x-request-hash, x-request-id",
 );
-const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static("retry-after, x-request-id");
+const EXPOSED_HEADERS: HeaderValue =
+    HeaderValue::from_static("location, preference-applied, retry-after, x-request-id");
 
 /// Name and port under which the request came.
 pub fn host_of(request: &Request) -> Option<&str> {

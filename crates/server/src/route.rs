@@ -56,6 +56,16 @@ pub type Refuse = fn(&Problem, &mut Response);
 /// Finds out who calls, for surfaces with a way of their own to say it. None: the caller did not say.
 pub type Identify = Arc<dyn Fn(&App, &Request) -> BoxFuture<'static, Result<Option<Caller>, Problem>> + Send + Sync>;
 
+/// What callers may do who do not say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nameless {
+    Nothing,
+    /// What a viewer may.
+    Reads,
+    /// What an editor and a worker may.
+    Works,
+}
+
 /// How callers of a surface may say who they are, beside `Authorization: Bearer`, and how it says no.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -63,12 +73,14 @@ pub struct Rules {
     pub basic: bool,
     /// `/~TOKEN` before the path, for clients that can send no header at all; and `//` at its start.
     pub in_path: bool,
-    /// Those whom the setting `without_token` admits need no token. Only together with a namespace.
-    pub anonymous: bool,
+    /// What those whom the setting `without_token` admits may do without a token. Only together with a namespace.
+    pub nameless: Nameless,
     /// All of the surface is about this namespace, so whoever has no rights in it has none here. None: each call names one.
     pub namespace: Option<&'static str>,
     /// People's tokens are no tokens where workers call, and workers' none where people do: both are unknown there.
     pub kinds_apart: bool,
+    /// Whoever adds a slash to one of its paths is shown the way to the path without it.
+    pub shows_way: bool,
     pub refuse: Refuse,
 }
 
@@ -77,9 +89,10 @@ impl Rules {
     pub const OURS: Rules = Rules {
         basic: false,
         in_path: false,
-        anonymous: false,
+        nameless: Nameless::Nothing,
         namespace: None,
         kinds_apart: false,
+        shows_way: false,
         refuse: problem_document,
     };
 
@@ -96,6 +109,10 @@ impl Rules {
 
 fn problem_document(problem: &Problem, response: &mut Response) {
     *response.body_mut() = problem.body();
+}
+
+pub fn changes_state(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
@@ -150,7 +167,7 @@ pub type Run = Arc<dyn Fn(Request, App) -> BoxFuture<'static, Response> + Send +
 #[derive(Clone)]
 pub struct Route {
     pub surface: &'static Surface,
-    /// None: by token.
+    /// None: by token. A row's own goes before that of its surface.
     pub identify: Option<Identify>,
     pub method: Method,
     pub path: &'static str,
@@ -158,6 +175,8 @@ pub struct Route {
     pub body_max: usize,
     /// Whether it is worked on by threads of its own, see [`crate::behind`].
     pub behind: bool,
+    /// Whether a page of another site is turned away. Calls that change something always ask.
+    pub asks_origin: bool,
     pub doc: Doc,
     pub run: Run,
 }
@@ -175,7 +194,8 @@ impl Route {
     pub fn of(method: Method, path: &'static str, access: Access, run: Run) -> Self {
         let (surface, identify) = (&NATIVE, None);
         let behind = method == Method::GET && access != Access::Open;
-        Self { surface, identify, method, path, access, body_max: BODY_MAX, behind, doc: Doc::default(), run }
+        let (asks_origin, doc) = (changes_state(&method), Doc::default());
+        Self { surface, identify, method, path, access, body_max: BODY_MAX, behind, asks_origin, doc, run }
     }
 
     pub fn get<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
@@ -193,7 +213,18 @@ impl Route {
 
     /// Puts the route on a dialect's surface.
     pub fn on(mut self, surface: &'static Surface, identify: Option<&Identify>) -> Self {
-        (self.surface, self.identify) = (surface, identify.cloned());
+        self.surface = surface;
+        self.identify = self.identify.or_else(|| identify.cloned());
+        self
+    }
+    /// Callers of this row say who they are in a way of its own.
+    pub fn identified(mut self, identify: Identify) -> Self {
+        self.identify = Some(identify);
+        self
+    }
+    /// For a GET that opens more than an answer: browsers let any page make one.
+    pub fn asks_origin(mut self) -> Self {
+        self.asks_origin = true;
         self
     }
     pub fn says(mut self, summary: &'static str) -> Self {

@@ -19,7 +19,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Method, Uri, header, uri::PathAndQuery};
+use http::{HeaderValue, Method, StatusCode, Uri, header, uri::PathAndQuery};
 use hyper::body::Body as _;
 use std::{
     collections::BTreeMap,
@@ -84,7 +84,10 @@ impl Service {
         let response = match table.find(&mut request).or_else(|| table.respelled(&mut request)) {
             Some(Found::Route(guarded)) => guarded.answer(request).await,
             Some(Found::OtherMethod(other)) => other.answer(&table.app, &request),
-            None => table.nowhere(&request),
+            None => match table.without_slash(&request) {
+                Some(path) => table.show_way(&request, &path),
+                None => table.nowhere(&request),
+            },
         };
         if wants_body { response } else { head(response) }
     }
@@ -118,6 +121,23 @@ impl Table {
         let Ok(uri) = Uri::from_parts(parts) else { return false };
         *request.uri_mut() = uri;
         true
+    }
+
+    /// The path that was meant, on surfaces that show the way to it.
+    fn without_slash(&self, request: &Request) -> Option<String> {
+        let path = request.uri().path().strip_suffix('/')?;
+        let found = self.paths.at(path).ok()?.value;
+        let shows = found.rows.iter().any(|row| row.guarded.rules().shows_way);
+        let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
+        // Two slashes at the start would name a host.
+        (shows && !path.starts_with("//")).then(|| format!("{path}{query}"))
+    }
+
+    fn show_way(&self, request: &Request, path: &str) -> Response {
+        let refuse = self.app.refuse_at(request.uri().path());
+        guard::outside(&self.app, &self.nowhere, refuse, request, |_| {
+            (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, path)]).into_response()
+        })
     }
 
     fn nowhere(&self, request: &Request) -> Response {

@@ -1,4 +1,4 @@
-//! Who may call without a token. Only surfaces whose clients know no tokens ([`crate::route::Rules::anonymous`]) ask.
+//! Who may call without a token. Only surfaces whose clients know no tokens ([`crate::route::Rules::nameless`]) ask.
 
 use crate::{listener::Peer, origin};
 use axum::extract::Request;

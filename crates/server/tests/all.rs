@@ -2,6 +2,8 @@
 
 #[path = "support/socket.rs"]
 mod socket;
+#[path = "support/socketio.rs"]
+mod socketio;
 mod support;
 
 mod artifacts;
@@ -13,6 +15,9 @@ mod edge;
 mod examples;
 mod golden;
 mod items;
+mod joblib;
+mod joblib_sockets;
+mod large_input;
 mod listing;
 mod metrics;
 mod native;
@@ -26,6 +31,7 @@ mod streams;
 mod tls;
 mod tokens;
 mod traces;
+mod upgrades;
 mod why;
 mod workflow_folder;
 mod workflow_graph;

@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 use windlass_server::config::{
     Config, Effective, Origin, Sources, docs, effective,
     table::{self, Foreign, From, Table, as_it_is},
+    without_effect,
 };
-use windlass_server::dialects::{self, silo};
+use windlass_server::dialects::{self, joblib, silo};
 
 fn variables<'a>(set: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> + 'a {
     |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
@@ -252,6 +253,30 @@ fn silo_s_variables_win_over_its_file_and_ours_over_both() {
     let flags = vec![("silo_priority", "23".to_owned())];
     let found = effective(&Sources { flags, variable: Some(&set), ..with_file("config.yaml", SILO_FILE) }).unwrap();
     assert_eq!(find(&found, "silo_priority").shown(), "23", "a flag wins over all");
+}
+
+#[test]
+fn the_variables_of_zndraw_are_understood_and_those_without_effect_are_named() {
+    let set = |name: &str| match name {
+        "ZNDRAW_JOBLIB_ALLOWED_CATEGORIES" => Some(r#"["modifiers", "filesystem"]"#.to_owned()),
+        "ZNDRAW_JOBLIB_WORKER_TIMEOUT_SECONDS" => Some("2.5".to_owned()),
+        "ZNDRAW_JOBLIB_SWEEPER_INTERVAL_SECONDS" => Some("30".to_owned()),
+        "ZNDRAW_AUTH_DEFAULT_ADMIN_EMAIL" => Some("root@example.org".to_owned()),
+        "ZNDRAW_AUTH_DEFAULT_ADMIN_PASSWORD" => Some("hunter42".to_owned()),
+        _ => None,
+    };
+    let sources = Sources { variable: Some(&set), table: dialects::table(), ..Sources::default() };
+    let found = effective(&sources).unwrap();
+    let settings = joblib::Settings::read(&Config::new(&found).unwrap().values);
+    assert_eq!(settings.categories, ["modifiers", "filesystem"]);
+    assert_eq!(settings.worker_timeout.0, 2_500);
+    assert_eq!(settings.admin.unwrap().0, "root@example.org");
+    assert_eq!(find(&found, "joblib_admin_password").shown(), "(set, not shown)");
+    assert_eq!(without_effect(&dialects::table(), &set), ["ZNDRAW_JOBLIB_SWEEPER_INTERVAL_SECONDS"]);
+    let odd = |name: &str| (name == "ZNDRAW_JOBLIB_SWEEPER_INTERVAL_SECONDS").then(|| "often".to_owned());
+    let sources = Sources { variable: Some(&odd), table: dialects::table(), ..Sources::default() };
+    let error = effective(&sources).err().unwrap().to_string();
+    assert!(error.starts_with("ZNDRAW_JOBLIB_SWEEPER_INTERVAL_SECONDS (from "), "{error}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use windlass_core::{Millis, Timestamp, principal::Role};
 use windlass_server::{Options, config::values::Values, dialects::silo::settings::silo_jobs};
 
 /// Fields whose values are drawn anew each time.
-const DRAWN: [&str; 6] = ["lease_id", "token", "token_prefix", "access_token", "secret", "code"];
+const DRAWN: [&str; 7] = ["lease_id", "request_id", "token", "token_prefix", "access_token", "secret", "code"];
 const NOON: Timestamp = Timestamp(1_794_744_000_000);
 
 #[tokio::test]

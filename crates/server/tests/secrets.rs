@@ -2,6 +2,8 @@
 
 #[path = "support/socket.rs"]
 mod socket;
+#[path = "support/socketio.rs"]
+mod socketio;
 mod support;
 
 use serde_json::{Value, json};
@@ -95,6 +97,12 @@ async fn secrets_are_in_no_log_and_in_no_error() {
     );
     let metrics = server.exchange(request.as_bytes()).await;
     assert!(metrics.contains("route=\"/api/workflows\"") && !metrics.contains(&in_path), "{metrics}");
+    secrets.extend(users(&server, &mut errors).await);
+    // In what is said over Socket.IO.
+    let unsigned = "eyJhbGciOiJIUzI1NiJ9.a-token.nobody-signed";
+    drop(socketio::Client::connect(&server, &token(Role::Editor)).await);
+    socketio::Client::open(&server).await.introduce(json!({ "token": unsigned })).await;
+    secrets.push(unsigned.to_owned());
     secrets.extend(leases);
     secrets.extend([in_path, "wl_view_nobody-issued-this".to_owned()]);
     secrets.extend(["wl_work_a-token-nobody-issued", "wl_admin_in-the-query"].map(str::to_owned));
@@ -112,6 +120,48 @@ async fn secrets_are_in_no_log_and_in_no_error() {
     for secret in &secrets {
         assert!(!errors.iter().any(|line| line.contains(secret.as_str())), "an error holds {secret}");
     }
+}
+
+/// Users' passwords, tokens and devices' secrets, right and wrong.
+async fn users(server: &socket::Listening, errors: &mut String) -> Vec<String> {
+    const JSON: &str = "application/json";
+    const FORM: &str = "application/x-www-form-urlencoded";
+    let mut call = async |method: &str, path: &str, kind: &str, bearer: &str, body: &str| {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer {bearer}\r\n\
+             content-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = server.exchange(request.as_bytes()).await;
+        if !answer.starts_with("HTTP/1.1 2") {
+            errors.push_str(&answer);
+        }
+        answer.split_once("\r\n\r\n").and_then(|(_, body)| serde_json::from_str::<Value>(body).ok()).unwrap_or_default()
+    };
+    let registration = r#"{"email": "ada@example.org", "password": "correct-horse"}"#;
+    let user = call("POST", "/auth/register", JSON, "", registration).await;
+    assert_eq!(user["is_superuser"], true, "{user}");
+    call("POST", "/auth/register", JSON, "", registration).await;
+    call("POST", "/auth/register", JSON, "", r#"{"password": "correct-horse", "email": 1}"#).await;
+    call("POST", "/auth/register", JSON, "", r#"{"password": "correct-horse""#).await;
+    let right = "username=ada%40example.org&password=correct-horse";
+    let token = call("POST", "/auth/jwt/login", FORM, "", right).await["access_token"].as_str().unwrap().to_owned();
+    call("POST", "/auth/jwt/login", FORM, "", "username=ada%40example.org&password=battery-staple").await;
+    call("POST", "/auth/jwt/login", JSON, "", r#"{"username": "ada", "password": "battery-staple"}"#).await;
+    let (head, _) = token.rsplit_once('.').unwrap();
+    let forged = format!("{head}.c2lnbmVkLWJ5LW5vYm9keQ");
+    call("GET", "/users/me", JSON, &forged, "").await;
+    call("GET", "/users/me", JSON, &token, "").await;
+    call("PATCH", "/users/me", JSON, &token, r#"{"password": "correct-horse", "email": "none"}"#).await;
+    let device = call("POST", "/auth/cli-login", JSON, "", "").await;
+    let (code, secret) = (device["code"].as_str().unwrap(), device["secret"].as_str().unwrap());
+    for path in [format!("/auth/cli-login/{code}?secret={secret}"), format!("/auth/cli-login/NONESUCH?secret={secret}")]
+    {
+        call("GET", &path, JSON, "", "").await;
+    }
+    let signed = |token: &str| token.rsplit_once('.').unwrap().1.to_owned();
+    let words = ["correct-horse", "battery-staple", secret].map(str::to_owned);
+    words.into_iter().chain([signed(&token), signed(&forged)]).collect()
 }
 
 #[tokio::test]

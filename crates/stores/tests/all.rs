@@ -14,6 +14,7 @@ mod postgres_clock;
 mod postgres_cluster;
 mod postgres_crash;
 mod postgres_lanes;
+mod postgres_links;
 mod postgres_marks;
 mod postgres_network;
 mod postgres_new_ids;

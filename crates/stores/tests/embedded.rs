@@ -6,18 +6,22 @@ use std::{
     io::{Read, Seek, SeekFrom, Write},
     os::unix::fs::PermissionsExt,
     path::Path,
+    sync::Arc,
+    time::Duration,
 };
 use windlass_core::{
-    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Refusal, Reply, State, Timestamp,
+    Command, Facet, JobId, JobKey, LeaseId, Millis, Namespace, Payload, RecordKey, Refusal, Reply, State, Tags,
+    Timestamp, WorkerId,
     commands::{
         cancel::Cancel,
+        claim::Claim,
         records::{Expect, PutRecord},
         submit::{NewJob, Submit},
         workers::Heartbeat,
     },
 };
 use windlass_engine::{
-    StoreError,
+    Engine, FeedItem, Settings, StoreError, ids,
     store::{JobQuery, RecordQuery, Store, Trim},
 };
 use windlass_stores::embedded::{Embedded, OpenError, Options, SCHEMA_VERSION};
@@ -145,6 +149,38 @@ async fn reads_wait_for_the_sync_of_promises_and_events_for_the_sync_of_everythi
     assert!(store.unsynced(), "a claim is no promise, and a read does not wait for it");
     assert!(!store.events_after(0, 10).await.unwrap().events.is_empty());
     assert!(!store.unsynced(), "an event was shown before it was safe");
+}
+
+/// A permanent reader of one namespace must not make the claims of all others wait for the disk.
+#[tokio::test]
+async fn batches_without_events_of_a_followed_namespace_are_not_synced_for_its_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(folder.path(), &clock()));
+    let engine = Engine::start(store.clone(), Settings::default()).await.unwrap();
+    let ours = Namespace::new("ours").unwrap();
+    let mut follower = engine.follow(ours.clone(), None).await.unwrap();
+    let claims = async |namespace: &Namespace| {
+        engine.run(Submit { namespace: namespace.clone(), job: NewJob::new(ids::job_id()) }).await.unwrap();
+        let worker = WorkerId::new("w1").unwrap();
+        let claim = Claim::new(namespace, worker, Tags::default(), vec![ids::secret()]);
+        assert_eq!(engine.claim(claim, Duration::ZERO).await.unwrap().len(), 1);
+    };
+    claims(&Namespace::default()).await;
+    assert!(store.unsynced(), "the claim of another namespace was synced");
+    claims(&ours).await;
+    for expected in ["submitted", "worker_registered", "claimed"] {
+        let FeedItem::Event(_, event) = follower.next().await.unwrap() else { panic!("a gap") };
+        assert_eq!((event.what.name(), &event.namespace), (expected, &ours));
+    }
+    assert!(!store.unsynced(), "a claim was told before it was safe");
+    let mut all = engine.subscribe(Some(0)).await.unwrap();
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        let FeedItem::Event(number, _) = all.next().await.unwrap() else { panic!("a gap") };
+        told.push(number);
+    }
+    assert_eq!(told, [1, 2, 3, 4], "who follows everything also gets what was not told at once");
+    engine.shut_down().await;
 }
 
 #[test]
@@ -403,7 +439,8 @@ async fn come_and_go(store: &Embedded, first: u128, count: u128) {
     for submits in submits.collect::<Vec<Command>>().chunks(500) {
         assert!(run(store, submits.to_vec()).await.iter().all(Result::is_ok));
     }
-    let cancel = |job| Cancel { namespace: Namespace::default(), job, by: "them".into(), mode: None }.into();
+    let cancel =
+        |job| Cancel { namespace: Namespace::default(), job, by: "them".into(), mode: None, message: "".into() }.into();
     let cancels = ids().map(cancel).collect::<Vec<Command>>();
     for cancels in cancels.chunks(500) {
         assert!(run(store, cancels.to_vec()).await.iter().all(Result::is_ok));

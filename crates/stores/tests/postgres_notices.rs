@@ -47,7 +47,7 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     let lease = here.run(claim("w", 1, 1)).await.unwrap()[0].lease;
     let mut seen = None;
     hears(&here, &mut seen).await;
-    let cancel = Cancel { namespace: ns(), job: JobId::from_u128(1), by: "ann".into(), mode: None };
+    let cancel = Cancel { namespace: ns(), job: JobId::from_u128(1), by: "ann".into(), mode: None, message: "".into() };
     assert_eq!(lease.job, cancel.job);
     let ((), cancelled) = tokio::join!(hears(&here, &mut seen), there.run(cancel));
     cancelled.unwrap();

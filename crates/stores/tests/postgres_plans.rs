@@ -73,7 +73,7 @@ fn plan_of(cluster: &Cluster, database: &str, settings: &str, text: &str) -> Str
 }
 
 /// Statements of every batch, with what must be looked up in an index and nowhere else.
-const BY_KEY: [(&str, &str); 20] = [
+const BY_KEY: [(&str, &str); 22] = [
     ("lock_jobs", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("lock_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("payloads", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
@@ -84,6 +84,7 @@ const BY_KEY: [(&str, &str); 20] = [
     ("finish_jobs", "TID Cond: (ctid = COALESCE(k.at, (SubPlan 1)))"),
     ("update_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("lock_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
+    ("share_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("peek_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("update_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("delete_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
@@ -92,6 +93,7 @@ const BY_KEY: [(&str, &str); 20] = [
     ("run_jobs", "Index Cond: ((namespace = k.namespace) AND (run = k.run))"),
     ("heads", "Index Cond: ((namespace = $1) AND (id = h.id))"),
     ("heads_one", "Index Cond: ((namespace = $1) AND (lane = $2) AND (ROW(priority, seq) >= ROW("),
+    ("lane_fronts", "Index Cond: ((namespace = k.namespace) AND (lane = k.lane))"),
     ("lock_marks", "Index Cond: ((namespace = k.namespace) AND (lane = k.lane))"),
     ("lower_marks", "Index Cond: ((namespace = k.namespace) AND (lane = k.lane))"),
 ];

@@ -25,10 +25,8 @@ pub enum Bench {
     /// Prints jobs per second for submits and for full cycles, the time from submit to claim while a worker waits, and for
     /// comparison the rate of a bare handler over the same connections in the same run.
     Http(http::HttpBench),
-    /// Claim and complete jobs over another system's protocol, and compare with the original server in the same run.
-    ///
-    /// Creates workflows, runs them, and claims and completes their jobs over connections that stay open. Reports how many
-    /// acknowledged completions were lost.
+    /// Do jobs over another system's protocol, and compare with the original server in the same run.
+    #[command(subcommand)]
     Dialect(dialect::DialectBench),
     /// Measure an idle engine: bytes written, and how often a thread woke up.
     Idle(idle::IdleBench),

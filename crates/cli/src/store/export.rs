@@ -39,9 +39,10 @@ const LOG_BYTES: usize = 1 << 20;
 /// Write everything in a store to a file, for `windlass import` into another one.
 ///
 /// The file contains all jobs (with payloads, results, attempts and logs), all records (workers, runs, definitions, schedules,
-/// principals, token hashes, keys) and all events that are still kept, one JSON document per line, with a digest at the end. It does
-/// not contain artifacts. It contains the leases of running jobs, so it is readable only by its owner. Stop the servers first:
-/// changes made during the export would be included only partly, and the export fails if it sees any.
+/// principals, token hashes, keys, users with their password hashes, the key that signs users' tokens) and all events that are
+/// still kept, one JSON document per line, with a digest at the end. It does not contain artifacts. It contains the leases of
+/// running jobs, so it is readable only by its owner. Stop the servers first: changes made during the export would be included
+/// only partly, and the export fails if it sees any.
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass export all.jsonl --data /var/lib/windlass

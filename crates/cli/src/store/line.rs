@@ -3,7 +3,7 @@
 //! | line | what |
 //! |---|---|
 //! | `begin` | first: the format's version, and what wrote it |
-//! | `record` | workers, runs, definitions, schedules, principals, token hashes, keys: everything that is not a job |
+//! | `record` | workers, runs, definitions, schedules, principals, token hashes, keys, users: everything that is not a job |
 //! | `job` | a job with payload, result, past attempts and the jobs that wait for it |
 //! | `log` | a piece of the log of the job before |
 //! | `event` | an event with its number |

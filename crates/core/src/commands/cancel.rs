@@ -1,6 +1,6 @@
 //! Cancel a job, waiting or held.
 
-use super::Decided;
+use super::{Decided, submit::check_size};
 use crate::{
     desk::Desk,
     model::{
@@ -23,6 +23,8 @@ pub struct Cancel {
     pub by: Arc<str>,
     /// None: as the job's policy says.
     pub mode: Option<CancelPolicy>,
+    /// What to say about it; empty: nothing.
+    pub message: Arc<str>,
 }
 
 impl Cancel {
@@ -33,6 +35,7 @@ impl Cancel {
     /// A waiting job ends at once. A held one ends at once too, or is asked to stop and ends with its report, as is asked for
     /// here or as its policy says. One that was asked to stop can still be ended at once.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Job>> {
+        check_size("message", self.message.len(), desk.limits().message_bytes_max)?;
         let key = JobKey::new(&self.namespace, self.job);
         let mut job = desk.job(&key)?.ok_or_else(|| Refusal::not_found("job", self.job))?;
         if let Some(after) = life::expire(desk, &job)? {
@@ -45,7 +48,7 @@ impl Cancel {
         if job.live.cancel.is_some() && (drains || self.mode.is_none()) {
             return Ok(Ok(Box::new(job)));
         }
-        job.live.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
+        job.live.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now(), message: self.message.clone() });
         if drains {
             desk.tell(&self.namespace, What::CancelRequested { job: self.job, by: self.by.clone() });
             desk.put_job(job.clone());
@@ -95,7 +98,7 @@ mod tests {
     }
 
     fn cancel(mode: CancelPolicy) -> Cancel {
-        Cancel { namespace: ns(), job: id(1), by: "ann".into(), mode: Some(mode) }
+        Cancel { namespace: ns(), job: id(1), by: "ann".into(), mode: Some(mode), message: "".into() }
     }
 
     /// What the holder does after its job was taken from it.

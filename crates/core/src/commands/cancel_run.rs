@@ -27,7 +27,7 @@ impl CancelRun {
         let key = self.run.to_string();
         let mut run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         if run.finished_at.is_none() && run.cancel.is_none() {
-            run.cancel = Some(CancelRequest { by: self.by.clone(), at: desk.now() });
+            run.cancel = Some(CancelRequest::new(&self.by, desk.now()));
             desk.put(&self.namespace, &key, &run)?;
             // Jobs outside the run may wait for them too.
             let ended = runs::cancel_all(desk, &self.namespace, self.run, &self.by)?;

@@ -184,6 +184,7 @@ impl Claim {
             owner: self.principal.clone(),
             registered_at: desk.now(),
             last_seen: desk.now(),
+            doubt_until: None,
             declared: Liveness::Online,
             away: false,
             draining: false,

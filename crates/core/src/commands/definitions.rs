@@ -2,7 +2,7 @@
 
 use super::{Decided, submit::check_size};
 use crate::{
-    desk::Desk,
+    desk::{Desk, Stop},
     model::{
         definition::{Definition, DefinitionHead, version_key},
         event::What,
@@ -14,7 +14,8 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// The same body again changes nothing; another body becomes the next version. A deleted name comes back with it.
+/// The same body again changes nothing; another body becomes the next version. A deleted name comes back with it. What is put
+/// so stays until it is deleted, whether or not workers are linked to it.
 #[derive(Clone, Debug)]
 pub struct PutDefinition {
     pub namespace: Namespace,
@@ -36,27 +37,43 @@ impl PutDefinition {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Definition>> {
         check_name("name", &self.name, &desk.limits())?;
         check_size("body", self.body.len(), desk.limits().record_bytes_max)?;
-        let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?;
-        let latest = head.as_ref().map_or(0, |head| head.latest);
+        let head = desk.get::<DefinitionHead>(&self.namespace, &self.name)?.unwrap_or_default();
+        let (deleted, latest) = (head.deleted_at.is_some(), head.latest);
         if latest > 0 {
             let current = desk.peek::<Definition>(&self.namespace, &version_key(&self.name, latest))?;
             if let Some(current) = current.filter(|current| current.body == self.body) {
-                let deleted = head.is_some_and(|head| head.deleted_at.is_some());
                 if deleted {
-                    desk.put(&self.namespace, &self.name, &DefinitionHead { latest, deleted_at: None })?;
+                    desk.put(
+                        &self.namespace,
+                        &self.name,
+                        &DefinitionHead { deleted_at: None, retires: false, ..head },
+                    )?;
                     desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version: latest });
                 }
                 return Ok(Ok(Box::new(current)));
             }
         }
-        let version = latest + 1;
-        let definition =
-            Definition { name: self.name.clone(), version, body: self.body.clone(), created_at: desk.now() };
-        desk.put(&self.namespace, &version_key(&self.name, version), &definition)?;
-        desk.put(&self.namespace, &self.name, &DefinitionHead { latest: version, deleted_at: None })?;
-        desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version });
+        let head = DefinitionHead { print: None, retires: false, ..head };
+        let definition = next_version(desk, &self.namespace, &self.name, &self.body, head)?;
         Ok(Ok(Box::new(definition)))
     }
+}
+
+/// Writes the next version, which is in force from now on.
+pub(crate) fn next_version(
+    desk: &mut Desk,
+    namespace: &Namespace,
+    name: &Arc<str>,
+    body: &Arc<str>,
+    head: DefinitionHead,
+) -> Result<Definition, Stop> {
+    let version = head.latest + 1;
+    let created_at = head.created_at.or((version == 1).then(|| desk.now()));
+    let definition = Definition { name: name.clone(), version, body: body.clone(), created_at: desk.now() };
+    desk.put(namespace, &version_key(name, version), &definition)?;
+    desk.put(namespace, name, &DefinitionHead { latest: version, deleted_at: None, created_at, ..head })?;
+    desk.tell(namespace, What::DefinitionPut { name: name.clone(), version });
+    Ok(definition)
 }
 
 impl DeleteDefinition {

@@ -11,6 +11,7 @@ use crate::{
         digest::digest,
         job::{Outcome, Reason, Report},
         keys::Keys,
+        policy::StartPolicy,
         reply::Ended,
     },
     moves::life,
@@ -39,7 +40,9 @@ impl Fail {
             Found::Late(refusal) => return Ok(Err(refusal)),
         };
         job.live.note(said);
-        job.live.started_at.get_or_insert(desk.now());
+        if job.spec.policy.start == StartPolicy::Implied {
+            job.live.started_at.get_or_insert(desk.now());
+        }
         let outcome = Outcome::new(Reason::Reported, self.message.clone());
         let job = life::attempt_failed(desk, job, outcome, self.retryable)?;
         Ok(Ok(Ended { job: Box::new(job), replayed: false }))

@@ -1,10 +1,13 @@
 //! Give a held job's lease its full length again after the server was away: its worker could not have renewed. A lease
 //! that lives with its worker is kept by taking the worker as just seen.
 
-use super::Decided;
+use super::{Decided, workers};
 use crate::{
     desk::Desk,
-    model::keys::{JobKey, Keys},
+    model::{
+        keys::{JobKey, Keys},
+        name::{Namespace, WorkerId},
+    },
     moves::liveness,
 };
 
@@ -33,6 +36,24 @@ impl Grace {
                 liveness::excuse(desk, &self.job.namespace, &worker)?;
             }
         }
+        Ok(Ok(()))
+    }
+}
+
+/// The same for a worker, whether or not it holds a job: nobody was there to hear it.
+#[derive(Clone, Debug)]
+pub struct Excuse {
+    pub namespace: Namespace,
+    pub worker: WorkerId,
+}
+
+impl Excuse {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        workers::want(&self.namespace, &self.worker, keys);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
+        liveness::excuse(desk, &self.namespace, &self.worker)?;
         Ok(Ok(()))
     }
 }

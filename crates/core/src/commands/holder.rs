@@ -225,7 +225,9 @@ mod tests {
             "fail" => failure(lease).into(),
             "release" => Release { holder }.into(),
             "holds" => Holds { holder }.into(),
-            "cancel" => Cancel { namespace: ns(), job: lease.job, by: "ann".into(), mode: None }.into(),
+            "cancel" => {
+                Cancel { namespace: ns(), job: lease.job, by: "ann".into(), mode: None, message: "".into() }.into()
+            }
             other => panic!("{other}"),
         }
     }

@@ -14,12 +14,14 @@ use self::{
     claim::Claim,
     complete::Complete,
     definitions::{DeleteDefinition, PutDefinition},
+    doubt::Doubt,
     due::Due,
     fail::Fail,
     fire::{DeleteSchedule, Fire, PutSchedule},
-    grace::Grace,
+    grace::{Excuse, Grace},
     holds::Holds,
     keep_part::KeepPart,
+    link::Link,
     principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
     progress::ReportProgress,
     records::{DeleteRecord, PutRecord},
@@ -44,7 +46,7 @@ use crate::{
         principal::Principal,
         record::Record,
         refusal::Refusal,
-        reply::{Ended, KnownRun, KnownToken, Leased, Logged, Renewed, Reply, Signalled, Submitted},
+        reply::{Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Signalled, Submitted},
         worker::Worker,
     },
 };
@@ -59,6 +61,7 @@ pub mod cancel_run;
 pub mod claim;
 pub mod complete;
 pub mod definitions;
+pub mod doubt;
 pub mod due;
 pub mod fail;
 pub mod fire;
@@ -66,6 +69,7 @@ pub mod grace;
 pub mod holder;
 pub mod holds;
 pub mod keep_part;
+pub mod link;
 pub mod principals;
 pub mod progress;
 pub mod records;
@@ -147,10 +151,13 @@ commands! {
     Retry(retry::Retry) -> Submitted,
     Due(due::Due) -> (),
     Grace(grace::Grace) -> (),
+    Excuse(grace::Excuse) -> (),
     RegisterWorker(workers::RegisterWorker) -> Box<Worker>,
     Heartbeat(workers::Heartbeat) -> Box<Worker>,
     DrainWorker(workers::DrainWorker) -> Box<Worker>,
     UnregisterWorker(workers::UnregisterWorker) -> (),
+    Doubt(doubt::Doubt) -> (),
+    Link(link::Link) -> Linked,
     PutDefinition(definitions::PutDefinition) -> Box<Definition>,
     DeleteDefinition(definitions::DeleteDefinition) -> (),
     PutSchedule(fire::PutSchedule) -> (),
@@ -207,6 +214,9 @@ impl Command {
             | Command::Heartbeat(Heartbeat { namespace, .. })
             | Command::DrainWorker(DrainWorker { namespace, .. })
             | Command::UnregisterWorker(UnregisterWorker { namespace, .. })
+            | Command::Doubt(Doubt { namespace, .. })
+            | Command::Excuse(Excuse { namespace, .. })
+            | Command::Link(Link { namespace, .. })
             | Command::PutDefinition(PutDefinition { namespace, .. })
             | Command::DeleteDefinition(DeleteDefinition { namespace, .. })
             | Command::PutSchedule(PutSchedule { namespace, .. })
@@ -274,6 +284,7 @@ impl Command {
             Command::PutRecord(put) => put.value.len(),
             Command::Tell(tell) => tell.data.len(),
             Command::PutDefinition(put) => put.body.len(),
+            Command::Link(link) => link.body.len(),
             Command::PutSchedule(put) => put.schedule.template.payload.len(),
             Command::RegisterWorker(register) => {
                 register.tags.bytes() + register.extra.as_ref().map_or(0, |extra| extra.len())

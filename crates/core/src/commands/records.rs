@@ -2,14 +2,15 @@
 
 use super::{Decided, claim::Asked, submit::check_size};
 use crate::{
-    desk::Desk,
+    desk::{Desk, Stop},
     model::{
         definition::{Definition, DefinitionHead},
         event::What,
-        keys::{Keys, RecordKey},
+        keys::{Access, Keys, RecordKey},
+        link::{Link, TIED},
         name::{Facet, check_facets, check_name},
         principal::{Principal, Token},
-        record::{Kind, Record},
+        record::{Kind, Record, key_of},
         refusal::Refusal,
         run::Run,
         schedule::Schedule,
@@ -25,7 +26,8 @@ use crate::{
 use std::sync::Arc;
 
 /// Kinds that have commands of their own, which nobody may go around.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 18] = [
+    Link::KIND,
     Worker::KIND,
     Run::KIND,
     DefinitionHead::KIND,
@@ -95,6 +97,9 @@ fn expired(desk: &Desk, record: &Record) -> bool {
 impl PutRecord {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(self.key.clone(), true);
+        if let Some(parent) = self.parent.as_ref().filter(|_| &*self.key.kind == TIED) {
+            keys.want_access(key_of::<Worker>(&self.key.namespace, parent), Access::Share);
+        }
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Record>> {
@@ -104,6 +109,7 @@ impl PutRecord {
         self.parent.as_ref().map_or(Ok(()), |parent| check_name("parent", parent, &limits))?;
         check_facets(&self.facets, &limits)?;
         check_size("value", self.value.len(), limits.record_bytes_max)?;
+        self.check_tied(desk)?;
         let before = desk.record(&self.key, true)?;
         check(&self.key, self.expect, before.as_ref().filter(|before| !expired(desk, before)))?;
         let record = Record {
@@ -118,6 +124,20 @@ impl PutRecord {
         let told = What::RecordPut { kind: self.key.kind.clone(), key: self.key.key.clone() };
         desk.tell(&self.key.namespace, told);
         Ok(Ok(Box::new(record)))
+    }
+}
+
+impl PutRecord {
+    /// What is tied to a worker goes with it, so there has to be one. It is locked, so that it cannot go meanwhile.
+    fn check_tied(&self, desk: &mut Desk) -> Result<(), Stop> {
+        if &*self.key.kind != TIED {
+            return Ok(());
+        }
+        let parent = self.parent.as_ref().ok_or_else(|| Refusal::invalid("parent", "must name a worker".into()))?;
+        match desk.share::<Worker>(&self.key.namespace, parent)? {
+            Some(_) => Ok(()),
+            None => Err(Refusal::not_found("worker", parent).into()),
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use crate::{
         event::What,
         id::JobId,
         job::{self, ConcurrencyKey, DefinitionRef, Job, Node, Reason, Spec, State, UniqueKey, UniqueUntil},
-        keys::{JobKey, Keys},
+        keys::{Access, JobKey, Keys},
         limits::Limits,
+        link::served_by_links,
         name::{Facet, Namespace, Tags, check_facets, check_name},
         payload::Payload,
         policy::{JobPolicy, check_length},
@@ -106,8 +107,15 @@ impl NewJob {
             keys.want_record(record::key_of::<crate::moves::concurrency::KeyUse>(namespace, &concurrency.key), true);
         }
         if let Some(definition) = &self.definition {
-            keys.want_record(record::key_of::<DefinitionHead>(namespace, &definition.name), false);
+            let key = record::key_of::<DefinitionHead>(namespace, &definition.name);
+            keys.want_access(key, self.definition_access());
         }
+    }
+
+    /// A job that waits for linked workers alone keeps its definition from retiring until it is there.
+    fn definition_access(&self) -> Access {
+        let name = self.definition.as_ref().map(|definition| &definition.name);
+        if served_by_links(name, &self.tags).is_some() { Access::Share } else { Access::Look }
     }
 
     /// Whether it could be submitted, as far as that can be told without looking at anything else.
@@ -229,7 +237,11 @@ pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) ->
         return Err(Refusal::Exists { what: "job", name: new.id.to_string() }.into());
     }
     let Some(definition) = &new.definition else { return Ok(()) };
-    let head = desk.peek::<DefinitionHead>(namespace, &definition.name)?.filter(|head| head.deleted_at.is_none());
+    let head = match new.definition_access() {
+        Access::Look => desk.peek::<DefinitionHead>(namespace, &definition.name)?,
+        _ => desk.share::<DefinitionHead>(namespace, &definition.name)?,
+    };
+    let head = head.filter(|head| head.deleted_at.is_none());
     let head = head.ok_or_else(|| Refusal::not_found("definition", &definition.name))?;
     if definition.version == 0 || definition.version > head.latest {
         return Err(Refusal::VersionMismatch {

@@ -216,7 +216,7 @@ impl Story {
     }
 
     pub fn cancel(&mut self, number: u128) -> Answer {
-        self.run(Cancel { namespace: ns(), job: id(number), by: "ann".into(), mode: None })
+        self.run(Cancel { namespace: ns(), job: id(number), by: "ann".into(), mode: None, message: "".into() })
     }
 
     pub fn job(&self, number: u128) -> &Job {

@@ -7,6 +7,7 @@ use crate::{
         event::What,
         job::Reason,
         keys::{Keys, WorkerKey},
+        link::{Link, TIED},
         name::{Namespace, Tags, WorkerId},
         policy::{OnlineFrom, Unregister, WorkerPolicy},
         record::{self, Kind},
@@ -57,12 +58,12 @@ pub struct UnregisterWorker {
     pub principal: Option<Arc<str>>,
 }
 
-fn want(namespace: &Namespace, worker: &WorkerId, keys: &mut Keys) {
+pub(crate) fn want(namespace: &Namespace, worker: &WorkerId, keys: &mut Keys) {
     keys.want_record(record::key_of::<Worker>(namespace, worker.as_str()), true);
 }
 
 /// The worker, if there is one and the caller may act for it.
-fn known(
+pub(crate) fn known(
     desk: &mut Desk,
     namespace: &Namespace,
     worker: &WorkerId,
@@ -100,6 +101,7 @@ impl RegisterWorker {
             owner: self.owner.clone(),
             registered_at: desk.now(),
             last_seen: before.as_ref().map_or(desk.now(), |before| before.last_seen),
+            doubt_until: None,
             declared: before.as_ref().map_or(declared, |before| before.declared),
             away: before.as_ref().map_or(absent, |before| before.away),
             draining: false,
@@ -150,7 +152,9 @@ impl UnregisterWorker {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         want(&self.namespace, &self.worker, keys);
         keys.held.insert(WorkerKey { namespace: self.namespace.clone(), worker: self.worker.clone() });
-        keys.siblings.insert((self.namespace.clone(), KeptPlace::KIND.into(), self.worker.as_str().into()));
+        for kind in [KeptPlace::KIND, Link::KIND, TIED] {
+            keys.siblings.insert((self.namespace.clone(), kind.into(), self.worker.as_str().into()));
+        }
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {

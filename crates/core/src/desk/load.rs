@@ -5,7 +5,7 @@ use crate::model::{
     change::{Decision, JobChange, RecordChange, Wake},
     event::About,
     job::{Job, State},
-    keys::{Keys, RecordKey, Rows, WorkerKey},
+    keys::{Access, Keys, RecordKey, Rows, WorkerKey},
     name::{Lane, Tags},
     record::{Kind, Record},
     stage::{self, Turn},
@@ -35,18 +35,23 @@ impl Desk {
             let asked = asked.key_queue.get(&at).copied().unwrap_or(0);
             self.key_queues.insert(at, Queue { asked, jobs, next: 0 });
         }
+        for (at, jobs) in rows.lane_fronts {
+            let asked = asked.lane_fronts.get(&at).copied().unwrap_or(0);
+            self.lane_fronts.insert(at, Queue { asked, jobs, next: 0 });
+        }
         self.payloads.extend(rows.payloads);
         self.children.extend(rows.children);
         self.held.extend(rows.held);
         self.run_jobs.extend(rows.run_jobs);
         self.siblings.extend(rows.siblings);
         // First as if none were there: a row that was only looked at may be gone by the time it is locked.
-        for (key, lock) in &asked.records {
-            self.know_record(key.clone(), None, *lock);
+        for (key, access) in &asked.records {
+            self.know_record(key.clone(), None, *access);
         }
         for record in rows.records {
-            let locked = rows.exclusive || asked.records.get(&record.key).copied().unwrap_or(false);
-            self.know_record(record.key.clone(), Some(record), locked);
+            let asked = asked.records.get(&record.key).copied().unwrap_or_default();
+            let access = if rows.exclusive { Access::Write } else { asked };
+            self.know_record(record.key.clone(), Some(record), access);
         }
         self.note_absent(asked);
     }
@@ -55,16 +60,16 @@ impl Desk {
         self.jobs.entry(job.key.clone()).or_insert(JobSlot { current: Some(job), original: None });
     }
 
-    fn know_record(&mut self, key: RecordKey, record: Option<Record>, locked: bool) {
+    fn know_record(&mut self, key: RecordKey, record: Option<Record>, access: Access) {
         match self.records.get_mut(&key) {
             // A row that was only looked at may have moved on by the time it was locked.
             Some(slot) if slot.original.is_none() => {
                 slot.current = record;
-                slot.locked |= locked;
+                slot.access = slot.access.max(access);
             }
-            Some(slot) => slot.locked |= locked,
+            Some(slot) => slot.access = slot.access.max(access),
             None => {
-                self.records.insert(key, RecordSlot { current: record, original: None, locked });
+                self.records.insert(key, RecordSlot { current: record, original: None, access });
             }
         }
     }
@@ -90,6 +95,10 @@ impl Desk {
         }
         for (at, asked) in &asked.key_queue {
             let queue = self.key_queues.entry(at.clone()).or_default();
+            queue.asked = *asked;
+        }
+        for (at, asked) in &asked.lane_fronts {
+            let queue = self.lane_fronts.entry(at.clone()).or_default();
             queue.asked = *asked;
         }
         for (query, asked) in &asked.heads {

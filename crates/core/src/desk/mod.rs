@@ -9,9 +9,9 @@ use crate::model::{
     event::{Event, What},
     id::{JobId, RunId},
     job::{Attempt, Job, State},
-    keys::{HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
+    keys::{Access, HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
     limits::Limits,
-    name::Namespace,
+    name::{Lane, Namespace},
     payload::Payload,
     policy::mix,
     record::Record,
@@ -57,7 +57,7 @@ struct RecordSlot {
     current: Option<Record>,
     /// The version as loaded, once it was changed.
     original: Option<Option<u64>>,
-    locked: bool,
+    access: Access,
 }
 
 type KeyAt = (Namespace, Arc<str>);
@@ -139,6 +139,7 @@ pub struct Desk {
     run_jobs: HashMap<(Namespace, RunId), Vec<JobKey>>,
     key_queues: HashMap<KeyAt, Queue>,
     heads: HashMap<HeadQuery, Queue>,
+    lane_fronts: HashMap<(Namespace, Lane), Queue>,
     records: HashMap<RecordKey, RecordSlot>,
     siblings: HashMap<(Namespace, Arc<str>, Arc<str>), Vec<RecordKey>>,
     fresh: Fresh,
@@ -166,6 +167,7 @@ impl Desk {
             run_jobs: HashMap::new(),
             key_queues: HashMap::new(),
             heads: HashMap::new(),
+            lane_fronts: HashMap::new(),
             records: HashMap::new(),
             siblings: HashMap::new(),
             fresh: Fresh::default(),
@@ -359,11 +361,41 @@ impl Desk {
         Ok(chosen)
     }
 
+    /// Whether a job is pending in this lane, after all that was decided so far. Nothing is locked: what must not change
+    /// meanwhile has to be locked before.
+    pub(crate) fn lane_waits(&mut self, namespace: &Namespace, lane: Lane) -> Result<bool, Stop> {
+        let at = (namespace.clone(), lane);
+        let mut fresh = self.fresh.pending.values().filter_map(|key| self.jobs[key].current.as_ref());
+        if fresh.any(|job| job.lane == lane && job.key.namespace == *namespace) {
+            return Ok(true);
+        }
+        let Some(front) = self.lane_fronts.get(&at) else {
+            self.wanted.lane_fronts.insert(at, 1);
+            return Err(Stop::Need);
+        };
+        let waits = |slot: &JobSlot| slot.current.as_ref().is_some_and(|job| job.state == State::Pending);
+        // Rows this batch changed are in `fresh` if they still wait.
+        let untouched = |slot: &JobSlot| slot.original.is_none() && waits(slot);
+        if front.jobs.iter().any(|key| self.jobs.get(key).is_none_or(untouched)) {
+            return Ok(true);
+        }
+        if front.jobs.len() == front.asked {
+            let more = front.asked * 2;
+            self.wanted.lane_fronts.insert(at, more);
+            return Err(Stop::Need);
+        }
+        Ok(false)
+    }
+
     pub(crate) fn record(&mut self, key: &RecordKey, lock: bool) -> Result<Option<Record>, Stop> {
+        self.access(key, if lock { Access::Write } else { Access::Look })
+    }
+
+    pub(crate) fn access(&mut self, key: &RecordKey, access: Access) -> Result<Option<Record>, Stop> {
         match self.records.get(key) {
-            Some(slot) if slot.locked || !lock => Ok(slot.current.clone()),
+            Some(slot) if slot.access >= access => Ok(slot.current.clone()),
             _ => {
-                self.wanted.want_record(key.clone(), lock);
+                self.wanted.want_access(key.clone(), access);
                 Err(Stop::Need)
             }
         }
@@ -371,11 +403,7 @@ impl Desk {
 
     /// Notes a record that will be written, if it is not there yet. True: it is missing.
     pub(crate) fn lacks_record(&mut self, key: RecordKey) -> bool {
-        let missing = self.records.get(&key).is_none_or(|slot| !slot.locked);
-        if missing {
-            self.wanted.want_record(key, true);
-        }
-        missing
+        self.access(&key, Access::Write).is_err()
     }
 
     /// Keys of the records of `kind` under `parent`.

@@ -2,6 +2,7 @@
 
 use super::{Desk, Stop};
 use crate::model::{
+    keys::Access,
     name::Namespace,
     record::{Kind, Record, decode, encode, key_of},
 };
@@ -10,6 +11,11 @@ impl Desk {
     /// Reads a typed record without locking it: for facts the command only looks at.
     pub(crate) fn peek<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
         Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode(&record)).transpose()?)
+    }
+
+    /// Reads a typed record that must stay as it is until this batch is committed.
+    pub(crate) fn share<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
+        Ok(self.access(&key_of::<T>(namespace, key), Access::Share)?.map(|record| decode(&record)).transpose()?)
     }
 
     /// Reads a typed record in order to change it.

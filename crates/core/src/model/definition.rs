@@ -22,11 +22,30 @@ impl Kind for Definition {
 }
 
 /// Points at the version in force.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefinitionHead {
     pub latest: u32,
     #[serde(default, skip_serializing_if = "is_default")]
     pub deleted_at: Option<Timestamp>,
+    /// When its first version was written. None on rows of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub created_at: Option<Timestamp>,
+    /// Workers that are linked to it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub links: u32,
+    /// It is deleted when its last link is gone and none of its jobs is pending.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retires: bool,
+    /// What says whether another body is the same, where not the text does.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub print: Option<Arc<str>>,
+}
+
+impl DefinitionHead {
+    /// In force, but nobody serves it any more.
+    pub(crate) fn is_left(&self) -> bool {
+        self.retires && self.links == 0 && self.deleted_at.is_none()
+    }
 }
 
 impl Kind for DefinitionHead {

@@ -66,6 +66,8 @@ pub enum What {
     Cancelled {
         job: JobId,
         by: Arc<str>,
+        #[serde(default, skip_serializing_if = "crate::model::is_default")]
+        message: Arc<str>,
     },
     Skipped {
         job: JobId,
@@ -110,6 +112,16 @@ pub enum What {
     },
     DefinitionDeleted {
         name: Arc<str>,
+    },
+    /// A worker serves this definition; told again whenever it says so again.
+    Linked {
+        definition: Arc<str>,
+        worker: WorkerId,
+    },
+    /// The worker is gone, and does not serve this definition any more.
+    Unlinked {
+        definition: Arc<str>,
+        worker: WorkerId,
     },
     RecordPut {
         kind: Arc<str>,
@@ -175,7 +187,10 @@ impl What {
             }
             What::RunStarted { run } | What::RunGrew { run, .. } => About::Run(*run),
             What::RunFinished { run, .. } => About::RunEnd(*run),
-            What::DefinitionPut { .. } | What::DefinitionDeleted { .. } => About::Definition,
+            What::DefinitionPut { .. }
+            | What::DefinitionDeleted { .. }
+            | What::Linked { .. }
+            | What::Unlinked { .. } => About::Definition,
             What::RecordPut { .. } | What::RecordDeleted { .. } => About::Record,
             What::Told { .. } => About::Told,
             What::Audit { .. } => About::Audit,
@@ -230,6 +245,8 @@ impl What {
             What::RunFinished { .. } => "run_finished",
             What::DefinitionPut { .. } => "definition_put",
             What::DefinitionDeleted { .. } => "definition_deleted",
+            What::Linked { .. } => "linked",
+            What::Unlinked { .. } => "unlinked",
             What::RecordPut { .. } => "record_put",
             What::RecordDeleted { .. } => "record_deleted",
             What::Told { .. } => "told",

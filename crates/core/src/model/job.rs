@@ -306,6 +306,15 @@ pub struct Progress {
 pub struct CancelRequest {
     pub by: Arc<str>,
     pub at: Timestamp,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub message: Arc<str>,
+}
+
+impl CancelRequest {
+    pub(crate) fn new(by: &Arc<str>, at: Timestamp) -> Self {
+        Self { by: by.clone(), at, message: Arc::default() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

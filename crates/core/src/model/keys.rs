@@ -3,7 +3,7 @@
 use crate::model::{
     id::{JobId, RunId},
     job::{Job, Spec},
-    name::{Namespace, Tags, WorkerId},
+    name::{Lane, Namespace, Tags, WorkerId},
     payload::Payload,
     record::Record,
 };
@@ -53,6 +53,16 @@ pub struct HeadQuery {
     pub offered: Tags,
 }
 
+/// What is done with a record that is asked for. Stores that lock do so accordingly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    #[default]
+    Look,
+    /// Nobody else may write it before this batch is committed; others may share it.
+    Share,
+    Write,
+}
+
 /// Rows to load, as sets: a batch costs a few round trips, however many commands it holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
@@ -72,8 +82,9 @@ pub struct Keys {
     pub key_queue: BTreeMap<(Namespace, Arc<str>), usize>,
     /// The first so many pending jobs that fit an offer, by (priority, seq), with their payloads.
     pub heads: BTreeMap<HeadQuery, usize>,
-    /// True: to be written, so lock it.
-    pub records: BTreeMap<RecordKey, bool>,
+    /// The ids of the first so many pending jobs of a lane, by (priority, seq): neither locked nor loaded.
+    pub lane_fronts: BTreeMap<(Namespace, Lane), usize>,
+    pub records: BTreeMap<RecordKey, Access>,
     /// Records of one kind under one parent.
     pub siblings: BTreeSet<(Namespace, Arc<str>, Arc<str>)>,
 }
@@ -83,8 +94,14 @@ impl Keys {
         *self == Keys::default()
     }
 
+    /// `lock`: it is to be written.
     pub fn want_record(&mut self, key: RecordKey, lock: bool) {
-        *self.records.entry(key).or_default() |= lock;
+        self.want_access(key, if lock { Access::Write } else { Access::Look });
+    }
+
+    pub fn want_access(&mut self, key: RecordKey, access: Access) {
+        let wanted = self.records.entry(key).or_default();
+        *wanted = access.max(*wanted);
     }
 
     /// Claims in one batch that offer the same are served together.
@@ -110,6 +127,7 @@ pub struct Rows {
     pub run_jobs: HashMap<(Namespace, RunId), Vec<JobKey>>,
     pub key_queue: HashMap<(Namespace, Arc<str>), Vec<JobKey>>,
     pub heads: HashMap<HeadQuery, Vec<Head>>,
+    pub lane_fronts: HashMap<(Namespace, Lane), Vec<JobKey>>,
     pub records: Vec<Record>,
     pub siblings: HashMap<(Namespace, Arc<str>, Arc<str>), Vec<RecordKey>>,
     /// Nobody else can write while this batch runs: every row counts as locked, and rows that nobody asked for yet may come

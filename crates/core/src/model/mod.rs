@@ -9,6 +9,7 @@ pub mod id;
 pub mod job;
 pub mod keys;
 pub mod limits;
+pub mod link;
 pub mod log;
 pub mod log_count;
 pub mod name;

@@ -40,6 +40,7 @@ replies! {
     Worker(Box<Worker>),
     Run(KnownRun),
     Definition(Box<Definition>),
+    Linked(Linked),
     Signalled(Signalled),
     Principal(Box<Principal>),
     Token(KnownToken),
@@ -95,6 +96,14 @@ pub struct Logged {
 pub struct KnownRun {
     pub id: RunId,
     pub run: Box<Run>,
+}
+
+/// A worker and the definition it serves from now on. `created`: the definition was not in force before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Linked {
+    pub definition: Box<Definition>,
+    pub created: bool,
+    pub worker: Box<Worker>,
 }
 
 /// Steps that went on by an event; or it is kept for the first that waits for it.

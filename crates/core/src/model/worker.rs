@@ -9,7 +9,7 @@ use crate::model::{
     policy::WorkerPolicy,
     record::Kind,
     refusal::Refusal,
-    time::Timestamp,
+    time::{Millis, Timestamp},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub struct Worker {
     pub owner: Option<Arc<str>>,
     pub registered_at: Timestamp,
     pub last_seen: Timestamp,
+    /// There is reason to doubt that it is alive: unless it is heard before this time, it is offline.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub doubt_until: Option<Timestamp>,
     pub declared: Liveness,
     /// It has unregistered but stays known, or was registered for somebody and has not come yet: offline, whenever it
     /// was last seen.
@@ -63,12 +66,14 @@ impl Kind for Worker {
         if self.away && self.declared != Liveness::Offline {
             return Some(self.last_seen);
         }
-        let after = match self.declared {
-            Liveness::Online => Some(self.policy.unreachable_after.unwrap_or(self.policy.offline_after)),
-            Liveness::Unreachable => Some(self.policy.offline_after),
-            Liveness::Offline => self.policy.delete_after,
-        };
-        after.map(|after| self.last_seen + after)
+        match self.declared {
+            Liveness::Online => {
+                let silent = self.last_seen + self.policy.unreachable_after.unwrap_or(self.policy.offline_after);
+                Some(self.doubt_until.map_or(silent, |until| until.min(silent)))
+            }
+            Liveness::Unreachable => Some(self.silent_since() + self.policy.offline_after),
+            Liveness::Offline => self.policy.delete_after.map(|after| self.silent_since() + after),
+        }
     }
 }
 
@@ -83,9 +88,23 @@ impl Worker {
         }
     }
 
+    /// A doubt that comes to its end counts as if the worker had been silent for all the time it has.
+    fn silent_since(&self) -> Timestamp {
+        let doubted = self.doubt_until.map(|until| Timestamp(until.0 - self.policy.offline_after.0));
+        doubted.map_or(self.last_seen, |doubted| doubted.min(self.last_seen))
+    }
+
+    /// How long it has been silent, as far as what follows from it is concerned.
+    pub(crate) fn silence(&self, now: Timestamp) -> Millis {
+        match self.doubt_until {
+            Some(until) if until <= now => now - self.silent_since(),
+            _ => now - self.last_seen,
+        }
+    }
+
     /// What a reader sees now, whether or not a sweep ran.
     pub fn liveness(&self, now: Timestamp) -> Liveness {
-        let silent = now - self.last_seen;
+        let silent = self.silence(now);
         if self.away || silent >= self.policy.offline_after {
             Liveness::Offline
         } else if self.policy.unreachable_after.is_some_and(|after| silent >= after) {

@@ -3,9 +3,10 @@
 use crate::{
     desk::{Desk, Stop},
     model::{
+        definition::DefinitionHead,
         event::What,
         job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
-        keys::JobKey,
+        keys::{Access, JobKey},
         policy::RetryForm,
         record::key_of,
         run::Run,
@@ -14,7 +15,7 @@ use crate::{
     },
     moves::{
         concurrency::{self, KeyUse},
-        pace,
+        links, pace,
         parents::{self, End, Heard, Verdict},
         runs, steps,
         unique::{self, Taken},
@@ -196,6 +197,12 @@ fn gather(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
         missing |= desk.lacks_record(key_of::<KeyUse>(namespace, &concurrency.key));
         missing |= desk.next_in_key_queue(namespace, &concurrency.key).is_err();
     }
+    if let Some(definition) = job.spec.served_by_links() {
+        // The end of one that waits may well be the end of its definition. Two who share the row first would wait for each
+        // other when both want to write it.
+        let access = if job.state == State::Pending { Access::Write } else { Access::Share };
+        missing |= desk.access(&key_of::<DefinitionHead>(namespace, definition), access).is_err();
+    }
     if missing { Err(Stop::Need) } else { Ok(()) }
 }
 
@@ -214,6 +221,7 @@ pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option
     desk.tell(&job.key.namespace, ending(&job));
     desk.put_job(job.clone());
     runs::job_ended(desk, &job)?;
+    links::job_ended(desk, &job.key.namespace, &job.spec)?;
     Ok(job)
 }
 
@@ -223,7 +231,10 @@ fn ending(job: &Job) -> What {
         |job: &Job| job.live.outcome.as_ref().map_or_else(|| Arc::from(""), |outcome| outcome.message.clone());
     match job.state {
         State::Completed => What::Completed { job: id },
-        State::Cancelled => What::Cancelled { job: id, by: message(job) },
+        State::Cancelled => {
+            let said = job.live.cancel.as_ref().map_or_else(Arc::default, |cancel| cancel.message.clone());
+            What::Cancelled { job: id, by: message(job), message: said }
+        }
         State::Skipped => What::Skipped { job: id },
         _ => {
             let reason = job.live.outcome.as_ref().map_or(Reason::Reported, |outcome| outcome.reason);

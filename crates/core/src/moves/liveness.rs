@@ -12,12 +12,13 @@ use crate::{
         time::Millis,
         worker::{Liveness, Worker},
     },
-    moves::{concurrency, life},
+    moves::{concurrency, life, links},
 };
 
 /// A sign of life. Brings a worker back that was declared unreachable or offline.
 pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) -> Result<(), Stop> {
     worker.last_seen = desk.now();
+    worker.doubt_until = None;
     worker.away = false;
     if worker.declared != Liveness::Online {
         worker.declared = Liveness::Online;
@@ -26,11 +27,17 @@ pub(crate) fn seen(desk: &mut Desk, namespace: &Namespace, worker: &mut Worker) 
     desk.put(namespace, worker.id.clone().as_str(), worker)
 }
 
+/// Lifts a doubt. True: there was one.
+pub(crate) fn trust(worker: &mut Worker) -> bool {
+    worker.doubt_until.take().is_some()
+}
+
 /// Does not hold a silence against a worker that nobody was there to hear.
 pub(crate) fn excuse(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
     match desk.get::<Worker>(namespace, id.as_str())? {
         Some(mut worker) if !worker.away && worker.declared != Liveness::Offline => {
             worker.last_seen = desk.now();
+            worker.doubt_until = None;
             desk.put(namespace, id.as_str(), &worker)
         }
         _ => Ok(()),
@@ -41,14 +48,19 @@ pub(crate) fn excuse(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> R
 pub(crate) fn called(desk: &mut Desk, namespace: &Namespace, worker: &Worker) -> Result<(), Stop> {
     let threshold = worker.policy.unreachable_after.unwrap_or(worker.policy.offline_after);
     let stale = desk.now() - worker.last_seen >= Millis(threshold.0 / 10);
-    let news = stale || worker.away || worker.declared != Liveness::Online;
-    if worker.policy.alive_by == AliveBy::AnyCall
-        && news
-        && let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())?
-    {
-        seen(desk, namespace, &mut worker)?;
+    let news = stale || worker.away || worker.declared != Liveness::Online || worker.doubt_until.is_some();
+    let counts = worker.policy.alive_by == AliveBy::AnyCall && news;
+    if !counts && worker.doubt_until.is_none() {
+        return Ok(());
     }
-    Ok(())
+    let Some(mut worker) = desk.get::<Worker>(namespace, worker.id.as_str())? else { return Ok(()) };
+    if counts {
+        seen(desk, namespace, &mut worker)
+    } else if trust(&mut worker) {
+        desk.put(namespace, worker.id.clone().as_str(), &worker)
+    } else {
+        Ok(())
+    }
 }
 
 /// Ties a lease to the life of its worker: the worker's row is locked, so that it cannot be removed meanwhile, and one
@@ -79,7 +91,7 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
         concurrency::free_places(desk, namespace, &worker.id, true)?;
     }
     let gone = worker.declared == Liveness::Offline
-        && worker.policy.delete_after.is_some_and(|after| now - worker.last_seen >= after);
+        && worker.policy.delete_after.is_some_and(|after| worker.silence(now) >= after);
     if gone {
         // A lease with a time of its own was granted until then, and is not taken away because its worker is quiet.
         return remove(desk, namespace, &worker.id);
@@ -95,7 +107,9 @@ pub(crate) fn delete(desk: &mut Desk, namespace: &Namespace, id: &WorkerId, reas
     remove(desk, namespace, id)
 }
 
+/// With all that hangs on it.
 fn remove(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
+    links::remove_all(desk, namespace, id)?;
     desk.remove::<Worker>(namespace, id.as_str())?;
     desk.tell(namespace, What::WorkerDeleted { worker: id.clone() });
     Ok(())

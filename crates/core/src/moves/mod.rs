@@ -2,6 +2,7 @@
 
 pub mod concurrency;
 pub mod life;
+pub mod links;
 pub mod liveness;
 pub mod pace;
 pub mod parents;

@@ -58,13 +58,13 @@ pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by:
         let drains = job.spec.policy.cancel == CancelPolicy::Drain && job.state.is_held();
         if drains && job.overdue(desk.now()).is_none() {
             if job.live.cancel.is_none() {
-                job.live.cancel = Some(CancelRequest { by: by.clone(), at: desk.now() });
+                job.live.cancel = Some(CancelRequest::new(by, desk.now()));
                 desk.tell(namespace, What::CancelRequested { job: job.key.id, by: by.clone() });
                 desk.put_job(job);
             }
             return Ok(());
         }
-        job.live.cancel.get_or_insert(CancelRequest { by: by.clone(), at: desk.now() });
+        job.live.cancel.get_or_insert(CancelRequest::new(by, desk.now()));
         if job.overdue(desk.now()).is_none() {
             concurrency::keep_place(desk, &mut job)?;
         }

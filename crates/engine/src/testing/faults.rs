@@ -215,7 +215,14 @@ impl Work<'_> {
         self.one(Complete { holder: first, result: "1".into() }).await?;
         self.one(Fail { holder: second, message: "again".into(), retryable: true }).await?;
         self.one(Release { holder: third }).await?;
-        self.one(Cancel { namespace: ns(), job: fourth.job_key().id, by: "alice".into(), mode: None }).await?;
+        self.one(Cancel {
+            namespace: ns(),
+            job: fourth.job_key().id,
+            by: "alice".into(),
+            mode: None,
+            message: "".into(),
+        })
+        .await?;
         self.run(vec![record("a"), record("b")]).await?;
         clock.set(START + Millis(5_000));
         self.tick().await?;

@@ -6,17 +6,19 @@ use std::{fmt::Debug, sync::Arc};
 use windlass_core::{Event, Job, JobKey, LogAppend, Namespace, Record};
 
 /// Kinds of records the rules themselves keep.
-pub const KINDS: [&str; 15] = [
+pub const KINDS: [&str; 17] = [
     "claim_request",
     "concurrency",
     "definition",
     "definition_version",
     "event",
+    "link",
     "plan",
     "principal",
     "run",
     "run_index",
     "schedule",
+    "tied",
     "token",
     "turn",
     "unique",

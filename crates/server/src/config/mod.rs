@@ -96,7 +96,28 @@ pub fn effective(sources: &Sources) -> Result<Vec<Effective>, ConfigError> {
         checked.map_err(|why| ConfigError::Value { name: setting.name, origin: one.origin.clone(), why })?;
         found.push(one);
     }
+    for (name, convert, text) in idle(&sources.table, &variable) {
+        let failed = |why| ConfigError::Value { name, origin: Origin::Variable(name.to_owned()), why };
+        convert(&text).map_err(failed)?;
+    }
     Ok(found)
+}
+
+type Convert = fn(&str) -> Result<String, String>;
+
+/// Variables of other programs that are set and have nothing to say here.
+fn idle(table: &Table, variable: &Variables) -> Vec<(&'static str, Convert, String)> {
+    let idle = table.foreign.iter().filter(|foreign| foreign.to.name == table::NOTHING.name);
+    let set = idle.filter_map(|foreign| match foreign.from {
+        From::Variable(name) => Some((name, foreign.convert, variable(name).filter(|text| !text.is_empty())?)),
+        From::Plain(_) | From::Key { .. } => None,
+    });
+    set.collect()
+}
+
+/// Their names, for the start to say so.
+pub fn without_effect(table: &Table, variable: &Variables) -> Vec<&'static str> {
+    idle(table, variable).into_iter().map(|(name, ..)| name).collect()
 }
 
 fn pick(

@@ -3,13 +3,14 @@
 //! A dialect holds no rules. What it alone understands rides on jobs, workers and records as opaque text. This list is the one
 //! place outside their folders that names them.
 
+pub mod joblib;
 pub mod silo;
 pub mod workflow_graph;
 
 use crate::{config::table::Table, dialect::Dialect};
 use windlass_core::Namespace;
 
-pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT];
+pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT, &joblib::DIALECT];
 
 /// Everything that can be set.
 pub fn table() -> Table {

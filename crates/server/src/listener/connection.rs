@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last.
 
 use super::{
-    Peer, Shared,
+    Kept, Peer, Shared,
     bodies::{Arriving, Held, Leaving, Rest},
     head::{self, NoHead},
     watched::{Phase, Turn, Watched},
@@ -26,7 +26,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How often a connection that should end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-pub async fn serve(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>) {
+pub async fn serve(stream: TcpStream, address: SocketAddr, kept: Kept, shared: &Arc<Shared>) {
     if !says_something(&stream, shared).await {
         return;
     }
@@ -36,8 +36,8 @@ pub async fn serve(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>)
     let peer = Peer { address, local, tls: shared.tls.is_some() };
     // Boxed, so that those who never say anything do not pay for those who do.
     match &shared.tls {
-        None => listen(stream, peer, shared).await,
-        Some(tls) => Box::pin(listen_tls(stream, tls, peer, shared)).await,
+        None => listen(stream, peer, kept, shared).await,
+        Some(tls) => Box::pin(listen_tls(stream, tls, peer, kept, shared)).await,
     }
 }
 
@@ -51,21 +51,26 @@ async fn says_something(stream: &TcpStream, shared: &Shared) -> bool {
     }
 }
 
-async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, shared: &Arc<Shared>) {
+async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, kept: Kept, shared: &Arc<Shared>) {
     match timeout(shared.limits.handshake, tls.accept(stream)).await {
-        Ok(Ok(stream)) => listen(stream, peer, shared).await,
+        Ok(Ok(stream)) => listen(stream, peer, kept, shared).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(mut stream: S, peer: Peer, shared: &Arc<Shared>) {
+async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    mut stream: S,
+    peer: Peer,
+    kept: Kept,
+    shared: &Arc<Shared>,
+) {
     let first = tokio::select! {
         first = head::first(&mut stream, &shared.heads, &shared.limits, HEAD_BYTES_MAX) => first,
         () = shared.app.drain.cancelled() => return,
     };
     match first {
-        Ok(first) => Box::pin(speak(stream, first, peer, shared)).await,
+        Ok(first) => Box::pin(speak(stream, first, peer, kept, shared)).await,
         Err(NoHead::Crowded) => shared.app.metrics.refused_connection("heads"),
         Err(why @ (NoHead::Ended | NoHead::Late)) => tracing::debug!(?why, "a connection ended before its first head"),
     }
@@ -76,10 +81,12 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     first: Bytes,
     peer: Peer,
+    kept: Kept,
     shared: &Arc<Shared>,
 ) {
     let phase = Phase::default();
-    let stream = TokioIo::new(Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone()));
+    let watched = Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone(), kept);
+    let stream = TokioIo::new(watched);
     let service = {
         let (phase, shared) = (phase.clone(), shared.clone());
         service_fn(move |request| {

@@ -11,6 +11,9 @@
 //! | a pause within a body, or of a client that does not read its answer | so long ([`Limits::body`], [`Limits::write`]) |
 //! | a body that comes in drops | so much a second at least ([`Limits::body_rate`]) |
 //! | connections in all, and from one address | so many ([`Limits::connections`], [`Limits::per_address`]) |
+//!
+//! A connection that was upgraded (a WebSocket) still counts, is still cut off if it does not read, and is still waited for at the
+//! end; see [`Kept`].
 
 mod bodies;
 mod connection;
@@ -20,10 +23,13 @@ mod tls;
 mod watched;
 
 pub use bodies::BodyTimeout;
+pub use places::{Place, Places};
 pub use tls::{TlsError, acceptor};
 
-use crate::app::{App, Service};
-use places::Places;
+use crate::{
+    app::{App, Service},
+    metrics::Open,
+};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -32,7 +38,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 /// How long to leave `accept` alone when the system has no more files or memory to give.
 const BREATH: Duration = Duration::from_millis(100);
@@ -92,6 +98,14 @@ struct Shared {
     heads: head::Allowance,
 }
 
+/// What a connection has for as long as its stream lives, whoever serves it: its place, its part of the gauge, and that the end of
+/// the server waits for it. It goes with the stream, so after an upgrade it is whoever has the stream then who gives it back.
+struct Kept {
+    _place: Place,
+    _open: Open,
+    _task: TaskTrackerToken,
+}
+
 /// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, service: Service, limits: Limits) {
     let places = Arc::new(Places::new(limits.connections, limits.per_address));
@@ -141,12 +155,9 @@ fn admit(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>, tasks: &T
     let metrics = &shared.app.metrics;
     match shared.places.take(address.ip()) {
         Ok(place) => {
-            let open = metrics.connection();
+            let kept = Kept { _place: place, _open: metrics.connection(), _task: tasks.token() };
             let shared = shared.clone();
-            tasks.spawn(async move {
-                connection::serve(stream, address, &shared).await;
-                drop((place, open));
-            });
+            tokio::spawn(async move { connection::serve(stream, address, kept, &shared).await });
         }
         Err(full) => {
             metrics.refused_connection(full.name());

@@ -3,7 +3,7 @@
 //! Timers are only set when there is something to wait for, so a request that arrives whole costs none.
 
 use super::{
-    Limits,
+    Kept, Limits,
     bodies::Rest,
     head::{Allowance, Share},
 };
@@ -117,13 +117,14 @@ pub struct Watched<S> {
     timer: Pin<Box<Sleep>>,
     /// Runs while the client does not take what is written.
     stall: Option<Pin<Box<Sleep>>>,
+    _kept: Kept,
 }
 
 impl<S> Watched<S> {
-    pub fn new(stream: S, early: Bytes, phase: Phase, limits: Limits, heads: Allowance) -> Self {
+    pub fn new(stream: S, early: Bytes, phase: Phase, limits: Limits, heads: Allowance, kept: Kept) -> Self {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now + limits.idle));
-        Self { stream, early, phase, limits, heads, head_began: now, awaited: None, timer, stall: None }
+        Self { stream, early, phase, limits, heads, head_began: now, awaited: None, timer, stall: None, _kept: kept }
     }
 
     /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error. While

@@ -116,6 +116,10 @@ impl Metrics {
         Open(self.connections.clone())
     }
 
+    pub fn open_connections(&self) -> i64 {
+        self.connections.load(Relaxed)
+    }
+
     pub fn refused_connection(&self, reason: &'static str) {
         *lock(&self.refused).entry(reason).or_default() += 1;
     }
@@ -188,7 +192,7 @@ impl Metrics {
                     samples.histogram(&[("api", *surface)], &observed);
                 }
             }
-            "windlass_http_connections" => samples.put(&[], self.connections.load(Relaxed)),
+            "windlass_http_connections" => samples.put(&[], self.open_connections()),
             "windlass_http_connections_refused" => {
                 lock(&self.refused).iter().for_each(|(reason, count)| samples.put(&[("reason", *reason)], count));
             }

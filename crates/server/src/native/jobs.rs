@@ -393,7 +393,13 @@ async fn cancel(
     Query(query): Query<CancelJob>,
 ) -> Result<Answer<Job>, Problem> {
     let mode = query.mode.map(convert::cancel);
-    let cancel = Cancel { namespace: ask.namespace.clone(), job: JobId(id), by: ask.caller.name.clone(), mode };
+    let cancel = Cancel {
+        namespace: ask.namespace.clone(),
+        job: JobId(id),
+        by: ask.caller.name.clone(),
+        mode,
+        message: "".into(),
+    };
     Ok(ok(convert::job(&*app.engine.run(cancel).await?)))
 }
 

@@ -63,6 +63,7 @@ pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
 pub(super) const JOB_HELD: &str = include_str!("sql/job_held.sql");
 pub(super) const JOB_RUN_OPEN: &str = include_str!("sql/job_run_open.sql");
 pub(super) const JOB_KEY_QUEUE: &str = include_str!("sql/job_key_queue.sql");
+pub(super) const LANE_FRONT: &str = include_str!("sql/lane_front.sql");
 pub(super) const CHILDREN: &str = include_str!("sql/children.sql");
 pub(super) const RECORD_SIBLINGS: &str = include_str!("sql/record_siblings.sql");
 
@@ -116,6 +117,11 @@ impl Memo {
             let found = self.lanes.heads(connection, query, count)?;
             let heads = found.iter().map(|key| self.head(connection, key)).collect::<Result<_>>()?;
             rows.heads.insert(query.clone(), heads);
+        }
+        for (at, &count) in &keys.lane_fronts {
+            let limit = i64::try_from(count).unwrap_or(i64::MAX);
+            let found = ids(connection, LANE_FRONT, &at.0, (at.0.as_str(), rows::lane_bytes(at.1), limit))?;
+            rows.lane_fronts.insert(at.clone(), found);
         }
         for key in keys.records.keys() {
             rows.records.extend(self.record(connection, key)?);

@@ -5,7 +5,7 @@ use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 53] = [
+const BOUNDED: [(&str, &str); 54] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -20,6 +20,7 @@ const BOUNDED: [(&str, &str); 53] = [
     ("held", load::JOB_HELD),
     ("open jobs of a run", load::JOB_RUN_OPEN),
     ("key queue", load::JOB_KEY_QUEUE),
+    ("lane front", load::LANE_FRONT),
     ("children", load::CHILDREN),
     ("siblings", load::RECORD_SIBLINGS),
     ("job insert", write::JOB_INSERT),

@@ -10,7 +10,7 @@ use super::{
     heads,
     lanes::Lanes,
     pipe::{Sent, send},
-    rows::{Names, payload},
+    rows::{Names, payload, uuid_of},
     spot::Spots,
     statements::Sql,
 };
@@ -21,7 +21,8 @@ use std::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_core::{
-    Facet, Job, JobId, JobKey, Keys, Namespace, RecordKey, Rows, RunId, State, WorkerId, WorkerKey, select,
+    Access, Facet, Job, JobId, JobKey, Keys, Lane, Namespace, RecordKey, Rows, RunId, State, WorkerId, WorkerKey,
+    select,
 };
 
 type Answer<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
@@ -42,8 +43,9 @@ pub struct Loader<'a> {
 impl<'a> Loader<'a> {
     pub async fn load(&mut self, keys: &Keys) -> Result<Rows, Failure> {
         let connection = self.connection;
-        let locked = records(connection, Sql::LockRecords, keys.records.iter().filter(|(_, lock)| **lock));
-        let peeked = records(connection, Sql::PeekRecords, keys.records.iter().filter(|(_, lock)| !**lock));
+        let locked = records(connection, Sql::LockRecords, keys, Access::Write);
+        let shared = records(connection, Sql::ShareRecords, keys, Access::Share);
+        let peeked = records(connection, Sql::PeekRecords, keys, Access::Look);
         let siblings = siblings(connection, keys);
         let mut wanted: BTreeSet<JobKey> = keys.jobs.clone();
         match self.wary {
@@ -61,12 +63,14 @@ impl<'a> Loader<'a> {
 
         let mut rows = Rows::default();
         let mut names = Names::default();
-        for row in answer(locked).await?.iter().chain(&answer(peeked).await?) {
-            let record = names.record(row)?;
-            if !record.facets.is_empty() {
-                self.facets.insert(record.key.clone(), record.facets.clone());
+        for sent in [locked, shared, peeked] {
+            for row in answer(sent).await? {
+                let record = names.record(&row)?;
+                if !record.facets.is_empty() {
+                    self.facets.insert(record.key.clone(), record.facets.clone());
+                }
+                rows.records.push(record);
             }
-            rows.records.push(record);
         }
         read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
         self.add_locked(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
@@ -165,11 +169,8 @@ fn by_id<'a>(connection: &'a Connection, sql: Sql, keys: impl Iterator<Item = (N
     }))
 }
 
-fn records<'a, 'k>(
-    connection: &'a Connection,
-    sql: Sql,
-    keys: impl Iterator<Item = (&'k RecordKey, &'k bool)>,
-) -> Answer<'a> {
+fn records<'a>(connection: &'a Connection, sql: Sql, keys: &Keys, access: Access) -> Answer<'a> {
+    let keys = keys.records.iter().filter(|(_, wanted)| **wanted == access);
     by_texts(connection, sql, keys.map(|(key, _)| (key.namespace.clone(), key.kind.clone(), key.key.clone())).collect())
 }
 
@@ -208,6 +209,7 @@ struct Related<'a> {
     held: Answer<'a>,
     run_jobs: Answer<'a>,
     key_queue: Answer<'a>,
+    lane_fronts: Answer<'a>,
 }
 
 impl<'a> Related<'a> {
@@ -217,6 +219,7 @@ impl<'a> Related<'a> {
             held: held(connection, keys.held.iter().cloned().collect()),
             run_jobs: by_id(connection, Sql::RunJobs, keys.run_jobs.iter().map(|(ns, run)| (ns.clone(), run.0))),
             key_queue: key_queue(connection, keys),
+            lane_fronts: lane_fronts(connection, keys),
         }
     }
 
@@ -242,8 +245,27 @@ impl<'a> Related<'a> {
             let job = JobKey::new(&namespace, JobId(row.try_get(2)?));
             rows.key_queue.entry((namespace, row.try_get::<_, &str>(1)?.into())).or_default().push(job);
         }
+        for row in answer(self.lane_fronts).await? {
+            let namespace = names.get(row.try_get(0)?)?;
+            let job = JobKey::new(&namespace, JobId(row.try_get(2)?));
+            let lane = Lane(row.try_get::<_, Uuid>(1)?.as_u128());
+            rows.lane_fronts.entry((namespace, lane)).or_default().push(job);
+        }
         Ok(())
     }
+}
+
+fn lane_fronts<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+    if keys.lane_fronts.is_empty() {
+        return None;
+    }
+    let fronts: Vec<((Namespace, Lane), usize)> = keys.lane_fronts.iter().map(|(at, &n)| (at.clone(), n)).collect();
+    Some(send(async move {
+        let namespaces: Vec<&str> = fronts.iter().map(|((namespace, _), _)| namespace.as_str()).collect();
+        let lanes: Vec<Uuid> = fronts.iter().map(|((_, lane), _)| uuid_of(*lane)).collect();
+        let counts: Vec<i64> = fronts.iter().map(|(_, count)| *count as i64).collect();
+        connection.query(Sql::LaneFronts, &[&namespaces, &lanes, &counts]).await
+    }))
 }
 
 fn held(connection: &Connection, keys: Vec<WorkerKey>) -> Answer<'_> {

@@ -113,6 +113,8 @@ struct Inner {
     in_flight: usize,
     doorbell: Option<Doorbell>,
     marks: Marks,
+    /// Other servers were at work when this one came.
+    others: bool,
 }
 
 impl Postgres {
@@ -135,6 +137,10 @@ pub fn writer_settings() -> String {
 
 #[async_trait]
 impl Store for Postgres {
+    fn others(&self) -> bool {
+        self.inner.others
+    }
+
     /// In a task of its own: a caller that goes away must not leave a half transaction behind.
     async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
         let inner = self.inner.clone();

@@ -78,6 +78,8 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
     let target = Arc::new(target(&options)?);
     let client = target.connect(READER_SETTINGS).await.map_err(|error| OpenError::connecting(&target.name, &error))?;
     check_server(&client, &target.name, options.allow_unsafe).await?;
+    let others =
+        !target.address.pooled && others(&client).await.map_err(|error| OpenError::connecting(&target.name, &error))?;
     let lock = lock_key(&options.schema, "migrate");
     migrate::migrate(&client, &options.schema, lock, options.migrate, &target.name).await?;
     drop(client);
@@ -108,9 +110,17 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         in_flight: options.in_flight.max(1),
         doorbell,
         marks,
+        others,
     };
     inner.warm_up().await?;
     Ok(Postgres { inner: Arc::new(inner), bells: Mutex::new(bells) })
+}
+
+/// Whether other servers use this database. A pooler's sessions say nothing about that.
+async fn others(client: &Client) -> Result<bool, tokio_postgres::Error> {
+    let others = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() \
+                  AND pid <> pg_backend_pid() AND application_name = current_setting('application_name'))";
+    client.query_one(others, &[]).await?.try_get(0)
 }
 
 impl Inner {

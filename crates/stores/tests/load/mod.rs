@@ -101,7 +101,8 @@ async fn one_round(
     mine.push(id);
     if ids::seed().is_multiple_of(20) {
         let at = ids::seed() as usize % mine.len();
-        let cancel = Cancel { namespace: ns(), job: mine.swap_remove(at), by: "load".into(), mode: None };
+        let cancel =
+            Cancel { namespace: ns(), job: mine.swap_remove(at), by: "load".into(), mode: None, message: "".into() };
         let target = cancel.job;
         if let Ok(job) = engine.run(cancel).await {
             assert_eq!(job.state, State::Cancelled);

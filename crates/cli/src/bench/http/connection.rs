@@ -52,16 +52,30 @@ impl Connection {
         path: &str,
         body: impl Into<Bytes>,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
+        self.send(method, path, "application/json", body.into()).await
+    }
+
+    pub async fn call_form(&mut self, path: &str, form: String) -> anyhow::Result<(StatusCode, Bytes)> {
+        self.send(Method::POST, path, "application/x-www-form-urlencoded", form.into()).await
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: Bytes,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
         self.sender.ready().await?;
         let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, &self.address.0)
-            .header(header::CONTENT_TYPE, "application/json");
+            .header(header::CONTENT_TYPE, content);
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
         }
-        let response = self.sender.send_request(request.body(Full::new(body.into()))?).await?;
+        let response = self.sender.send_request(request.body(Full::new(body))?).await?;
         let status = response.status();
         Ok((status, response.into_body().collect().await?.to_bytes()))
     }

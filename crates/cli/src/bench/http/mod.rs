@@ -2,9 +2,9 @@
 
 mod bare;
 pub mod connection;
-mod load;
-mod pickup;
-mod subject;
+pub mod load;
+pub mod pickup;
+pub mod subject;
 
 use super::{Output, report::Latency};
 use clap::Args;

@@ -210,7 +210,10 @@ fn worker_of(what: &What) -> Option<&str> {
 fn record_of(what: &What) -> Option<String> {
     match what {
         What::RecordPut { kind, key } | What::RecordDeleted { kind, key } => Some(format!("{kind}/{key}")),
-        What::DefinitionPut { name, .. } | What::DefinitionDeleted { name } => Some(format!("definition/{name}")),
+        What::DefinitionPut { name, .. }
+        | What::DefinitionDeleted { name }
+        | What::Linked { definition: name, .. }
+        | What::Unlinked { definition: name, .. } => Some(format!("definition/{name}")),
         _ => None,
     }
 }
@@ -272,12 +275,16 @@ impl Facts<'_> {
             (Of::Run(run), "total") => run.total.to_string(),
             (Of::Worker(worker), "declared") => worker.declared.name().to_string(),
             (Of::Worker(worker), "seen") => shown(worker.last_seen),
+            (Of::Worker(worker), "registered") => shown(worker.registered_at),
+            (Of::Worker(worker), "doubted") => time(worker.doubt_until),
             (Of::Worker(worker), "draining") => yes(worker.draining),
             (Of::Worker(worker), "tags") => worker.tags.iter().collect::<Vec<_>>().join(","),
             (Of::Schedule(schedule), "fired") => schedule.fired.to_string(),
             (Of::Schedule(schedule), "next") => shown(schedule.next_at),
             (Of::Key(key), "used") => key.used.to_string(),
             (Of::Definition(head), "latest") => head.latest.to_string(),
+            (Of::Definition(head), "links") => head.links.to_string(),
+            (Of::Definition(head), "created") => time(head.created_at),
             (Of::Record(record), "version") => record.version.to_string(),
             (Of::Record(record), "value") => record.value.to_string(),
             (Of::Record(record), "parent") => record.parent.as_deref().unwrap_or("none").to_string(),
@@ -314,6 +321,7 @@ fn job_fact(job: &Job, names: &Names, fact: &str) -> Option<String> {
         "slot" => yes(live.slot),
         "progress" => live.progress.as_ref().map_or_else(|| "none".to_string(), |p| p.percent.to_string()),
         "progress-message" => live.progress.as_ref().map_or_else(String::new, |p| p.message.to_string()),
+        "cancel-message" => live.cancel.as_ref().map_or_else(String::new, |cancel| cancel.message.to_string()),
         "cancel-by" => live.cancel.as_ref().map_or_else(|| "none".to_string(), |cancel| cancel.by.to_string()),
         "retry-of" => linked(job.spec.retry_of),
         "retry-job" => linked(live.retry_job),

@@ -18,12 +18,14 @@ use windlass_core::{
         claim::{Claim, Offer, Unknown},
         complete::Complete,
         definitions::{DeleteDefinition, PutDefinition},
+        doubt::Doubt,
         due::Due,
         fail::Fail,
         fire::{DeleteSchedule, Fire, PutSchedule},
-        grace::Grace,
+        grace::{Excuse, Grace},
         holder::{Address, Holder},
         holds::Holds,
+        link::Link,
         principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
@@ -71,7 +73,8 @@ impl Builder<'_> {
                     Some("revoke") => Some(CancelPolicy::Revoke),
                     Some(other) => return Err(format!("{other} is no way to cancel")),
                 };
-                Cancel { namespace, job: self.names.job(job), by, mode }.into()
+                let message = options.arc("message").unwrap_or_default();
+                Cancel { namespace, job: self.names.job(job), by, mode, message }.into()
             }
             ["cancel-run", run] => {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
@@ -103,9 +106,17 @@ impl Builder<'_> {
                 verb @ ("start" | "renew" | "progress" | "log" | "complete" | "fail" | "release" | "holds" | "pass"),
                 ref address @ ..,
             ] => self.report(verb, &namespace, address, &mut options)?,
-            [verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister"), worker] => {
-                worker_command(verb, namespace, worker, &mut options)?
+            ["link", worker, "to", definition] => {
+                let body = options.arc("body").unwrap_or_else(|| "{}".into());
+                let print = options.arc("print").unwrap_or_else(|| body.clone());
+                let (retires, principal) = (options.text("retires").as_deref() != Some("no"), options.arc("as"));
+                let (worker, definition) = (worker_id(worker)?, definition.into());
+                Link { namespace, definition, body, print, retires, worker, principal }.into()
             }
+            [
+                verb @ ("register" | "heartbeat" | "drain" | "undrain" | "unregister" | "doubt" | "trust" | "excuse"),
+                worker,
+            ] => worker_command(verb, namespace, worker, &mut options)?,
             _ => self.record_command(&words, namespace, &mut options)?,
         };
         options.finish()?;
@@ -305,6 +316,12 @@ fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut 
         .into(),
         "heartbeat" => Heartbeat { namespace, worker, principal: None }.into(),
         "drain" => DrainWorker { namespace, worker, draining: true, principal: None }.into(),
+        "doubt" => {
+            let silence = Some(options.length("for")?.ok_or("doubt needs for=")?);
+            Doubt { namespace, worker, silence, principal: options.arc("as") }.into()
+        }
+        "trust" => Doubt { namespace, worker, silence: None, principal: options.arc("as") }.into(),
+        "excuse" => Excuse { namespace, worker }.into(),
         "undrain" => DrainWorker { namespace, worker, draining: false, principal: None }.into(),
         _ => UnregisterWorker { namespace, worker, how: options.unregister("how")?, principal: None }.into(),
     })

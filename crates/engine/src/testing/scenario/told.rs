@@ -3,7 +3,7 @@
 use super::names::{Names, shown};
 use windlass_core::{
     Job, Refusal, Reply, Timestamp,
-    reply::{Ended, KnownRun, KnownToken, Logged, Renewed, Signalled, Submitted},
+    reply::{Ended, KnownRun, KnownToken, Linked, Logged, Renewed, Signalled, Submitted},
     run::RunState,
 };
 
@@ -39,6 +39,9 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
             } else {
                 format!("{steps} steps")
             }
+        }
+        Ok(Reply::Linked(Linked { definition, created, .. })) => {
+            format!("version {}{}", definition.version, also(*created, "created"))
         }
         Ok(Reply::Definition(definition)) => format!("version {}", definition.version),
         Ok(Reply::Principal(principal) | Reply::Token(KnownToken { principal, .. })) => principal.name.to_string(),

@@ -14,9 +14,11 @@ use windlass_core::{
         cancel_run::CancelRun,
         claim::{Claim, Offer, Unknown},
         definitions::{DeleteDefinition, PutDefinition},
+        doubt::Doubt,
         due::Due,
         fire::{DeleteSchedule, Fire, PutSchedule},
-        grace::Grace,
+        grace::{Excuse, Grace},
+        link::Link,
         records::{DeleteRecord, Expect, PutRecord},
         retry::Retry,
         submit::{NewJob, Submit},
@@ -25,6 +27,7 @@ use windlass_core::{
         workers::{DrainWorker, Heartbeat, RegisterWorker, UnregisterWorker},
     },
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
+    link::{TIED, tags_of},
     policy::{
         AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
         ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
@@ -32,10 +35,13 @@ use windlass_core::{
     schedule::{Missed, Rule, Schedule, Template},
 };
 
+/// Definitions that workers are linked to.
+const LINKED: [&str; 2] = ["serve", "render"];
+
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 45] = [
+const WEIGHTS: [(usize, Draw); 49] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -60,6 +66,10 @@ const WEIGHTS: [(usize, Draw); 45] = [
     (40, heartbeat),
     (10, drain),
     (15, unregister),
+    (15, doubt),
+    (4, excuse),
+    (30, link),
+    (10, tie),
     (15, put_definition),
     (5, delete_definition),
     (10, put_schedule),
@@ -174,6 +184,11 @@ pub(super) fn new_job(world: &mut World, namespace: &Namespace) -> NewJob {
         let version = dice.below(4) as u32;
         job.definition = Some(DefinitionRef { name: dice.name(&["build", "test"]), version });
     }
+    if dice.percent(10) {
+        let name = dice.name(&LINKED);
+        job.tags = tags_of(&name);
+        job.definition = Some(DefinitionRef { name, version: 1 });
+    }
     job.parents = parents(world, namespace);
     if world.dice.percent(1) {
         job.payload = Payload::from(vec![0xff; 201]);
@@ -277,7 +292,8 @@ fn cancel(world: &mut World) -> Command {
     let key = world.job();
     let namespace = world.perhaps_foreign(&key.namespace);
     let mode = *world.dice.pick(&[None, None, Some(CancelPolicy::Revoke), Some(CancelPolicy::Drain)]);
-    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS), mode }.into()
+    let message = world.dice.maybe_name(30, &["not needed"]).unwrap_or_default();
+    Cancel { namespace, job: key.id, by: world.dice.name(&PRINCIPALS), mode, message }.into()
 }
 
 fn cancel_run(world: &mut World) -> Command {
@@ -364,6 +380,32 @@ fn unregister(world: &mut World) -> Command {
     let how = [None, None, Some(Unregister::Requeue), Some(Unregister::Fail), Some(Unregister::Offline)];
     let principal = world.dice.maybe_name(10, &["alice", "bob"]);
     UnregisterWorker { namespace, worker, how: *world.dice.pick(&how), principal }.into()
+}
+
+fn doubt(world: &mut World) -> Command {
+    let (namespace, worker) = (world.namespace(), some_worker(world));
+    let silence = world.dice.maybe_millis(70, 20_000);
+    Doubt { namespace, worker, silence, principal: world.dice.maybe_name(10, &["alice", "bob"]) }.into()
+}
+
+fn excuse(world: &mut World) -> Command {
+    let (namespace, worker) = (world.namespace(), some_worker(world));
+    Excuse { namespace, worker }.into()
+}
+
+fn link(world: &mut World) -> Command {
+    let (namespace, worker) = (world.namespace(), some_worker(world));
+    let (definition, body) = (world.dice.name(&LINKED), world.dice.name(&["{}", "{}", "{}", "{\"a\":1}"]));
+    let principal = world.dice.maybe_name(10, &["alice", "bob"]);
+    Link { namespace, definition, print: body.clone(), body, retires: world.dice.percent(90), worker, principal }.into()
+}
+
+/// A record that goes with its worker.
+fn tie(world: &mut World) -> Command {
+    let key = RecordKey { namespace: world.namespace(), kind: TIED.into(), key: world.dice.name(&["t1", "t2"]) };
+    let parent = Some(some_worker(world).as_str().into());
+    let (expect, facets) = (Expect::Anything, world.dice.facets());
+    PutRecord { key, expect, parent, value: "{}".into(), facets, expires_at: None }.into()
 }
 
 fn put_definition(world: &mut World) -> Command {

@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet};
 use windlass_core::{
     Job, JobId, JobKey, Limits, Namespace, Record, RecordKey, RunId, State,
     concurrency::{KeptPlace, KeyUse},
+    definition::DefinitionHead,
+    link::{Link, tags_of},
     record::Kind,
     run::Run,
     stage::{self, Hold, Turn, Waiting},
@@ -200,8 +202,35 @@ impl<'a> Rows<'a> {
                 let timed = exact.is_none_or(|exact| record.due.is_some_and(|due| due <= exact));
                 if timed { Ok(()) } else { Err(format!("the sweep would be too late for {exact:?}")) }
             }
+            "link" => {
+                let link: Link = from_str(&record.value).map_err(odd)?;
+                self.has_worker(record, link.worker.as_str())
+            }
+            "tied" => self.has_worker(record, record.parent.as_deref().unwrap_or_default()),
+            "definition" => self.definition(record, &from_str(&record.value).map_err(odd)?),
             _ => Ok(()),
         }
+    }
+
+    fn has_worker(&self, record: &Record, worker: &str) -> Result<(), String> {
+        let found = self.read::<Worker>(&record.key.namespace, worker);
+        found.map(drop).ok_or_else(|| "its worker is gone".to_string())
+    }
+
+    /// Links are counted, and what retires is in force only while it is linked or a job waits for it.
+    fn definition(&self, record: &Record, head: &DefinitionHead) -> Result<(), String> {
+        let (namespace, name) = (&record.key.namespace, &*record.key.key);
+        let of_it = |key: &&&RecordKey| {
+            *key.kind == *Link::KIND && key.namespace == *namespace && key.key.rsplit('\n').next() == Some(name)
+        };
+        let links = self.records.keys().filter(of_it).count();
+        if links != head.links as usize {
+            return Err(format!("it has {links} links"));
+        }
+        let waits =
+            |job: &Job| job.key.namespace == *namespace && job.spec.tags == tags_of(name) && !job.state.is_final();
+        let left = head.retires && links == 0 && head.deleted_at.is_none();
+        if left && !self.jobs.values().any(|job| waits(job)) { Err("it has not retired".into()) } else { Ok(()) }
     }
 
     fn run(&self, record: &Record, run: &Run) -> Result<(), String> {

@@ -117,7 +117,9 @@ impl Walk {
         let namespaces = [&world.namespaces[..], &[windlass_core::stage::home()]].concat();
         let scope = Scope::new(&namespaces, &[world::RECORD_KIND]);
         let kinds =
-            ["concurrency", "kept_place", "run", "turn", "unique", "waiting", "worker"].map(Into::into).to_vec();
+            ["concurrency", "definition", "kept_place", "link", "run", "tied", "turn", "unique", "waiting", "worker"]
+                .map(Into::into)
+                .to_vec();
         let counted = Scope { kinds, ..scope.clone() };
         let contenders = stores.into_iter().map(contender).collect();
         Self {

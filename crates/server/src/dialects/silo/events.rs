@@ -114,7 +114,7 @@ async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, 
             let outcome = Outcome::new(*reason, message.clone());
             told("job.failed", json!({"id": job.to_string(), "error_message": show::error_message(&outcome)}))
         }
-        What::Cancelled { job, by } => told("job.cancelled", json!({"id": job.to_string(), "cancelled_by": by})),
+        What::Cancelled { job, by, .. } => told("job.cancelled", json!({"id": job.to_string(), "cancelled_by": by})),
         What::WorkerOnline { worker } => told("runner.online", online(app, worker).await?),
         What::WorkerOffline { worker } => {
             let (name, id) = show::runner(worker);
@@ -137,6 +137,8 @@ async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, 
         | What::RunFinished { .. }
         | What::DefinitionPut { .. }
         | What::DefinitionDeleted { .. }
+        | What::Linked { .. }
+        | What::Unlinked { .. }
         | What::RecordPut { .. }
         | What::RecordDeleted { .. }
         | What::Audit { .. } => Ok(None),

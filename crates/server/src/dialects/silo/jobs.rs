@@ -158,7 +158,15 @@ pub async fn no_job() -> No {
 
 pub async fn cancel(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<Json<Value>, No> {
     let job = show::find(&app, &id).await?;
-    app.engine.run(Cancel { namespace: namespace(), job: job.key.id, by: caller.name.clone(), mode: None }).await?;
+    app.engine
+        .run(Cancel {
+            namespace: namespace(),
+            job: job.key.id,
+            by: caller.name.clone(),
+            mode: None,
+            message: "".into(),
+        })
+        .await?;
     one(State(app), Path(id)).await
 }
 

@@ -25,7 +25,7 @@ use crate::{
         values::Values,
     },
     dialect::{self, Dialect, Served},
-    route::{Access, Route, Rules, Surface},
+    route::{Access, Nameless, Route, Rules, Surface},
 };
 use windlass_core::Namespace;
 
@@ -36,7 +36,13 @@ pub static DIALECT: Dialect = Dialect {
         name: "workflow_graph",
         // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
         // TypeScript client http://host:3000/~TOKEN.
-        rules: Rules { basic: true, in_path: true, anonymous: true, namespace: Some(NAMESPACE), ..Rules::OURS },
+        rules: Rules {
+            basic: true,
+            in_path: true,
+            nameless: Nameless::Works,
+            namespace: Some(NAMESPACE),
+            ..Rules::OURS
+        },
     },
     prefixes: &[],
     respell: dialect::one_spelling,

@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn every_other_state_says_what_it_is_about() {
-        let cancel = Some(CancelRequest { by: "ann".into(), at: NOW });
+        let cancel = Some(CancelRequest { by: "ann".into(), at: NOW, message: "".into() });
         let outcome = || Some(Outcome::new(Reason::Reported, "no disk"));
         let table = [
             (

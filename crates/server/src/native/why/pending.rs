@@ -166,6 +166,7 @@ pub(super) mod tests {
             owner: None,
             registered_at: NOW,
             last_seen: Timestamp(NOW.0 - silent),
+            doubt_until: None,
             declared: Liveness::Online,
             away: false,
             draining,

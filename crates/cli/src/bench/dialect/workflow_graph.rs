@@ -1,6 +1,6 @@
-//! `windlass bench dialect`: another system's protocol over raw connections, beside the original in the same run.
+//! workflow-graph's protocol, beside its original server.
 
-use super::{
+use super::super::{
     Output,
     http::connection::{Address, Connection},
     work::progress,
@@ -24,8 +24,7 @@ const SETTLE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Args)]
-pub struct DialectBench {
-    dialect: Dialect,
+pub struct WorkflowGraphBench {
     /// Server to measure. Give two to compare them in turns.
     #[arg(long, value_name = "URL", required = true)]
     base_url: Vec<String>,
@@ -49,11 +48,6 @@ pub struct DialectBench {
     rounds: usize,
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Dialect {
-    WorkflowGraph,
 }
 
 /// How the jobs of a workflow depend on each other.
@@ -107,7 +101,7 @@ struct Report {
     whole: usize,
 }
 
-impl DialectBench {
+impl WorkflowGraphBench {
     pub async fn run(self) -> anyhow::Result<()> {
         let addresses = self.base_url.iter().map(|url| Address::parse(url)).collect::<Result<Vec<_>, _>>()?;
         if self.foreign > 0 {

@@ -1,0 +1,29 @@
+//! `windlass bench dialect`: another system's protocol over raw connections, beside the original in the same run.
+
+mod joblib;
+mod joblib_calls;
+mod workflow_graph;
+
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub enum DialectBench {
+    /// Create workflows, run them, and claim and complete their jobs.
+    ///
+    /// Reports how many acknowledged completions were lost.
+    WorkflowGraph(workflow_graph::WorkflowGraphBench),
+    /// Submit, claim, start and complete tasks as ZnDraw's clients do, and measure how soon a worker is woken.
+    ///
+    /// Prints full cycles per second, and the time from a submit to the wake-up over Socket.IO. With an admin token of the first
+    /// server, also the same four calls of the native API, and the pickup of its long poll.
+    Joblib(joblib::JoblibBench),
+}
+
+impl DialectBench {
+    pub async fn run(self) -> anyhow::Result<()> {
+        match self {
+            DialectBench::WorkflowGraph(bench) => bench.run().await,
+            DialectBench::Joblib(bench) => bench.run().await,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! How this protocol reads requests and writes answers.
+
+use super::{
+    error::No,
+    fault::{self, Fault},
+    fields::Fields,
+};
+use crate::{
+    app::App,
+    ask,
+    path::{self, FromPath},
+};
+use axum::{
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use serde::Serialize;
+use serde_json::{Value, json};
+use windlass_core::Timestamp;
+
+/// A JSON body that is an object.
+pub struct Sent(pub Fields);
+
+impl<S: Sync> FromRequest<S> for Sent
+where
+    App: FromRef<S>,
+{
+    type Rejection = No;
+    async fn from_request(request: Request, state: &S) -> Result<Self, No> {
+        let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
+        let bytes = ask::read(request.into_body()).await?;
+        let fields = match bytes.len() {
+            0..=ask::LARGE => read(&bytes, is_json),
+            _ => {
+                let app = App::from_ref(state);
+                app.aside.run(&super::namespace(), move || read(&bytes, is_json)).await?
+            }
+        };
+        Ok(Self(fields?))
+    }
+}
+
+fn read(bytes: &Bytes, is_json: bool) -> Result<Fields, Fault> {
+    if bytes.is_empty() {
+        return Err(Fault::missing(&["body"], Value::Null));
+    }
+    if !is_json {
+        return Err(no_object());
+    }
+    ask::check_depth(bytes).map_err(|problem| Fault::json(0, problem.0.detail))?;
+    Fields::read(bytes)
+}
+
+/// Whatever stood there instead may be a password, so it is not repeated.
+pub fn no_object() -> Fault {
+    let msg = "Input should be a valid dictionary or object to extract fields from";
+    Fault::new("model_attributes_type", &["body"], msg, Value::Null)
+}
+
+fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// The query, in order.
+pub struct Params(pub Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
+    }
+}
+
+pub const LIMIT: usize = 50;
+pub const LIMIT_MAX: u64 = 500;
+
+/// Which part of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Paging {
+    pub limit: usize,
+    pub offset: usize,
+}
+
+impl Params {
+    /// The last of several of a name counts.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn paging(&self) -> Result<Paging, No> {
+        let number =
+            |name: &str, most| self.get(name).map(|text| fault::number(&["query", name], text, 0, most)).transpose();
+        match (number("limit", LIMIT_MAX), number("offset", u32::MAX.into())) {
+            (Ok(limit), Ok(offset)) => {
+                Ok(Paging { limit: limit.map_or(LIMIT, |limit| limit as usize), offset: offset.unwrap_or(0) as usize })
+            }
+            (limit, offset) => Err(No::Invalid([limit.err(), offset.err()].into_iter().flatten().collect())),
+        }
+    }
+}
+
+/// Parts of the path, decoded. What cannot be one is nowhere.
+pub struct Path<T>(pub T);
+
+impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+        path::take(parts).map(Self).map_err(|_| No::plain(StatusCode::NOT_FOUND, "Not Found"))
+    }
+}
+
+/// A part of the path that has to be an id.
+pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid, No> {
+    Ok(fault::uuid(&["path", name], text)?)
+}
+
+/// JSON with a status.
+pub struct Json<T>(pub StatusCode, pub T);
+
+pub fn ok<T>(body: T) -> Json<T> {
+    Json(StatusCode::OK, body)
+}
+
+pub fn created<T>(body: T) -> Json<T> {
+    Json(StatusCode::CREATED, body)
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        ask::Answer(self.0, self.1).into_response()
+    }
+}
+
+/// A page of a list of so many.
+pub fn page<T: Serialize>(items: Vec<T>, total: usize, paging: Paging) -> Json<Value> {
+    ok(json!({"items": items, "total": total, "limit": paging.limit, "offset": paging.offset}))
+}
+
+/// Six digits and `Z`, everywhere.
+pub fn time(at: Timestamp) -> String {
+    let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::MAX);
+    format!("{time:.6}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_six_digits_and_a_zone() {
+        assert_eq!(time(Timestamp(1_763_208_000_123)), "2025-11-15T12:00:00.123000Z");
+    }
+
+    #[test]
+    fn pages_are_bounded() {
+        let paging = |query: &[(&str, &str)]| {
+            Params(query.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()).paging()
+        };
+        let page = paging(&[("limit", "1"), ("limit", "0"), ("offset", "7")]).unwrap();
+        assert_eq!((page.limit, page.offset), (0, 7));
+        assert_eq!(paging(&[]).unwrap().limit, LIMIT);
+        let Err(No::Invalid(faults)) = paging(&[("limit", "501"), ("offset", "-1")]) else { panic!("taken") };
+        assert_eq!(faults.len(), 2);
+    }
+}

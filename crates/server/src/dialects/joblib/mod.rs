@@ -1,0 +1,99 @@
+//! The zndraw-joblib protocol: extensions that Python processes serve, tasks in rooms, providers, users with tokens of their own,
+//! over REST and Socket.IO.
+//!
+//! Served so that its unmodified `JobManager` needs nothing but the address and a token.
+
+mod body;
+pub mod error;
+mod fault;
+mod fields;
+mod jobs;
+mod listing;
+mod local;
+mod names;
+mod prefer;
+mod providers;
+mod registration;
+mod schema;
+pub mod settings;
+mod show;
+pub mod sockets;
+mod store;
+mod tasks;
+pub mod users;
+mod who;
+mod workers;
+
+use crate::{
+    config::values::Values,
+    dialect::{self, Dialect, Mount, Served, With},
+    route::{Nameless, Route, Rules, Surface},
+};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use windlass_api::Uuid;
+use windlass_core::Namespace;
+
+pub use settings::Settings;
+pub use sockets::Sockets;
+pub use users::Users;
+
+const NAMESPACE: &str = "joblib";
+
+/// All of this dialect's jobs, workers and records live here.
+pub fn namespace() -> Namespace {
+    Namespace::new(NAMESPACE).expect("a legal name")
+}
+
+/// An id that follows from a name.
+fn derived(kind: &str, name: &str) -> Uuid {
+    let digest = Sha256::digest(format!("windlass joblib {kind}\n{name}"));
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    // Marked as made by a scheme of our own (RFC 9562, version 8).
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    Uuid::from_bytes(bytes)
+}
+
+pub static DIALECT: Dialect = Dialect {
+    surface: Surface {
+        name: "joblib",
+        rules: Rules {
+            nameless: Nameless::Reads,
+            namespace: Some(NAMESPACE),
+            shows_way: true,
+            refuse: error::refuse,
+            ..Rules::OURS
+        },
+    },
+    prefixes: &["/v1/", "/auth/", "/users/", "/admin/", "/socket.io"],
+    respell: dialect::one_spelling,
+    settings: settings::TABLE,
+    foreign: settings::foreign,
+    serve,
+};
+
+fn serve(read: &Values) -> Served {
+    let own =
+        Arc::new(Own { settings: Settings::read(read), users: Users::default(), sockets: Arc::new(Sockets::new()) });
+    Served::new(routes(&Mount(own.clone()))).identifies(users::token::identify(&own)).starts(move |app| {
+        own.sockets.run_here();
+        users::start::run(With::new(app, own.clone()))
+    })
+}
+
+/// What its handlers get.
+pub type Joblib = With<Own>;
+
+/// What an operator chose, and what handlers share.
+pub struct Own {
+    pub settings: Settings,
+    pub users: Users,
+    pub sockets: Arc<Sockets>,
+}
+
+fn routes(on: &Mount<Own>) -> Vec<Route> {
+    let people = [users::routes(on), providers::routes(on), sockets::routes(on)].concat();
+    [people, jobs::routes(on), tasks::routes(on), workers::routes(on)].concat()
+}

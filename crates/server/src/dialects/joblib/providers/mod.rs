@@ -1,0 +1,120 @@
+//! Providers: processes that answer reads. Who they are; what they answer is beside.
+
+mod answers;
+mod question;
+mod reads;
+mod registers;
+
+use super::{
+    Joblib, Own,
+    error::{No, PROVIDER_NOT_FOUND},
+    names::{FullName, GLOBAL},
+    store::{Kept, Kind},
+    users::token,
+};
+use crate::{
+    dialect::Mount,
+    problem::Problem,
+    route::{Access, Route},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+use windlass_api::Uuid;
+use windlass_core::{Facet, Record, Timestamp, link::TIED};
+
+/// They go with their worker.
+const PROVIDER: Kind<Provider> = Kind::new(TIED);
+const ID: &str = "id";
+const ROOM: &str = "room";
+const PROVIDERS_MAX: usize = 10_000;
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Provider {
+    id: Uuid,
+    room_id: String,
+    category: String,
+    name: String,
+    /// As it was sent.
+    schema: Box<RawValue>,
+    content_type: String,
+    user_id: Uuid,
+    worker_id: Uuid,
+    created_at: Timestamp,
+}
+
+impl Provider {
+    fn full_name(&self) -> String {
+        FullName { room: self.room_id.clone(), category: self.category.clone(), name: self.name.clone() }.to_string()
+    }
+
+    fn show(&self) -> Value {
+        json!({
+            "id": self.id,
+            "room_id": self.room_id,
+            "category": self.category,
+            "name": self.name,
+            "full_name": self.full_name(),
+            "schema": self.schema,
+            "worker_id": self.worker_id,
+            "created_at": super::body::time(self.created_at),
+        })
+    }
+}
+
+/// Where a provider named in a path is, seen from a room.
+async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Provider>, No> {
+    let Some(parsed) = FullName::parse(full_name) else {
+        return Err(PROVIDER_NOT_FOUND.no(format!("Invalid provider name format: {full_name}")));
+    };
+    let found = PROVIDER.find(joblib, full_name).await?;
+    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.no(format!("Provider '{full_name}' not found")))?;
+    // From the room of all, everything can be reached by name.
+    if parsed.room == room || parsed.room == GLOBAL || room == GLOBAL {
+        return Ok(found);
+    }
+    Err(PROVIDER_NOT_FOUND.no(format!("Provider '{full_name}' not accessible from room '{room}'")))
+}
+
+async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, No> {
+    let mut query = PROVIDER.query(1);
+    query.facet = Some(Facet::new(ID, &id.to_string()));
+    let found = joblib.engine.store().records(&query).await?.pop();
+    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.no(format!("Provider '{id}' not found")))?;
+    Ok(PROVIDER.read(&found)?)
+}
+
+/// All of a room.
+async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Provider>, Problem> {
+    const PAGE: usize = 1_000;
+    let mut query = PROVIDER.query(PAGE);
+    query.facet = Some(Facet::new(ROOM, room));
+    let mut all = Vec::new();
+    loop {
+        let page = joblib.engine.store().records(&query).await?;
+        query.after = page.last().map(|record: &Record| record.key.key.clone());
+        for record in &page {
+            all.push(PROVIDER.read(record)?.value);
+        }
+        if page.len() < PAGE {
+            return Ok(all);
+        }
+    }
+}
+
+pub fn routes(on: &Mount<Own>) -> Vec<Route> {
+    let is_data = |path: &str| !path.ends_with("/info");
+    vec![
+        on.put("/v1/joblib/rooms/{room_id}/providers", Access::EditorOrWorker, registers::register)
+            .says("Register a provider"),
+        on.get("/v1/joblib/rooms/{room_id}/providers", Access::Any, registers::list).says("Providers of a room"),
+        on.get("/v1/joblib/rooms/{room_id}/providers/{*provider_name}", Access::Any, reads::read_or_info)
+            .identified(token::exactly(&on.0, is_data))
+            .says("Ask a provider, or with /info at the end, what it is"),
+        on.delete("/v1/joblib/providers/{provider_id}", Access::EditorOrWorker, registers::delete)
+            .says("Delete a provider"),
+        on.post("/v1/joblib/providers/{provider_id}/results", Access::EditorOrWorker, reads::upload)
+            .identified(token::exactly(&on.0, |_| true))
+            .body_max(on.0.settings.provider_result_max)
+            .says("A provider's answer"),
+    ]
+}

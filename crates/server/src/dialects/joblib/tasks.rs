@@ -1,0 +1,316 @@
+//! Tasks: submitted to a room, claimed by a worker of their job, moved by its owner.
+
+use super::{
+    Joblib, Own,
+    body::{Json, Params, Path, Sent, ok, page, path_id},
+    error::{FORBIDDEN, INTERNAL_JOB_NOT_CONFIGURED, INVALID_TASK_TRANSITION, No, TASK_NOT_FOUND, WORKER_NOT_FOUND},
+    fault::Fault,
+    jobs,
+    names::{INTERNAL, check_room, check_writable},
+    namespace, prefer,
+    show::{self, ROOM, ROOM_AND_JOB, STATUSES, Task, states, status},
+    who::Who,
+    workers::{owner, worker_id},
+};
+use crate::{
+    app::App,
+    dialect::Mount,
+    route::{Access, Route},
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass_core::{
+    Facet, Job, JobId, JobKey, Payload, Refusal, State as Stage,
+    commands::{
+        cancel::Cancel,
+        claim::{Claim, Offer, Unknown},
+        complete::Complete,
+        doubt::Doubt,
+        fail::Fail,
+        holder::{Address, Holder},
+        start::Start,
+        submit::{NewJob, Submit},
+    },
+    job::DefinitionRef,
+    link::tags_of,
+    policy::{CancelPolicy, JobPolicy, LeaseEnd, RetryPolicy, StartPolicy},
+    worker::Worker,
+};
+use windlass_engine::{Error, ids, store::JobQuery};
+
+pub fn routes(on: &Mount<Own>) -> Vec<Route> {
+    vec![
+        on.post("/v1/joblib/rooms/{room_id}/tasks/{*job_name}", Access::EditorOrWorker, submit).says("Submit a task"),
+        on.get("/v1/joblib/rooms/{room_id}/tasks", Access::Any, in_room).says("Tasks of a room"),
+        on.post("/v1/joblib/tasks/claim", Access::EditorOrWorker, claim).says("Claim a task"),
+        on.get("/v1/joblib/tasks/claim", Access::Any, no_task).says("No task is called so"),
+        on.patch("/v1/joblib/tasks/claim", Access::EditorOrWorker, no_task).says("No task is called so"),
+        on.get("/v1/joblib/tasks/{task_id}", Access::Any, get).says("A task; waits for its end if asked to"),
+        on.patch("/v1/joblib/tasks/{task_id}", Access::EditorOrWorker, change).says("Move a task on"),
+    ]
+}
+
+/// Tried once; lost when its worker is.
+fn policy() -> JobPolicy {
+    let mut policy = JobPolicy {
+        start: StartPolicy::Required,
+        retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
+        cancel: CancelPolicy::Revoke,
+        ..JobPolicy::default()
+    };
+    policy.lease.ends = LeaseEnd::WithWorker;
+    policy
+}
+
+async fn submit(
+    State(joblib): State<Joblib>,
+    Path((room, name)): Path<(String, String)>,
+    who: Who,
+    Sent(mut body): Sent,
+) -> Result<Response, No> {
+    check_writable(&joblib.own.settings, &room)?;
+    let payload = body.object(&["payload"]);
+    body.done()?;
+    let (full, head) = jobs::find(&joblib, &name).await?;
+    if full.room == INTERNAL {
+        let why = format!("Internal job '{full}' is registered but no executor is available");
+        return Err(INTERNAL_JOB_NOT_CONFIGURED.no(why));
+    }
+    let mut job = NewJob::new(ids::job_id());
+    job.tags = tags_of(&name);
+    job.payload = payload.map_or_else(|| Payload::from("{}"), |sent| sent.get().into());
+    job.policy = policy();
+    job.definition = Some(DefinitionRef { name: name.as_str().into(), version: head.latest });
+    job.facets = vec![Facet::new(ROOM, &room), Facet::new(ROOM_AND_JOB, &show::room_and_job(&room, &full))];
+    job.owner = Some(owner(&who));
+    let (id, payload) = (job.id, job.payload.clone());
+    joblib.engine.run(Submit { namespace: namespace(), job }).await.map_err(|error| match error {
+        Error::Refused(Refusal::NotFound { what: "definition", .. }) => jobs::not_found(&full),
+        other => other.into(),
+    })?;
+    let task = show::submitted(&joblib, &find(&joblib, id).await?, payload).await?;
+    let mut response = Json(StatusCode::ACCEPTED, task).into_response();
+    let place = HeaderValue::from_str(&format!("/v1/joblib/tasks/{id}"));
+    response.headers_mut().insert(header::LOCATION, place.expect("an id is printable"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(1));
+    Ok(response)
+}
+
+fn key(id: JobId) -> JobKey {
+    JobKey::new(&namespace(), id)
+}
+
+fn not_found(id: JobId) -> No {
+    TASK_NOT_FOUND.no(format!("Task '{id}' not found"))
+}
+
+async fn find(app: &App, id: JobId) -> Result<Job, No> {
+    app.engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
+}
+
+async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, No> {
+    check_room(&room)?;
+    list(&app, Facet::new(ROOM, &room), &params).await
+}
+
+/// The tasks of a job that were submitted to a room.
+pub async fn of_job(app: &App, room: &str, name: &str, params: &Params) -> Result<Response, No> {
+    params.paging()?;
+    wanted_states(params)?;
+    let (full, _) = jobs::find(app, name).await?;
+    list(app, Facet::new(ROOM_AND_JOB, &show::room_and_job(room, &full)), params).await
+}
+
+fn wanted_states(params: &Params) -> Result<Vec<Stage>, No> {
+    match params.get("status") {
+        None => Ok(Vec::new()),
+        Some(wanted) if STATUSES.contains(&wanted) => Ok(states(wanted)),
+        Some(other) => Err(Fault::word(&["query", "status"], &STATUSES, json!(other)).into()),
+    }
+}
+
+/// Jobs are read in pages of this size while those before the offset are passed over.
+const PAGE: usize = 500;
+/// No list is counted further.
+const TOTAL_MAX: usize = 10_000_000;
+
+/// Newest first.
+async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, No> {
+    let (paging, states) = (params.paging()?, wanted_states(params)?);
+    let mut query = JobQuery { namespace: Some(namespace()), states, facet: Some(facet), ..JobQuery::default() };
+    let total = app.engine.store().count(&query, TOTAL_MAX).await?;
+    let (mut skip, mut jobs) = (paging.offset, Vec::new());
+    while paging.offset < total && jobs.len() < paging.limit {
+        query.limit = PAGE.min(skip + paging.limit - jobs.len());
+        let found = app.engine.store().jobs(&query).await?;
+        let Some(last) = found.last() else { break };
+        query.go_on_after(last);
+        let passed = skip.min(found.len());
+        skip -= passed;
+        let room = paging.limit - jobs.len();
+        jobs.extend(found.into_iter().skip(passed).take(room));
+    }
+    Ok(page(show::several(app, &jobs).await?, total, paging).into_response())
+}
+
+/// Never held open: a worker that gets none asks again, or is woken.
+async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result<Json<Value>, No> {
+    let id = body.id("worker_id");
+    body.done()?;
+    let claim = Claim {
+        namespace: namespace(),
+        worker: worker_id(id),
+        offer: Offer::Registered,
+        secrets: ids::secrets(1),
+        lease: None,
+        unknown: Unknown::Refuse,
+        principal: Some(owner(&who)),
+        request_id: None,
+    };
+    let claimed = app.engine.claim(claim, Duration::ZERO).await.map_err(|error| match error {
+        Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.no(format!("Worker {id} not found")),
+        Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.no("Worker belongs to a different user"),
+        other => other.into(),
+    })?;
+    let task = claimed.into_iter().next().map(|leased| {
+        let beside = show::Beside { payload: leased.payload, worker: true, ..Default::default() };
+        show::task(&leased.job, beside)
+    });
+    Ok(ok(json!({"task": task})))
+}
+
+async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, No> {
+    let id = JobId(path_id("task_id", &id)?);
+    let job = find(&joblib, id).await?;
+    let wait = prefer::wait(&headers).map(|wait| prefer::bounded(wait, joblib.own.settings.wait_max));
+    let Some(wait) = wait.filter(|wait| !wait.is_zero() && !job.state.is_final()) else {
+        return Ok(ok(show::one(&joblib, &job).await?).into_response());
+    };
+    let job = joblib.engine.watch(&key(id), wait).await?.ok_or_else(|| not_found(id))?;
+    let mut response = ok(show::one(&joblib, &job).await?).into_response();
+    response.headers_mut().insert("preference-applied", prefer::applied(wait));
+    Ok(response)
+}
+
+/// What is a call of its own for one method is an id for the others, and no good one.
+async fn no_task() -> No {
+    path_id("task_id", "claim").map_or_else(|no| no, |id| not_found(JobId(id)))
+}
+
+async fn change(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    who: Who,
+    Sent(mut body): Sent,
+) -> Result<Json<Task>, No> {
+    let id = JobId(path_id("task_id", &id)?);
+    let (to, error) = (body.word("status", &STATUSES), body.maybe_text("error").unwrap_or_default());
+    body.done()?;
+    let to = to.unwrap_or_default();
+    let job = find(&app, id).await?;
+    let worker = match &job.live.lease {
+        Some(lease) => app.engine.read_record::<Worker>(&namespace(), lease.worker.as_str()).await?,
+        None => None,
+    };
+    if !who.superuser {
+        check_owner(&job, worker.as_ref(), &who)?;
+    }
+    let from = status(job.state);
+    if !allowed(from, to) {
+        return Err(wrong_move(from, to));
+    }
+    let moved = shift(&app, &job, to, &error, &who).await;
+    let moved = match moved {
+        Ok(moved) => moved,
+        // Somebody was faster, or the worker went: what it has become says why it cannot.
+        Err(Error::Refused(refusal)) if is_late(&refusal) => {
+            return Err(wrong_move(status(find(&app, id).await?.state), to));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    lift_doubt(&app, worker.as_ref(), &who).await?;
+    let shown = if worker.is_some() { show::with_worker(&app, &moved).await? } else { show::one(&app, &moved).await? };
+    Ok(ok(shown))
+}
+
+fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<(), No> {
+    if job.live.lease.is_none() {
+        return Err(FORBIDDEN.no("Task not claimed by any worker"));
+    }
+    match worker {
+        Some(worker) if worker.owner.as_ref() == Some(&owner(who)) => Ok(()),
+        _ => Err(FORBIDDEN.no("Not authorized to update this task")),
+    }
+}
+
+/// `pending → claimed` would leave a task that nobody works on.
+fn allowed(from: &str, to: &str) -> bool {
+    matches!(
+        (from, to),
+        ("pending", "cancelled")
+            | ("claimed", "running" | "failed" | "cancelled")
+            | ("running", "completed" | "failed" | "cancelled")
+    )
+}
+
+fn wrong_move(from: &str, to: &str) -> No {
+    INVALID_TASK_TRANSITION.no(format!("Cannot transition from '{from}' to '{to}'"))
+}
+
+fn is_late(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::LeaseLost { .. }
+            | Refusal::NotHeld { .. }
+            | Refusal::NotHolder
+            | Refusal::Final { .. }
+            | Refusal::NotStarted
+            | Refusal::AlreadyStarted
+    )
+}
+
+async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
+    let id = job.key.id;
+    let holder = Holder { namespace: namespace(), address: Address::Job(id), principal: None };
+    let (by, message) = (owner(who), error.into());
+    Ok(*match to {
+        "running" => app.engine.run(Start { holder }).await?,
+        "completed" => app.engine.run(Complete { holder, result: show::result_of(error) }).await?.job,
+        "failed" => app.engine.run(Fail { holder, message, retryable: false }).await?.job,
+        _ => {
+            let mode = Some(CancelPolicy::Revoke);
+            app.engine.run(Cancel { namespace: namespace(), job: id, by, mode, message }).await?
+        }
+    })
+}
+
+/// A report is a call of the worker, and whoever calls is there.
+async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<(), No> {
+    let Some(worker) = worker.filter(|worker| worker.doubt_until.is_some()) else { return Ok(()) };
+    if worker.owner.as_ref() != Some(&owner(who)) {
+        return Ok(());
+    }
+    let trust = Doubt { namespace: namespace(), worker: worker.id.clone(), silence: None, principal: None };
+    match app.engine.run(trust).await {
+        Ok(()) | Err(Error::Refused(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_move_forward_only() {
+        let moves = STATUSES.iter().flat_map(|from| STATUSES.iter().map(move |to| (*from, *to)));
+        let allowed: Vec<_> = moves.filter(|(from, to)| allowed(from, to)).collect();
+        assert_eq!(allowed.len(), 7);
+        assert!(!allowed.contains(&("claimed", "completed")) && !allowed.contains(&("pending", "claimed")));
+    }
+}

@@ -1,0 +1,52 @@
+//! At the start: the default admin is made, or made superuser.
+
+use super::{super::Joblib, Unwritten, User, with_address, write};
+use crate::{duties::Running, problem::Problem};
+
+const SECRET_BYTES_MIN: usize = 16;
+
+pub async fn run(joblib: Joblib) -> Running {
+    if joblib.own.settings.secret.as_ref().is_some_and(|secret| secret.reveal().len() < SECRET_BYTES_MIN) {
+        tracing::warn!(
+            "joblib_secret is shorter than {SECRET_BYTES_MIN} characters: tokens signed with it can be guessed"
+        );
+    }
+    match admin(&joblib).await {
+        Ok(()) => {}
+        Err(problem) => tracing::error!(problem = %problem.0, "the default admin could not be made"),
+    }
+    Running::default()
+}
+
+async fn admin(joblib: &Joblib) -> Result<(), Problem> {
+    let Some((email, password)) = &joblib.own.settings.admin else { return Ok(()) };
+    loop {
+        let before = with_address(joblib, email).await?;
+        let mut user = match &before {
+            Some(before) => before.value.clone(),
+            None if super::check_address(email).is_err() || super::check_password(password.reveal()).is_err() => {
+                tracing::error!(
+                    "there is no default admin: joblib_admin_email and joblib_admin_password have to be set"
+                );
+                return Ok(());
+            }
+            None => {
+                let hash = joblib.own.users.passwords.hash(password.reveal().to_owned()).await?;
+                User::new(email.clone(), Some(hash), joblib.engine.wall().await?)
+            }
+        };
+        (user.is_active, user.is_superuser, user.is_verified) = (true, true, true);
+        if before.as_ref().is_some_and(|before| before.value == user) {
+            return Ok(());
+        }
+        match write(joblib, before.as_ref(), &user).await {
+            Ok(()) => {
+                joblib.own.users.known.forget();
+                return Ok(());
+            }
+            // Another server was faster.
+            Err(Unwritten::Taken | Unwritten::Changed) => {}
+            Err(Unwritten::Other(problem)) => return Err(problem),
+        }
+    }
+}

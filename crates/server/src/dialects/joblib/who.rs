@@ -1,0 +1,46 @@
+//! Who calls: a user, or one of our own principals, who passes for a user. An admin is a superuser.
+
+use super::{derived, error::No};
+use crate::{
+    auth::{Caller, Known},
+    guard,
+};
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use std::sync::Arc;
+use windlass_api::Uuid;
+use windlass_core::principal::Role;
+
+#[derive(Clone, Debug)]
+pub struct Who {
+    pub id: Uuid,
+    pub superuser: bool,
+    pub caller: Caller,
+}
+
+impl Who {
+    pub fn of(caller: Caller) -> Self {
+        let id = caller.user.unwrap_or_else(|| derived("user", &caller.name));
+        Self { id, superuser: caller.role == Role::Admin, caller }
+    }
+
+    /// A user, with all that its token lets it do.
+    pub fn user(id: Uuid, superuser: bool) -> Caller {
+        let name: Arc<str> = format!("joblib:{id}").into();
+        let role = if superuser { Role::Admin } else { Role::Editor };
+        let namespaces = [super::namespace()].into();
+        Caller::of(Known { root: name.clone(), name, role, works: true, namespaces, token: None, user: Some(id) })
+    }
+
+    /// Whether this is a user, and not a principal of ours.
+    pub fn is_user(&self) -> bool {
+        self.caller.user.is_some()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Who {
+    type Rejection = No;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+        Ok(Self::of(guard::caller(parts)?))
+    }
+}
