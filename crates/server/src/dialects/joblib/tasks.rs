@@ -25,14 +25,16 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass_core::{
-    Facet, Job, JobId, JobKey, Payload, Refusal, State as Stage,
+    Facet, Job, JobId, JobKey, LeaseId, Payload, Refusal, State as Stage,
     commands::{
+        ask::Both,
         cancel::Cancel,
         claim::{Claim, Offer, Unknown},
         complete::Complete,
         doubt::Doubt,
         fail::Fail,
-        holder::{Address, Holder},
+        holder::Holder,
+        holds::Holds,
         start::Start,
         submit::{NewJob, Submit},
     },
@@ -274,18 +276,20 @@ fn is_late(refusal: &Refusal) -> bool {
     )
 }
 
+/// Moves the very attempt that was looked at: should another worker hold the task by now, this is refused.
 async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
     let id = job.key.id;
-    let holder = Holder { namespace: namespace(), address: Address::Job(id), principal: None };
-    let (by, message) = (owner(who), error.into());
+    let cancel = || {
+        let (mode, message) = (Some(CancelPolicy::Revoke), error.into());
+        Cancel { namespace: namespace(), job: id, by: owner(who), mode, message }
+    };
+    let Some(lease) = &job.live.lease else { return Ok(*app.engine.run(cancel()).await?) };
+    let holder = Holder::lease(&namespace(), LeaseId::new(id, lease.secret));
     Ok(*match to {
         "running" => app.engine.run(Start { holder }).await?,
         "completed" => app.engine.run(Complete { holder, result: show::result_of(error) }).await?.job,
-        "failed" => app.engine.run(Fail { holder, message, retryable: false }).await?.job,
-        _ => {
-            let mode = Some(CancelPolicy::Revoke);
-            app.engine.run(Cancel { namespace: namespace(), job: id, by, mode, message }).await?
-        }
+        "failed" => app.engine.run(Fail { holder, message: error.into(), retryable: false }).await?.job,
+        _ => app.engine.run(Both(Holds { holder }, cancel())).await?.1,
     })
 }
 
@@ -305,6 +309,35 @@ async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
+    use std::sync::Arc;
+    use windlass_core::{Tags, WorkerId, commands::release::Release};
+    use windlass_engine::{Engine, Settings, clock::System, memory::Memory};
+
+    async fn claimed(app: &App, worker: &str) -> Job {
+        let worker = WorkerId::new(worker).unwrap();
+        let claim = Claim::new(&namespace(), worker, Tags::default(), ids::secrets(1));
+        *app.engine.claim(claim, Duration::ZERO).await.unwrap().remove(0).job
+    }
+
+    #[tokio::test]
+    async fn a_task_that_another_worker_holds_by_now_is_left_to_it() {
+        let store = Arc::new(Memory::new(Arc::new(System::default())));
+        let engine = Engine::start(store, Settings::default()).await.unwrap();
+        let app = App::new(engine, Options::default());
+        let job = NewJob { policy: policy(), ..NewJob::new(ids::job_id()) };
+        app.engine.run(Submit { namespace: namespace(), job }).await.unwrap();
+        let seen = claimed(&app, "first").await;
+        let lease = LeaseId::new(seen.key.id, seen.live.lease.as_ref().unwrap().secret);
+        app.engine.run(Release { holder: Holder::lease(&namespace(), lease) }).await.unwrap();
+        let now = claimed(&app, "second").await;
+        let who = Who::of(Who::user(ids::secret(), false));
+        for to in ["running", "failed", "cancelled"] {
+            let moved = shift(&app, &seen, to, "", &who).await;
+            assert!(matches!(&moved, Err(Error::Refused(refusal)) if is_late(refusal)), "{to}: {moved:?}");
+        }
+        assert_eq!(find(&app, now.key.id).await.unwrap_or_else(|_| panic!()), now);
+    }
 
     #[test]
     fn tasks_move_forward_only() {
