@@ -22,6 +22,7 @@ use self::{
     holds::Holds,
     keep_part::KeepPart,
     link::Link,
+    look::Look,
     principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal, EnablePrincipal},
     progress::ReportProgress,
     records::{DeleteRecord, PutRecord},
@@ -46,7 +47,7 @@ use crate::{
         principal::Principal,
         record::Record,
         refusal::Refusal,
-        reply::{Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Signalled, Submitted},
+        reply::{Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Seen, Signalled, Submitted},
         worker::Worker,
     },
 };
@@ -70,6 +71,7 @@ pub mod holder;
 pub mod holds;
 pub mod keep_part;
 pub mod link;
+pub mod look;
 pub mod principals;
 pub mod progress;
 pub mod records;
@@ -142,6 +144,7 @@ commands! {
     Fail(fail::Fail) -> Ended,
     Release(release::Release) -> Box<Job>,
     Holds(holds::Holds) -> Box<Job>,
+    Look(look::Look) -> Seen,
     PassOn(release::PassOn) -> Box<Job>,
     Cancel(cancel::Cancel) -> Box<Job>,
     CancelRun(cancel_run::CancelRun) -> KnownRun,
@@ -192,6 +195,7 @@ impl Command {
                 | Command::Progress(_)
                 | Command::AppendLog(_)
                 | Command::Holds(_)
+                | Command::Look(_)
                 | Command::KeepPart(_)
                 | Command::Heartbeat(_)
         )
@@ -204,6 +208,7 @@ impl Command {
             | Command::SubmitRun(SubmitRun { namespace, .. })
             | Command::KeepPart(KeepPart { namespace, .. })
             | Command::Claim(Claim { namespace, .. })
+            | Command::Look(Look { namespace, .. })
             | Command::Cancel(Cancel { namespace, .. })
             | Command::CancelRun(CancelRun { namespace, .. })
             | Command::Advance(Advance { namespace, .. })

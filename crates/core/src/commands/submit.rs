@@ -52,6 +52,8 @@ pub struct NewJob {
     /// Jobs that must end first.
     pub parents: Vec<JobId>,
     pub definition: Option<DefinitionRef>,
+    /// Whatever `definition` says, take the newest version. Not in a run, whose steps were planned with one.
+    pub newest: bool,
     pub facets: Vec<Facet>,
     pub concurrency: Option<ConcurrencyKey>,
     pub unique: Option<UniqueKey>,
@@ -77,6 +79,7 @@ impl NewJob {
             policy: JobPolicy::default(),
             parents: Vec::new(),
             definition: None,
+            newest: false,
             facets: Vec::new(),
             concurrency: None,
             unique: None,
@@ -221,8 +224,12 @@ impl Submit {
             let state = desk.job(&JobKey::new(namespace, existing))?.map_or(State::Failed, |job| job.state);
             return Ok(Ok(Submitted { job: existing, state, existing: true }));
         }
-        check_new(desk, namespace, new)?;
+        let newest = check_new(desk, namespace, new)?;
         let mut job = new.make(desk, namespace, None);
+        if let (true, Some(newest), Some(definition)) = (new.newest, newest, &new.definition) {
+            let definition = DefinitionRef { version: newest, ..definition.clone() };
+            Arc::make_mut(&mut job.spec).definition = Some(definition);
+        }
         desk.tell(namespace, What::Submitted { job: job.key.id });
         desk.put_payload(&job.key, new.payload.clone());
         let failed = join_parents(desk, &mut job)?;
@@ -231,19 +238,19 @@ impl Submit {
     }
 }
 
-/// Refuses an id that is taken and a definition that is not in force.
-pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) -> Result<(), Stop> {
+/// Refuses an id that is taken and a definition that is not in force, and tells the newest version of the latter.
+pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) -> Result<Option<u32>, Stop> {
     if desk.job(&JobKey::new(namespace, new.id))?.is_some() {
         return Err(Refusal::Exists { what: "job", name: new.id.to_string() }.into());
     }
-    let Some(definition) = &new.definition else { return Ok(()) };
+    let Some(definition) = &new.definition else { return Ok(None) };
     let head = match new.definition_access() {
         Access::Look => desk.peek::<DefinitionHead>(namespace, &definition.name)?,
         _ => desk.share::<DefinitionHead>(namespace, &definition.name)?,
     };
     let head = head.filter(|head| head.deleted_at.is_none());
     let head = head.ok_or_else(|| Refusal::not_found("definition", &definition.name))?;
-    if definition.version == 0 || definition.version > head.latest {
+    if !new.newest && (definition.version == 0 || definition.version > head.latest) {
         return Err(Refusal::VersionMismatch {
             what: "definition",
             name: definition.name.to_string(),
@@ -252,7 +259,7 @@ pub(crate) fn check_new(desk: &mut Desk, namespace: &Namespace, new: &NewJob) ->
         }
         .into());
     }
-    Ok(())
+    Ok(Some(head.latest))
 }
 
 /// Ties the job to its parents and counts those it has to wait for. Gives back one that has failed, if any has.

@@ -36,6 +36,7 @@ replies! {
     Renewed(Renewed),
     Ended(Ended),
     Job(Box<Job>),
+    Seen(Seen),
     Logged(Logged),
     Worker(Box<Worker>),
     Run(KnownRun),
@@ -118,6 +119,15 @@ pub struct Signalled {
 pub struct KnownToken {
     pub principal: Box<Principal>,
     pub token: Box<Token>,
+}
+
+/// A job, with the worker that holds it or did last, if that is still known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub job: Box<Job>,
+    /// Empty unless it was asked for.
+    pub payload: Payload,
+    pub worker: Option<Box<Worker>>,
 }
 
 /// A job under a fresh lease, with all its worker needs.

@@ -312,6 +312,10 @@ fn job_fact(job: &Job, names: &Names, fact: &str) -> Option<String> {
         "reason" => reason(),
         "message" => live.outcome.as_ref().map_or_else(String::new, |outcome| outcome.message.to_string()),
         "holder" => job.holder().map_or("none", |worker| worker.as_str()).to_string(),
+        "definition" => {
+            let definition = job.spec.definition.as_ref();
+            definition.map_or_else(|| "none".to_string(), |known| format!("{}@{}", known.name, known.version))
+        }
         "owner" => job.spec.owner.as_deref().unwrap_or("none").to_string(),
         "until" => time(live.lease.as_ref().and_then(|lease| lease.until)),
         "due" => time(job.due),

@@ -26,6 +26,7 @@ use windlass_core::{
         holder::{Address, Holder},
         holds::Holds,
         link::Link,
+        look::Look,
         principals::{ChangePrincipal, CreatePrincipal, DeletePrincipal, DisablePrincipal},
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
@@ -100,6 +101,7 @@ impl Builder<'_> {
                 Judge { namespace, run: self.names.run(run), step: step.into(), approved, why: "no".into() }.into()
             }
             ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
+            ["look", job] => Look { namespace, job: self.names.job(job), payload: true }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),
             [

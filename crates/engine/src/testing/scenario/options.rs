@@ -107,7 +107,9 @@ impl Options {
             None => self.time("run-at")?,
         };
         job.parents = self.list("parents").iter().map(|name| names.job(name)).collect();
-        job.definition = self.text("definition").map(|text| definition(&text)).transpose()?;
+        let named = self.text("definition");
+        job.newest = named.as_ref().is_some_and(|text| text.ends_with("@newest"));
+        job.definition = named.map(|text| definition(&text.replace("@newest", "@0"))).transpose()?;
         job.facets = self.facets()?;
         job.concurrency = self.text("key").map(|text| concurrency(&text)).transpose()?;
         job.unique = self.unique()?;
@@ -214,7 +216,7 @@ impl Options {
 
 fn definition(text: &str) -> Told<DefinitionRef> {
     let parsed = text.split_once('@').and_then(|(name, version)| Some((name, version.parse().ok()?)));
-    let (name, version) = parsed.ok_or("write definition=name@version")?;
+    let (name, version) = parsed.ok_or("write definition=name@version or name@newest")?;
     Ok(DefinitionRef { name: name.into(), version })
 }
 

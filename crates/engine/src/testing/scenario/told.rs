@@ -3,7 +3,7 @@
 use super::names::{Names, shown};
 use windlass_core::{
     Job, Refusal, Reply, Timestamp,
-    reply::{Ended, KnownRun, KnownToken, Linked, Logged, Renewed, Signalled, Submitted},
+    reply::{Ended, KnownRun, KnownToken, Linked, Logged, Renewed, Seen, Signalled, Submitted},
     run::RunState,
 };
 
@@ -28,6 +28,11 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
         }
         Ok(Reply::Ended(Ended { job: ended, replayed })) => format!("{}{}", job(ended), also(*replayed, "replayed")),
         Ok(Reply::Job(found)) => job(found),
+        Ok(Reply::Seen(Seen { job: found, payload, worker })) => {
+            let payload = String::from_utf8_lossy(payload.as_bytes());
+            let worker = worker.as_ref().map_or("nobody", |worker| worker.id.as_str());
+            format!("{} {payload} with {worker}", job(found))
+        }
         Ok(Reply::Logged(Logged { dropped_bytes, cancelled, .. })) => {
             format!("dropped {dropped_bytes}{}", also(*cancelled, "cancelled"))
         }

@@ -41,7 +41,7 @@ const LINKED: [&str; 2] = ["serve", "render"];
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 49] = [
+const WEIGHTS: [(usize, Draw); 50] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -59,6 +59,7 @@ const WEIGHTS: [(usize, Draw); 49] = [
     (60, staged::advance),
     (40, staged::signal),
     (45, staged::judge),
+    (20, reports::look),
     (20, retry),
     (15, due),
     (20, grace),

@@ -3,13 +3,14 @@
 use super::world::{Known, PRINCIPALS, World};
 use uuid::Uuid;
 use windlass_core::{
-    Chunk, Command, LeaseId, LogForm, LogStream, Millis, Payload,
+    Chunk, Command, JobKey, LeaseId, LogForm, LogStream, Millis, Payload,
     commands::{
         append_log::AppendLog,
         complete::Complete,
         fail::Fail,
         holder::{Address, Holder},
         holds::Holds,
+        look::Look,
         progress::ReportProgress,
         release::{PassOn, Release},
         renew::Renew,
@@ -123,4 +124,9 @@ pub(super) fn pass_on(world: &mut World) -> Command {
 
 pub(super) fn holds(world: &mut World) -> Command {
     Holds { holder: holder(world) }.into()
+}
+
+pub(super) fn look(world: &mut World) -> Command {
+    let JobKey { namespace, id } = world.job();
+    Look { namespace, job: id, payload: world.dice.percent(50) }.into()
 }

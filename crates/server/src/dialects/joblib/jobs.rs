@@ -159,10 +159,14 @@ async fn show(
 
 /// The job that is called so, if it is in force.
 pub async fn find(app: &App, name: &str) -> Result<(FullName, DefinitionHead), No> {
-    let full = FullName::parse(name).ok_or_else(|| JOB_NOT_FOUND.no(format!("Invalid job name format: {name}")))?;
+    let full = parse(name)?;
     let head = app.engine.read_record::<DefinitionHead>(&namespace(), name).await?;
     let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(|| not_found(&full))?;
     Ok((full, head))
+}
+
+pub fn parse(name: &str) -> Result<FullName, No> {
+    FullName::parse(name).ok_or_else(|| JOB_NOT_FOUND.no(format!("Invalid job name format: {name}")))
 }
 
 pub fn not_found(full: &FullName) -> No {

@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use windlass_api::Uuid;
-use windlass_core::{Job, JobKey, Lane, Payload, Reason, State, WorkerId, worker::Worker};
+use windlass_core::{Job, JobKey, Lane, Payload, Reason, State, WorkerId, reply::Seen, worker::Worker};
 
 /// The facets that tasks are listed by.
 pub const ROOM: &str = "room";
 pub const ROOM_AND_JOB: &str = "room_job";
 
-/// No position in a queue is counted further.
-const AHEAD_MAX: usize = 1_000_000;
+/// No position in a queue is counted further: a submit must not cost more the more tasks wait.
+pub const AHEAD_MAX: usize = 10_000;
 
 pub const STATUSES: [&str; 6] = ["pending", "claimed", "running", "completed", "failed", "cancelled"];
 
@@ -142,6 +142,12 @@ pub async fn submitted(app: &App, job: &Job, payload: Payload) -> Result<Task, N
     Ok(task(job, Beside { payload, result: None, worker: true, ahead }))
 }
 
+/// A task that was just moved on by its worker. What was said with a completion is in the result that it was just given.
+pub fn seen(seen: Seen, said: &str) -> Task {
+    let result = (seen.job.state == State::Completed).then(|| result_of(said));
+    task(&seen.job, Beside { payload: seen.payload, result, worker: seen.worker.is_some(), ahead: None })
+}
+
 /// A task whose worker was just heard.
 pub async fn with_worker(app: &App, job: &Job) -> Result<Task, No> {
     let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
@@ -190,12 +196,15 @@ async fn positions(app: &App, jobs: &[Job]) -> Result<HashMap<JobKey, usize>, No
             _ => app.engine.store().ahead(jobs[jobs.len() - 1], AHEAD_MAX).await?,
         };
         let whole = last == first + jobs.len() - 1;
+        let mut before = first;
         for (at, job) in jobs.into_iter().enumerate() {
-            let ahead = match whole {
+            before = match whole {
                 true => first + at,
+                // Nobody behind one whose place is not told any more has a place that is.
+                false if before >= AHEAD_MAX => AHEAD_MAX,
                 false => app.engine.store().ahead(job, AHEAD_MAX).await?,
             };
-            found.insert(job.key.clone(), ahead);
+            found.insert(job.key.clone(), before);
         }
     }
     Ok(found)

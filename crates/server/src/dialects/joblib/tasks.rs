@@ -33,14 +33,16 @@ use windlass_core::{
         complete::Complete,
         doubt::Doubt,
         fail::Fail,
-        holder::Holder,
+        holder::{Address, Holder},
         holds::Holds,
+        look::Look,
         start::Start,
         submit::{NewJob, Submit},
     },
     job::DefinitionRef,
     link::tags_of,
     policy::{CancelPolicy, JobPolicy, LeaseEnd, RetryPolicy, StartPolicy},
+    reply::{Ended, Seen},
     worker::Worker,
 };
 use windlass_engine::{Error, ids, store::JobQuery};
@@ -78,8 +80,9 @@ async fn submit(
     check_writable(&joblib.own.settings, &room)?;
     let payload = body.object(&["payload"]);
     body.done()?;
-    let (full, head) = jobs::find(&joblib, &name).await?;
+    let full = jobs::parse(&name)?;
     if full.room == INTERNAL {
+        jobs::find(&joblib, &name).await?;
         let why = format!("Internal job '{full}' is registered but no executor is available");
         return Err(INTERNAL_JOB_NOT_CONFIGURED.no(why));
     }
@@ -87,15 +90,16 @@ async fn submit(
     job.tags = tags_of(&name);
     job.payload = payload.map_or_else(|| Payload::from("{}"), |sent| sent.get().into());
     job.policy = policy();
-    job.definition = Some(DefinitionRef { name: name.as_str().into(), version: head.latest });
+    (job.definition, job.newest) = (Some(DefinitionRef { name: name.as_str().into(), version: 0 }), true);
     job.facets = vec![Facet::new(ROOM, &room), Facet::new(ROOM_AND_JOB, &show::room_and_job(&room, &full))];
     job.owner = Some(owner(&who));
     let (id, payload) = (job.id, job.payload.clone());
-    joblib.engine.run(Submit { namespace: namespace(), job }).await.map_err(|error| match error {
+    let submit = Both(Submit { namespace: namespace(), job }, look(id, false));
+    let (_, seen) = joblib.engine.run(submit).await.map_err(|error| match error {
         Error::Refused(Refusal::NotFound { what: "definition", .. }) => jobs::not_found(&full),
         other => other.into(),
     })?;
-    let task = show::submitted(&joblib, &find(&joblib, id).await?, payload).await?;
+    let task = show::submitted(&joblib, &seen.job, payload).await?;
     let mut response = Json(StatusCode::ACCEPTED, task).into_response();
     let place = HeaderValue::from_str(&format!("/v1/joblib/tasks/{id}"));
     response.headers_mut().insert(header::LOCATION, place.expect("an id is printable"));
@@ -109,6 +113,11 @@ fn key(id: JobId) -> JobKey {
 
 fn not_found(id: JobId) -> No {
     TASK_NOT_FOUND.no(format!("Task '{id}' not found"))
+}
+
+/// What has become of a task, behind the command that moved it.
+fn look(job: JobId, payload: bool) -> Look {
+    Look { namespace: namespace(), job, payload }
 }
 
 async fn find(app: &App, id: JobId) -> Result<Job, No> {
@@ -214,6 +223,10 @@ async fn change(
     let (to, error) = (body.word("status", &STATUSES), body.maybe_text("error").unwrap_or_default());
     body.done()?;
     let to = to.unwrap_or_default();
+    if let Some(seen) = report(&app, id, to, &error, &who).await? {
+        lift_doubt(&app, seen.worker.as_deref(), &who).await?;
+        return Ok(ok(show::seen(seen, &error)));
+    }
     let job = find(&app, id).await?;
     let worker = match &job.live.lease {
         Some(lease) => app.engine.read_record::<Worker>(&namespace(), lease.worker.as_str()).await?,
@@ -238,6 +251,27 @@ async fn change(
     lift_doubt(&app, worker.as_ref(), &who).await?;
     let shown = if worker.is_some() { show::with_worker(&app, &moved).await? } else { show::one(&app, &moved).await? };
     Ok(ok(shown))
+}
+
+/// What nearly every call is: whoever holds the task moves it on, and that takes one command. None: it was refused, and what is
+/// stored has to say in which order of checks.
+async fn report(app: &App, id: JobId, to: &str, error: &str, who: &Who) -> Result<Option<Seen>, Error> {
+    let address = Address::Owner { job: id, principal: owner(who) };
+    let holder = Holder { namespace: namespace(), address, principal: None };
+    let look = look(id, true);
+    let fresh = |(ended, seen): (Ended, Seen)| (!ended.replayed).then_some(seen);
+    let reported = match to {
+        "running" => app.engine.run(Both(Start { holder }, look)).await.map(|(_, seen)| Some(seen)),
+        "completed" => app.engine.run(Both(Complete { holder, result: show::result_of(error) }, look)).await.map(fresh),
+        "failed" => {
+            app.engine.run(Both(Fail { holder, message: error.into(), retryable: false }, look)).await.map(fresh)
+        }
+        _ => return Ok(None),
+    };
+    match reported {
+        Err(Error::Refused(_)) => Ok(None),
+        other => other,
+    }
 }
 
 fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<(), No> {

@@ -24,8 +24,6 @@ const STALE_MAX: Duration = Duration::from_millis(200);
 const RETRY: Duration = Duration::from_secs(1);
 /// Tasks that are remembered from one event to the next: more than are worked on at a time.
 const TASKS: usize = 4_096;
-/// Positions in a queue are counted no further.
-const POSITION_MAX: usize = 1_000;
 
 pub async fn run(joblib: Joblib, follows: watch::Sender<bool>) {
     let sockets = joblib.own.sockets.clone();
@@ -169,7 +167,7 @@ impl<'a> Pump<'a> {
         if let What::Submitted { .. } = what
             && let Some(job) = store.job(&key).await?
         {
-            now.queue_position = Some(store.ahead(&job, POSITION_MAX).await? + 1);
+            now.queue_position = Some(store.ahead(&job, show::AHEAD_MAX).await? + 1);
         }
         if let What::Completed { .. } = what {
             let results = store.results(&[key]).await?;
