@@ -262,11 +262,20 @@ impl Watch {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bad_neighbour_stops_nobody_and_cannot_come_back_after_a_restart() {
+/// How long the good one's cycles took in one life of a server.
+struct Round {
+    alone: Vec<Duration>,
+    beside: Vec<Duration>,
+    after: Vec<Duration>,
+    /// Memory that the attack added, in KiB.
+    grown: u64,
+    /// From the start after the kill until it was ready.
+    back: Duration,
+}
+
+async fn round(length: Duration) -> Round {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path(), None).await;
-    let length = Duration::from_secs(knob("WINDLASS_NEIGHBOUR_SECONDS", 4) as u64);
     let submitter = Place::new(&server, "good", Role::Editor).await;
     let worker = Place::new(&server, "good", Role::Worker).await;
     let bad = Place::new(&server, "bad", Role::Editor).await;
@@ -277,23 +286,45 @@ async fn a_bad_neighbour_stops_nobody_and_cannot_come_back_after_a_restart() {
     let (attack, watch) = (Attack::start(&bad), Watch::start(server.pid()));
     thread::sleep(Duration::from_millis(500)); // The attack gets going before anything is measured.
     let beside = good(&submitter, &worker, length);
-    let most = watch.stop();
+    let grown = watch.stop().saturating_sub(before);
     server.kill();
     attack.stop();
     let back = server.restart().await;
     let after = good(&submitter, &worker, length);
+    Round { alone, beside, after, grown, back }
+}
 
+/// All cycles of all rounds together.
+fn pooled(rounds: &[Round], part: fn(&Round) -> &Vec<Duration>) -> Vec<Duration> {
+    let mut times: Vec<Duration> = rounds.iter().flat_map(part).copied().collect();
+    times.sort_unstable();
+    times
+}
+
+/// One round says little about a ratio of two p99 on a machine that stalls now and then; `WINDLASS_NEIGHBOUR_ROUNDS` measures more
+/// of them, each with a server of its own, and puts their cycles together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_neighbour_stops_nobody_and_cannot_come_back_after_a_restart() {
+    let length = Duration::from_secs(knob("WINDLASS_NEIGHBOUR_SECONDS", 4) as u64);
+    let mut rounds = Vec::new();
+    for _ in 0..knob("WINDLASS_NEIGHBOUR_ROUNDS", 1) {
+        let round = round(length).await;
+        let Round { alone, beside, after, grown, back } = &round;
+        println!(
+            "alone p50 {:?} p99 {:?}, beside p50 {:?} p99 {:?}; {} MiB more; after kill -9 ready in {back:?}, p99 {:?}",
+            alone[alone.len() / 2],
+            p99(alone),
+            beside[beside.len() / 2],
+            p99(beside),
+            grown >> 10,
+            p99(after)
+        );
+        assert!(*grown < MEMORY_KIB, "{} MiB more", grown >> 10);
+        rounds.push(round);
+    }
+    let (alone, beside) = (pooled(&rounds, |round| &round.alone), pooled(&rounds, |round| &round.beside));
     let ratio = p99(&beside).as_secs_f64() / p99(&alone).as_secs_f64();
-    let grown = most.saturating_sub(before);
-    println!("alone p50 {:?} p99 {:?}", alone[alone.len() / 2], p99(&alone));
-    println!("beside p50 {:?} p99 {:?}: {ratio:.1} times", beside[beside.len() / 2], p99(&beside));
-    println!(
-        "{} MiB more; after kill -9 ready in {back:?}, p99 {:?}, {} MiB",
-        grown >> 10,
-        p99(&after),
-        Cost::of(server.pid()).kib >> 10
-    );
-    assert!(grown < MEMORY_KIB, "{} MiB more", grown >> 10);
+    println!("all: alone p99 {:?}, beside p99 {:?}: {ratio:.1} times", p99(&alone), p99(&beside));
     let bound = knob("WINDLASS_NEIGHBOUR_RATIO", 0);
     assert!(bound == 0 || ratio <= bound as f64, "{ratio:.1} times as long as alone");
 }

@@ -134,6 +134,23 @@ async fn a_killed_worker_without_a_socket_goes_at_its_timeout() {
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
 }
 
+/// Its connections stay open, but nothing comes through them any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_behind_a_silent_network_goes_at_its_timeout() {
+    let mut world = world_with(&[("ZNDRAW_JOBLIB_WORKER_TIMEOUT_SECONDS", "3")]).await;
+    let cable = Cable::to(world.server.address()).await;
+    let quick = ["--heartbeat", "0.5", "--transports", "websocket"];
+    let (_worker, _) = JoblibWorker::ready(&cable.url, &world.user.token, &quick);
+    let task = world.user.submit("room1", JOB, json!({"seconds": 600}));
+    world.user.becomes(&task, "running");
+    let begun = Instant::now();
+    cable.silence();
+    let failed = world.user.becomes(&task, "failed");
+    println!("failed {:?} after the network went silent, with a timeout of 3 s", begun.elapsed());
+    assert_eq!((&failed["error"], &failed["worker_id"]), (&json!("Worker disconnected"), &json!(null)));
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
 /// It comes back by itself and finds its worker and its rooms as they were.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_connection_costs_a_worker_nothing() {
