@@ -29,7 +29,7 @@ pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Se
         let why = "registering from another machine is not open here (setting joblib_registration)";
         return Err(No::plain(StatusCode::FORBIDDEN, why));
     }
-    let hash = joblib.own.users.passwords.hash(password).await?;
+    let hash = joblib.own.users.passwords.hash(&joblib.engine, password).await?;
     let mut user = User::new(email, Some(hash), joblib.engine.wall().await?);
     user.is_superuser = settings.admin.is_none() && local.is(settings.development);
     match add(&joblib, &user).await? {
@@ -103,7 +103,7 @@ impl Change {
     pub async fn apply(self, joblib: &Joblib, id: windlass_api::Uuid, gone: fn() -> No) -> Result<Json<Value>, No> {
         let before = find(joblib, id).await?.ok_or_else(gone)?;
         let hash = match &self.password {
-            Some(password) => Some(joblib.own.users.passwords.hash(password.clone()).await?),
+            Some(password) => Some(joblib.own.users.passwords.hash(&joblib.engine, password.clone()).await?),
             None => None,
         };
         let user = self.changed(&before.value, hash, joblib.engine.wall().await?);

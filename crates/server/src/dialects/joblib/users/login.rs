@@ -62,7 +62,7 @@ pub async fn login(State(joblib): State<Joblib>, form: Form) -> Result<Json<Valu
     let app: &App = &joblib;
     let user = with_address(app, &username).await?.map(|found| found.value);
     let stored = user.as_ref().and_then(|user| user.hash.as_deref());
-    let fits = joblib.own.users.passwords.fits(password, stored).await?;
+    let fits = joblib.own.users.passwords.fits(&joblib.engine, password, stored).await?;
     let user = user.filter(|user| fits && user.is_active).ok_or_else(bad)?;
     joblib.own.users.tries.was_right(once);
     Ok(ok(bearer(&mint(&joblib, &user, None).await?)))

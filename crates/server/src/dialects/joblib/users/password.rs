@@ -2,18 +2,34 @@
 
 use crate::problem::{Code, Problem};
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier};
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 use tokio::sync::OnceCell;
-use windlass_engine::aside::{Aside, Pool, Undone};
+use windlass_engine::{
+    Engine,
+    aside::{Aside, Pool, Undone},
+};
 
 /// One that asks gets half of them, so two work at a time. Each takes 19 MiB while it does.
 const THREADS: usize = 4;
 const WAITING_MAX: usize = 64;
 const YIELDS: i32 = 15;
 pub const BYTES_MAX: usize = 1_024;
+/// How many times as long as a hash took its thread rests, if others are in line and the server had something else to do. A
+/// thread of low priority still delays those that wake up beside it by milliseconds.
+const REST: u32 = 7;
+const REST_MAX: Duration = Duration::from_millis(500);
 
 pub struct Passwords {
     threads: Aside,
+    /// Passwords under way.
+    asked: Arc<AtomicUsize>,
     /// Of a password nobody has. Who does not exist is checked against it, so that it takes as long.
     nobody: OnceCell<Arc<str>>,
 }
@@ -21,41 +37,74 @@ pub struct Passwords {
 impl Default for Passwords {
     fn default() -> Self {
         let pool = Pool { name: "passwords", threads: THREADS, yields: YIELDS, waiting_max: WAITING_MAX };
-        Self { threads: Aside::new(pool), nobody: OnceCell::new() }
+        Self { threads: Aside::new(pool), asked: Arc::default(), nobody: OnceCell::new() }
     }
 }
 
 impl Passwords {
     /// As it is stored.
-    pub async fn hash(&self, password: String) -> Result<String, Problem> {
-        self.aside(move || hash(&password)).await
+    pub async fn hash(&self, engine: &Engine, password: String) -> Result<String, Problem> {
+        self.aside(engine, move || hash(&password)).await
     }
 
     /// None: there is nobody whose password it could be.
-    pub async fn fits(&self, password: String, stored: Option<&str>) -> Result<bool, Problem> {
+    pub async fn fits(&self, engine: &Engine, password: String, stored: Option<&str>) -> Result<bool, Problem> {
         let (stored, is_known): (Arc<str>, bool) = match stored {
             Some(stored) => (stored.into(), true),
-            None => (self.nobody().await?, false),
+            None => (self.nobody(engine).await?, false),
         };
-        let fits = self.aside(move || fits(&password, &stored)).await?;
+        let fits = self.aside(engine, move || fits(&password, &stored)).await?;
         Ok(fits && is_known)
     }
 
-    async fn nobody(&self) -> Result<Arc<str>, Problem> {
+    async fn nobody(&self, engine: &Engine) -> Result<Arc<str>, Problem> {
         let draw = || async {
             let password = windlass_engine::ids::secret().to_string();
-            self.hash(password).await.map(Arc::from)
+            self.hash(engine, password).await.map(Arc::from)
         };
         self.nobody.get_or_try_init(draw).await.cloned()
     }
 
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    async fn aside<T: Send + 'static>(
+        &self,
+        engine: &Engine,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (engine, asked) = (engine.clone(), Asked::new(&self.asked));
+        let work = move || {
+            let (begun, commands) = (Instant::now(), engine.counts().commands);
+            let done = work();
+            if asked.others() && engine.counts().commands != commands {
+                thread::sleep((begun.elapsed() * REST).min(REST_MAX));
+            }
+            done
+        };
         self.threads.run(None, work).await.map_err(|undone| match undone {
             Undone::TooMany(_) => {
                 Problem::new(Code::Unavailable, "too many passwords wait to be checked").retry_after(2_000)
             }
             Undone::Failed => Problem::new(Code::Internal, undone.to_string()),
         })
+    }
+}
+
+/// One of the passwords under way; also when its caller does not wait any longer.
+struct Asked(Arc<AtomicUsize>);
+
+impl Asked {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+
+    fn others(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 1
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -74,15 +123,18 @@ fn fits(password: &str, stored: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_engine::{Settings, clock::System, memory::Memory};
 
     #[tokio::test]
     async fn a_password_fits_its_own_hash_and_no_other() {
+        let store = Arc::new(Memory::new(Arc::new(System::default())));
+        let engine = Engine::start(store, Settings::default()).await.unwrap();
         let passwords = Passwords::default();
-        let stored = passwords.hash("correct horse".into()).await.unwrap();
+        let stored = passwords.hash(&engine, "correct horse".into()).await.unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
-        assert!(passwords.fits("correct horse".into(), Some(&stored)).await.unwrap());
-        assert!(!passwords.fits("correct horsf".into(), Some(&stored)).await.unwrap());
-        assert!(!passwords.fits("correct horse".into(), None).await.unwrap());
-        assert_ne!(stored, passwords.hash("correct horse".into()).await.unwrap(), "salted");
+        assert!(passwords.fits(&engine, "correct horse".into(), Some(&stored)).await.unwrap());
+        assert!(!passwords.fits(&engine, "correct horsf".into(), Some(&stored)).await.unwrap());
+        assert!(!passwords.fits(&engine, "correct horse".into(), None).await.unwrap());
+        assert_ne!(stored, passwords.hash(&engine, "correct horse".into()).await.unwrap(), "salted");
     }
 }

@@ -31,7 +31,7 @@ async fn admin(joblib: &Joblib) -> Result<(), Problem> {
                 return Ok(());
             }
             None => {
-                let hash = joblib.own.users.passwords.hash(password.reveal().to_owned()).await?;
+                let hash = joblib.own.users.passwords.hash(&joblib.engine, password.reveal().to_owned()).await?;
                 User::new(email.clone(), Some(hash), joblib.engine.wall().await?)
             }
         };
