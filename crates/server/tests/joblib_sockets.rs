@@ -318,19 +318,21 @@ async fn pages_of_other_origins_get_no_socket() {
     }
 }
 
-/// Sessions that poll hold no connection, so there is a cap for them.
+/// Sessions that poll hold no connection, so there is a cap for them, and a lower one for those that have not said who they are.
 #[tokio::test]
 async fn sessions_are_counted_and_those_that_say_nothing_end() {
-    const SESSIONS_MAX: usize = 10_000;
-    let server = Server::start().await;
+    const STRANGERS_MAX: usize = 1_000;
+    let server = listen(quick()).await;
+    let mut known = Client::connect(&server, &admin()).await;
     let open = async || {
         let request = Request::get("/socket.io/?EIO=4&transport=polling").header(header::HOST, "127.0.0.1:3000");
-        server.call(request.body(Body::empty()).unwrap()).await.status
+        server.server.call(request.body(Body::empty()).unwrap()).await.status
     };
-    for _ in 0..SESSIONS_MAX {
+    for _ in 0..STRANGERS_MAX {
         assert_eq!(open().await, 200);
     }
     assert_eq!(open().await, 503);
+    assert_eq!(known.ask("room_join", json!({"room_id": "r1"})).await["room_id"], "r1");
     // Ten real seconds: the library's own timer.
     let ended = async || (open().await == 200).then_some(());
     eventually("those who did not say who they are make room", ended).await;

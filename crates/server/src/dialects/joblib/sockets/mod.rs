@@ -41,11 +41,15 @@ const READ_BUFFER: usize = 4 << 10;
 /// Sessions in all, and from one address: those that poll hold no connection, so they are counted here.
 const SESSIONS_MAX: usize = 10_000;
 const SESSIONS_PER_ADDRESS: usize = 1_000;
+/// The same for those that have not said who they are yet: however many come, places and connections are left for the others.
+const STRANGERS_MAX: usize = 1_000;
+const STRANGERS_PER_ADDRESS: usize = 250;
 
 pub struct Sockets {
     service: SocketIoService<Nowhere>,
     io: SocketIo,
     places: Arc<Places>,
+    strangers: Arc<Places>,
     audience: Audience,
     ties: Ties,
     results: Results,
@@ -74,8 +78,9 @@ impl Sockets {
         let (service, io) = builder.build_with_inner_svc(Nowhere);
         io.ns("/", session::begin.with(session::admit));
         let places = Arc::new(Places::new(SESSIONS_MAX, SESSIONS_PER_ADDRESS));
+        let strangers = Arc::new(Places::new(STRANGERS_MAX, STRANGERS_PER_ADDRESS));
         let (audience, ties, results, runtime) = Default::default();
-        Self { service, io, places, audience, ties, results, runtime }
+        Self { service, io, places, strangers, audience, ties, results, runtime }
     }
 
     /// Whoever listens first may do so on threads that are for slow work.

@@ -72,6 +72,7 @@ pub async fn admit(socket: SocketRef, TryData(auth): TryData<Auth>) -> Result<()
     let joblib = opened.joblib.clone();
     let token = token.ok_or("No authentication token")?;
     let who = who(&joblib, &token).await.map_err(|problem| why(&problem))?;
+    opened.is_known();
     let listening = listen(&joblib).await;
     let user: Arc<str> = who.id.to_string().into();
     let session = Session { joblib, user, inside: Mutex::default(), _listening: listening };

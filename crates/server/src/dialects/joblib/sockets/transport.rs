@@ -20,6 +20,7 @@ use axum::{
 };
 use http::{Uri, header};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use std::{
     convert::Infallible,
     future::{self, Ready},
@@ -54,6 +55,15 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 pub struct Opened {
     pub joblib: Joblib,
     _place: Place,
+    /// Until it has said who it is.
+    stranger: Mutex<Option<Place>>,
+}
+
+impl Opened {
+    /// Whoever it is has a token.
+    pub fn is_known(&self) {
+        *self.stranger.lock() = None;
+    }
 }
 
 async fn get(State(joblib): State<Joblib>, request: Request) -> Result<Response, Problem> {
@@ -114,8 +124,10 @@ fn open(joblib: &Joblib, request: &Request) -> Result<Arc<Opened>, Problem> {
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let address = request.extensions().get::<Peer>().map_or(here, |peer| peer.address.ip());
     let full = |_| Problem::new(Code::Unavailable, "too many Socket.IO sessions are open").retry_after(1_000);
-    let place = joblib.own.sockets.places.take(address).map_err(full)?;
-    Ok(Arc::new(Opened { joblib: joblib.clone(), _place: place }))
+    let sockets = &joblib.own.sockets;
+    let (place, stranger) = (sockets.places.take(address), sockets.strangers.take(address));
+    let (place, stranger) = (place.map_err(full)?, Mutex::new(Some(stranger.map_err(full)?)));
+    Ok(Arc::new(Opened { joblib: joblib.clone(), _place: place, stranger }))
 }
 
 /// What a client sends that leaves: a close frame, masked with zeros, with the code 1001.
