@@ -364,7 +364,8 @@ fn the_commands_of_the_joblib_page_work() {
     let out = folder.run(&commands, &[(submit.as_str(), linked.as_str()), (list.as_str(), done.as_str())], &[]);
     for printed in [
         r#"{"email":"ada@example.org","is_active":true,"is_superuser":true,"is_verified":false}"#,
-        r#"["@global:modifiers:Rotate","pending"]"#,
+        "serving",
+        r#"["@global:modifiers:Rotate","pending",null]"#,
         "rotating by 1.5 in room1",
         r#"["@global:modifiers:Rotate","completed",null]"#,
     ] {

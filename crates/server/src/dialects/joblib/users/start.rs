@@ -26,7 +26,8 @@ async fn admin(joblib: &Joblib) -> Result<(), Problem> {
             Some(before) => before.value.clone(),
             None if super::check_address(email).is_err() || super::check_password(password.reveal()).is_err() => {
                 tracing::error!(
-                    "there is no default admin: joblib_admin_email and joblib_admin_password have to be set"
+                    "there is no default admin: it needs an address and a password (joblib_admin_email and joblib_admin_password, or \
+                     ZNDRAW_AUTH_DEFAULT_ADMIN_EMAIL and ZNDRAW_AUTH_DEFAULT_ADMIN_PASSWORD)"
                 );
                 return Ok(());
             }
