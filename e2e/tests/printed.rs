@@ -19,7 +19,7 @@ use windlass_stores::testing::Cluster;
 const ELSEWHERE: [(&str, &str, &str); 7] = [
     (
         "README.md",
-        "cargo run --release --bin windlass -- up",
+        "cargo run --profile try --bin windlass -- up",
         "builds the programs; their `up` is what this page runs against",
     ),
     ("README.md", "scripts/test", "this test is a part of it"),
