@@ -6,6 +6,7 @@ pub mod crowd;
 mod graph;
 mod history;
 mod joblib;
+mod neops;
 mod plain;
 mod program;
 
@@ -13,5 +14,6 @@ pub use cable::Cable;
 pub use graph::{Graph, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
 pub use joblib::{JoblibUser, JoblibWorker};
+pub use neops::{NeopsWorker, neops_client};
 pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};

@@ -8,6 +8,7 @@ mod deploy;
 mod disk_full;
 mod floods;
 mod joblib;
+mod neops;
 mod printed;
 mod silo;
 mod silo_crowd;

@@ -164,3 +164,32 @@ fn graphs_are_drawn() {
     assert_eq!(missing.code, 1);
     missing.says(&["has no node"]);
 }
+
+#[test]
+fn entities_of_neops_are_imported_as_a_whole_and_again_without_harm() {
+    let server = Server::start();
+    let all = json!({"devices": [{"id": 1, "hostname": "sw1", "password": "pw"}, {"id": 2}],
+        "interfaces": [{"id": 7, "name": "e0", "device": {"id": 1}}], "deviceGroups": [{"id": 3, "name": "g"}]});
+    write(&server, "all.json", &all.to_string());
+    let bad = json!({"devices": [{"hostname": "x"}, {"id": 1, "hostname": 5}, {"id": 4}, {"id": 4}], "planets": []});
+    write(&server, "bad.json", &bad.to_string());
+    let refused = server.windlass(&["import", "neops", "all.json", "bad.json"]);
+    assert_eq!(refused.code, 1);
+    refused.says(&[
+        "bad.json: devices[0].id must be a whole number",
+        "bad.json: devices[1].hostname must be a string",
+        "device 4 is there twice",
+        "planets: unknown",
+        "nothing was written",
+    ]);
+    server.windlass(&["import", "neops", "all.json", "--check"]).says(&["4 entities: all valid"]);
+    let first = server.json(&["import", "neops", "all.json"]);
+    assert_eq!(
+        first,
+        json!({"created": 4, "updated": 0, "unchanged": 0}),
+        "neither the check nor the refusal wrote any"
+    );
+    write(&server, "some.json", &json!({"devices": [{"id": 1, "hostname": "sw9"}]}).to_string());
+    assert_eq!(server.json(&["import", "neops", "all.json"]), json!({"created": 0, "updated": 0, "unchanged": 4}));
+    assert_eq!(server.json(&["import", "neops", "some.json"]), json!({"created": 0, "updated": 1, "unchanged": 0}));
+}

@@ -147,7 +147,11 @@ impl Walk {
         self.runs += 1;
         let nodes = (0..1 + self.dice.below(8)).map(|at| {
             let needs = (0..at).filter(|_| self.dice.one_in(3)).map(|need| need.to_string().into()).collect();
-            RunNode { name: at.to_string().into(), needs, job: self.new_job() }
+            let mut job = self.new_job();
+            if self.dice.one_in(5) {
+                job.policy.retry.form = RetryForm::NewJob;
+            }
+            RunNode { name: at.to_string().into(), needs, job }
         });
         let nodes = nodes.collect();
         let id = RunId::from_u128(self.runs);
@@ -173,6 +177,7 @@ impl Walk {
             unreachable_after: dice.one_in(2).then_some(Millis(10_000)),
             offline_after: Millis(20_000),
             delete_after: dice.one_in(2).then_some(Millis(20_000 + dice.below(2) as i64 * 30_000)),
+            kept_after: dice.one_in(3).then_some(Millis(30_000)),
         }
     }
 
@@ -214,7 +219,13 @@ impl Walk {
             5 => self.submit_run(),
             6..=10 => self.claim(),
             11..=14 => Complete { holder: self.holder(), result: "1".into() }.into(),
-            15..=17 => Fail { holder: self.holder(), message: "x".into(), retryable: !self.dice.one_in(4) }.into(),
+            15..=17 => Fail {
+                holder: self.holder(),
+                message: "x".into(),
+                retryable: !self.dice.one_in(4),
+                result: Default::default(),
+            }
+            .into(),
             18 => Start { holder: self.holder() }.into(),
             19..=20 => Renew { holder: self.holder(), length: None }.into(),
             21 => ReportProgress { holder: self.holder(), percent: 1.0, message: None }.into(),
@@ -244,7 +255,14 @@ impl Walk {
             }
             28 => {
                 let how = self.dice.pick(&[None, Some(Unregister::Offline), Some(Unregister::Fail)]);
-                UnregisterWorker { namespace: self.namespace(), worker: self.worker(), how, principal: None }.into()
+                UnregisterWorker {
+                    namespace: self.namespace(),
+                    worker: self.worker(),
+                    how,
+                    only_offline: false,
+                    principal: None,
+                }
+                .into()
             }
             _ if self.dice.one_in(2) => {
                 let job = windlass_core::JobKey::new(&self.namespace(), self.any_job());
@@ -421,7 +439,7 @@ fn run_graph(dice: &mut Dice, needs: &[Vec<usize>], policies: &[ParentPolicy], f
             let lease = held.swap_remove(dice.below(held.len() as u64) as usize);
             let holder = Holder::lease(&namespace, lease);
             reports.push(match fails[lease.job.0.as_u128() as usize - 1] {
-                true => Fail { holder, message: "x".into(), retryable: true }.into(),
+                true => Fail { holder, message: "x".into(), retryable: true, result: Default::default() }.into(),
                 false => Command::from(Complete { holder, result: "".into() }),
             });
         }

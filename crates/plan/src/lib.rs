@@ -9,6 +9,7 @@ mod cost;
 pub mod expr;
 pub mod format;
 pub mod meter;
+pub mod neops;
 pub mod nodes;
 pub mod pattern;
 pub mod plan;

@@ -78,6 +78,8 @@ pub struct Inner {
     pub dialects: Dialects,
     pub product: crate::product::Shared,
     pub versions: crate::versions::Versions,
+    /// Compiled schemas of dialects' definitions.
+    pub pairs: crate::schema::pair::Pairs,
     pub metrics: Arc<Metrics>,
     /// What files take on their disk.
     pub usage: Arc<crate::quota::Usage>,
@@ -110,6 +112,7 @@ impl App {
             engine,
             dialects: Dialects::new(&options.dialects, &options.values),
             versions: Default::default(),
+            pairs: Default::default(),
             rooms: crate::room::Rooms::new(options.bodies),
             lists: tokio::sync::Semaphore::new(LISTS),
             usage: crate::quota::Usage::new(options.files),

@@ -311,6 +311,15 @@ fn disposition(name: &str) -> HeaderValue {
     HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("attachment"))
 }
 
+/// All of it, for those who know that it is not too much.
+pub async fn bytes(app: &App, id: Uuid) -> Result<Option<bytes::Bytes>, Problem> {
+    match store(app)?.get(&place(id)).await {
+        Ok(found) => found.bytes().await.map(Some).map_err(|error| broken(&error)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(broken(&error)),
+    }
+}
+
 /// Whether it is gone.
 pub async fn remove(app: &App, id: Uuid) -> bool {
     let Ok(store) = store(app) else { return false };

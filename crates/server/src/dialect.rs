@@ -10,6 +10,7 @@ use crate::{
         values::Values,
     },
     duties::Running,
+    flows::{reader::Decided, turns::Unit},
     problem::Problem,
     route::{Access, Identify, Nameless, Refuse, Route, Surface},
 };
@@ -67,6 +68,9 @@ pub type MakeFires = fn(&App) -> Arc<dyn Fires>;
 /// What a dialect clears away now and then, after tokens that are void are gone.
 pub type Sweep = Box<dyn Fn(App) -> BoxFuture<'static, Result<(), Problem>> + Send + Sync>;
 
+/// Decides turns of runs whose plans the dialect wrote.
+pub type Decide = Box<dyn Fn(App, Unit) -> BoxFuture<'static, Result<Decided, Problem>> + Send + Sync>;
+
 /// A dialect at work. Its state is in its routes, and in whatever it does by itself.
 pub struct Served {
     pub routes: Vec<Route>,
@@ -76,13 +80,15 @@ pub struct Served {
     /// None: changes of items in its namespace set off nothing.
     pub fires: Option<MakeFires>,
     pub sweep: Option<Sweep>,
+    /// None: its runs, if it has any, are planned as ours are.
+    pub plans: Option<Decide>,
 }
 
 impl Served {
     /// Answers, and does nothing by itself.
     pub fn new(routes: Vec<Route>) -> Self {
         let start: Start = Box::new(|_| Box::pin(async { Running::default() }));
-        Self { routes, identify: None, start, fires: None, sweep: None }
+        Self { routes, identify: None, start, fires: None, sweep: None, plans: None }
     }
 
     pub fn starts<F>(self, start: impl Fn(App) -> F + Send + Sync + 'static) -> Self
@@ -98,6 +104,13 @@ impl Served {
 
     pub fn fires(self, make: MakeFires) -> Self {
         Self { fires: Some(make), ..self }
+    }
+
+    pub fn plans<F>(self, decide: impl Fn(App, Unit) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Decided, Problem>> + Send + 'static,
+    {
+        Self { plans: Some(Box::new(move |app, unit| Box::pin(decide(app, unit)))), ..self }
     }
 
     pub fn sweeps<F>(self, sweep: impl Fn(App) -> F + Send + Sync + 'static) -> Self
@@ -137,6 +150,11 @@ impl Dialects {
         let has = |dialect: &Dialect| dialect.surface.rules.namespace == Some(namespace.as_str());
         let (_, served) = self.0.iter().find(|(dialect, served)| served.fires.is_some() && has(dialect))?;
         served.fires.map(|make| make(app))
+    }
+
+    /// Who decides for runs whose plans begin with the mark of this dialect.
+    pub fn planner(&self, name: &str) -> Option<&Decide> {
+        self.0.iter().find(|(dialect, _)| dialect.surface.name == name).and_then(|(_, served)| served.plans.as_ref())
     }
 
     pub async fn sweep(&self, app: &App) -> Result<(), Problem> {

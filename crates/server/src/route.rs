@@ -81,6 +81,8 @@ pub struct Rules {
     pub kinds_apart: bool,
     /// Whoever adds a slash to one of its paths is shown the way to the path without it.
     pub shows_way: bool,
+    /// Its paths match in any case, also where a name could stand ([`crate::dialect::Dialect::respell`]).
+    pub any_case: bool,
     pub refuse: Refuse,
 }
 
@@ -93,6 +95,7 @@ impl Rules {
         namespace: None,
         kinds_apart: false,
         shows_way: false,
+        any_case: false,
         refuse: problem_document,
     };
 

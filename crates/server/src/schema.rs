@@ -6,6 +6,7 @@
 
 mod cost;
 mod fits;
+pub mod pair;
 mod work;
 
 use crate::{

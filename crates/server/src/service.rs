@@ -42,6 +42,8 @@ struct Table {
 struct Methods {
     rows: Vec<Row>,
     other: OtherMethod,
+    /// A name here may be another path in another spelling.
+    any_case: bool,
 }
 
 struct Row {
@@ -96,6 +98,9 @@ impl Service {
 impl Table {
     /// The names in the path go with the request.
     fn find(&self, request: &mut Request) -> Option<Found<'_>> {
+        if self.paths.at(request.uri().path()).ok()?.value.any_case {
+            self.respell(request);
+        }
         let found = self.paths.at(request.uri().path()).ok()?;
         let Some(row) = found.value.row(request.method()) else {
             return Some(Found::OtherMethod(&found.value.other));
@@ -159,7 +164,8 @@ impl Methods {
             rows.push(Row { method: route.method.clone(), names, guarded: Guarded::new(app, route) });
         }
         let methods: Vec<Method> = rows.iter().map(|row| row.method.clone()).collect();
-        Self { rows, other: OtherMethod::new(app, routes[0].path, &methods) }
+        let any_case = routes.iter().any(|route| route.surface.rules.any_case && !names(route.path).is_empty());
+        Self { rows, other: OtherMethod::new(app, routes[0].path, &methods), any_case }
     }
 
     /// Whoever wants a head gets that of the whole answer.

@@ -47,6 +47,10 @@ const RESERVED: &[(&str, &str)] = &[
     ("/users/{id}", "ids are UUIDs, and none is spelled me"),
     ("/v1/joblib/tasks/{task_id}", "ids are UUIDs, and none is spelled claim"),
     ("/v1/auth/users/{id}", "ids are UUIDs, and none is spelled me"),
+    ("/workers/{uuid}", "ids are UUIDs, and none is spelled like a word"),
+    ("/workflow-definition/{id}", "ids have a slash and a colon, and no word has"),
+    ("/workflow-definition/{id}/restore", "ids have a slash and a colon, and no word has"),
+    ("/workflow-execution/{id}", "ids are UUIDs, and none is spelled like a word"),
     ("/api/items/{part}", "no item may be called by-uuid"),
     ("/api/items/{part}/bom", "no item may be called by-uuid"),
     ("/api/items/{part}/dag", "no item may be called by-uuid"),
@@ -183,9 +187,9 @@ async fn open_status(
 async fn callers_without_a_token_get_what_the_surface_gives_them_and_no_more() {
     let with = async |without_token| Server::with(Options { without_token, ..Options::default() }).await;
     let (never, here) = (with(WithoutToken::Never).await, with(WithoutToken::Loopback).await);
-    let wfg = vec![Namespace::new("wfg").unwrap()];
-    issue(&here.engine, "editor-there", Role::Editor, wfg.clone(), None).await;
-    issue(&here.engine, "worker-there", Role::Worker, wfg, None).await;
+    let there: Vec<Namespace> = ["wfg", "neops"].map(|name| Namespace::new(name).unwrap()).into();
+    issue(&here.engine, "editor-there", Role::Editor, there.clone(), None).await;
+    issue(&here.engine, "worker-there", Role::Worker, there, None).await;
     let mut open = 0;
     for route in app::routes().into_iter().filter(|route| route.access != Access::Open) {
         let at = format!("{} {}", route.method, route.path);
@@ -197,7 +201,7 @@ async fn callers_without_a_token_get_what_the_surface_gives_them_and_no_more() {
         let named = NAMED.iter().any(|(path, _)| *path == route.path);
         let reads = route.method == Method::GET && may(Role::Viewer, route.access) && !named;
         let expected = match route.surface.name {
-            "workflow_graph" => with_token,
+            "workflow_graph" | "neops" => with_token,
             "joblib" => reads,
             _ => false,
         };

@@ -66,7 +66,8 @@ async fn a_submit_beside_a_retirement_is_refused_or_keeps_the_definition() {
     let (mut kept, mut refused) = (0, 0);
     for round in 1..=ROUNDS {
         link(&one).await;
-        let leave = UnregisterWorker { namespace: ns(), worker: worker(), how: None, principal: None };
+        let leave =
+            UnregisterWorker { namespace: ns(), worker: worker(), how: None, only_offline: false, principal: None };
         let (left, submitted) = tokio::join!(one.run(leave), other.run(job(round)));
         left.unwrap();
         match submitted {
@@ -95,7 +96,8 @@ async fn of_two_servers_that_end_the_last_two_jobs_one_retires_the_definition() 
         let (first, second) = (2 * round, 2 * round + 1);
         one.run(job(first)).await.unwrap();
         one.run(job(second)).await.unwrap();
-        let leave = UnregisterWorker { namespace: ns(), worker: worker(), how: None, principal: None };
+        let leave =
+            UnregisterWorker { namespace: ns(), worker: worker(), how: None, only_offline: false, principal: None };
         one.run(leave).await.unwrap();
         assert!(in_force(&one, &ns()).await);
         let (ended, too) = tokio::join!(one.run(cancel(first)), other.run(cancel(second)));

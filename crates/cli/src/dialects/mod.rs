@@ -1,5 +1,6 @@
 //! What dialects bring to the command line. This list is the one place outside their folders that names them.
 
+mod neops;
 mod silo;
 mod workflow_graph;
 
@@ -8,7 +9,7 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand, error::ErrorKind};
 use serde_json::Value;
 use std::pin::Pin;
 
-static ALL: &[&Part] = &[&workflow_graph::PART, &silo::PART];
+static ALL: &[&Part] = &[&workflow_graph::PART, &silo::PART, &neops::PART];
 
 type Convert = fn(&str) -> Option<anyhow::Result<Value>>;
 type Running<'a> = Pin<Box<dyn Future<Output = Done> + 'a>>;

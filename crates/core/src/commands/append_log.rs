@@ -35,7 +35,7 @@ impl AppendLog {
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Logged> {
         let limits = desk.limits();
         check_size("log", self.data.len(), limits.log_piece_bytes_max)?;
-        let mut job = match self.holder.held(desk)? {
+        let mut job = match self.holder.heard(desk)? {
             Ok(job) => job,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -64,6 +64,7 @@ impl AppendLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::holder::Address;
     use crate::commands::testing::{Story, code, ns, once};
     use crate::model::reply::Reply;
 
@@ -109,6 +110,20 @@ mod tests {
             let written: usize = pieces.iter().sum();
             assert_eq!(said, (written - kept) as u64, "a cap of {cap}, {pieces:?}");
         }
+    }
+
+    #[test]
+    fn a_line_that_names_the_job_is_taken_after_its_end_and_one_under_a_lease_is_not() {
+        let mut story = Story::new();
+        let lease = story.submit_and_claim(once(1));
+        story.complete(lease).unwrap();
+        let by_job = Holder { address: Address::Job(lease.job), ..Holder::lease(&ns(), lease) };
+        story.run(AppendLog::new(by_job.clone(), "late")).unwrap();
+        assert_eq!(story.job(1).live.log.pieces, 1);
+        assert_eq!(code(&story.run(AppendLog::new(Holder::lease(&ns(), lease), "late"))), "lease-lost");
+        story.submit(once(2));
+        let unclaimed = Holder { address: Address::Job(crate::commands::testing::id(2)), ..by_job };
+        assert_eq!(code(&story.run(AppendLog::new(unclaimed, "early"))), "not-held");
     }
 
     #[test]

@@ -92,7 +92,12 @@ mod tests {
         let holder = |lease| Holder::lease(&ns(), lease);
         let complete = |lease, result: &str| Command::from(Complete { holder: holder(lease), result: result.into() });
         let fail = |lease, message: &str, retryable| {
-            Command::from(Fail { holder: holder(lease), message: message.into(), retryable })
+            Command::from(Fail {
+                holder: holder(lease),
+                message: message.into(),
+                retryable,
+                result: Default::default(),
+            })
         };
         let all = |lease| {
             [

@@ -9,8 +9,9 @@ use crate::{
     desk::Desk,
     model::{
         digest::digest,
-        job::{Outcome, Reason, Report},
+        job::{Outcome, Reason, Report, State},
         keys::Keys,
+        payload::Payload,
         policy::StartPolicy,
         reply::Ended,
     },
@@ -24,6 +25,8 @@ pub struct Fail {
     pub message: Arc<str>,
     /// False: trying again is of no use, whatever budget is left.
     pub retryable: bool,
+    /// What it leaves all the same; kept where this is the job's end.
+    pub result: Payload,
 }
 
 impl Fail {
@@ -33,7 +36,8 @@ impl Fail {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Ended> {
         check_size("message", self.message.len(), desk.limits().message_bytes_max)?;
-        let said = (Report::Failed, digest(&[self.message.as_bytes(), &[u8::from(self.retryable)]]));
+        check_size("result", self.result.len(), desk.limits().payload_bytes_max)?;
+        let said = (Report::Failed, self.digest());
         let mut job = match self.holder.find(desk, Some(said))? {
             Found::Held(job) => job,
             Found::Replayed(job) => return Ok(Ok(Ended { job: Box::new(job), replayed: true })),
@@ -44,8 +48,22 @@ impl Fail {
             job.live.started_at.get_or_insert(desk.now());
         }
         let outcome = Outcome::new(Reason::Reported, self.message.clone());
-        let job = life::attempt_failed(desk, job, outcome, self.retryable)?;
+        let mut job = life::attempt_failed(desk, job, outcome, self.retryable)?;
+        if job.state == State::Failed && !self.result.is_empty() {
+            desk.put_result(&job.key, self.result.clone());
+            job.live.has_result = true;
+            desk.put_job(job.clone());
+        }
         Ok(Ok(Ended { job: Box::new(job), replayed: false }))
+    }
+
+    /// Without a result it is the one that versions without results made.
+    fn digest(&self) -> u64 {
+        let (message, retryable) = (self.message.as_bytes(), [u8::from(self.retryable)]);
+        match self.result.is_empty() {
+            true => digest(&[message, &retryable]),
+            false => digest(&[message, &retryable, self.result.as_bytes()]),
+        }
     }
 }
 
@@ -55,7 +73,7 @@ mod tests {
     use crate::{
         commands::testing::{Story, after, backoff, failure, id, keyed, ns, once, tries},
         model::{
-            job::{State, UniqueKey, UniqueUntil},
+            job::{UniqueKey, UniqueUntil},
             policy::RetryForm,
             reply::Reply,
         },
@@ -178,6 +196,24 @@ mod tests {
         story.complete(lease).unwrap();
         assert_eq!(story.state(2), State::Pending);
         assert!(story.typed::<Taken>(&record_key(None, "u")).is_none());
+    }
+
+    #[test]
+    fn what_a_failure_leaves_is_kept_where_it_is_the_end() {
+        for (form, first) in [(RetryForm::SameJob, false), (RetryForm::NewJob, true)] {
+            let mut story = Story::new();
+            let mut job = tries(1, 2);
+            job.policy.retry.form = form;
+            let lease = story.submit_and_claim(job);
+            let failed = |lease| Fail { result: "{}".into(), ..failure(lease) };
+            story.run(failed(lease)).unwrap();
+            assert_eq!(story.job(1).live.has_result, first, "{form:?}");
+            assert!(matches!(story.run(failed(lease)), Ok(Reply::Ended(Ended { replayed: true, .. }))));
+            assert_eq!(crate::commands::testing::code(&story.fail(lease)), "lease-lost", "it says something else");
+            let lease = story.claim("w");
+            story.run(failed(lease)).unwrap();
+            assert_eq!(story.tables.results.len(), 1 + usize::from(first), "{form:?}");
+        }
     }
 
     #[test]

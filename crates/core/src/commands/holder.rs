@@ -113,6 +113,17 @@ impl Holder {
         Ok(Ok(job))
     }
 
+    /// The job about which this holder may still say something. What names nothing but the job may come after its end: that is
+    /// how its work is told about, and nothing else follows from it.
+    pub(crate) fn heard(&self, desk: &mut Desk) -> Result<Result<Job, Refusal>, Stop> {
+        let key = self.job_key();
+        let ended = desk.job(&key)?.filter(|job| matches!(self.address, Address::Job(_)) && job.state.is_final());
+        match ended.filter(|job| self.check_identity(job).is_ok()) {
+            Some(job) => Ok(Ok(job)),
+            None => self.held(desk),
+        }
+    }
+
     /// Whether this is, or was last, the one at work on the job.
     fn check_identity(&self, job: &Job) -> Result<(), Refusal> {
         let Some(lease) = &job.live.lease else {

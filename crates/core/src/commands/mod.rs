@@ -27,10 +27,12 @@ use self::{
     progress::ReportProgress,
     records::{DeleteRecord, PutRecord},
     release::{PassOn, Release},
+    remind::Remind,
     renew::Renew,
     retry::Retry,
     signal::{Judge, Signal},
     start::Start,
+    stop_work::StopWork,
     submit::Submit,
     submit_run::SubmitRun,
     tell::Tell,
@@ -47,7 +49,10 @@ use crate::{
         principal::Principal,
         record::Record,
         refusal::Refusal,
-        reply::{Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Seen, Signalled, Submitted},
+        reply::{
+            Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Seen, Signalled, Submitted,
+            Unregistered,
+        },
         worker::Worker,
     },
 };
@@ -76,10 +81,12 @@ pub mod principals;
 pub mod progress;
 pub mod records;
 pub mod release;
+pub mod remind;
 pub mod renew;
 pub mod retry;
 pub mod signal;
 pub mod start;
+pub mod stop_work;
 pub mod submit;
 pub mod submit_run;
 pub mod tell;
@@ -148,7 +155,9 @@ commands! {
     PassOn(release::PassOn) -> Box<Job>,
     Cancel(cancel::Cancel) -> Box<Job>,
     CancelRun(cancel_run::CancelRun) -> KnownRun,
+    StopWork(stop_work::StopWork) -> KnownRun,
     Advance(advance::Advance) -> (),
+    Remind(remind::Remind) -> (),
     Signal(signal::Signal) -> Signalled,
     Judge(signal::Judge) -> Box<Job>,
     Retry(retry::Retry) -> Submitted,
@@ -158,7 +167,7 @@ commands! {
     RegisterWorker(workers::RegisterWorker) -> Box<Worker>,
     Heartbeat(workers::Heartbeat) -> Box<Worker>,
     DrainWorker(workers::DrainWorker) -> Box<Worker>,
-    UnregisterWorker(workers::UnregisterWorker) -> (),
+    UnregisterWorker(workers::UnregisterWorker) -> Unregistered,
     Doubt(doubt::Doubt) -> (),
     Link(link::Link) -> Linked,
     PutDefinition(definitions::PutDefinition) -> Box<Definition>,
@@ -211,7 +220,9 @@ impl Command {
             | Command::Look(Look { namespace, .. })
             | Command::Cancel(Cancel { namespace, .. })
             | Command::CancelRun(CancelRun { namespace, .. })
+            | Command::StopWork(StopWork { namespace, .. })
             | Command::Advance(Advance { namespace, .. })
+            | Command::Remind(Remind { namespace, .. })
             | Command::Signal(Signal { namespace, .. })
             | Command::Judge(Judge { namespace, .. })
             | Command::Retry(Retry { namespace, .. })
@@ -296,7 +307,7 @@ impl Command {
             }
             Command::Audited(audited) => audited.command.weight(),
             Command::All(all) => all.commands.iter().map(Command::weight).sum(),
-            Command::UnregisterWorker(_) | Command::CancelRun(_) => 64 * BASE,
+            Command::UnregisterWorker(_) | Command::CancelRun(_) | Command::StopWork(_) => 64 * BASE,
             _ => 0,
         }
     }

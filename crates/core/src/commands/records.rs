@@ -14,7 +14,7 @@ use crate::{
         refusal::Refusal,
         run::Run,
         schedule::Schedule,
-        stage::{EarlyPlan, Kept, PlanPart, RunIndex, Turn, Waiting},
+        stage::{EarlyPlan, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting},
         time::Timestamp,
         worker::Worker,
     },
@@ -100,6 +100,9 @@ impl PutRecord {
         if let Some(parent) = self.parent.as_ref().filter(|_| &*self.key.kind == TIED) {
             keys.want_access(key_of::<Worker>(&self.key.namespace, parent), Access::Share);
         }
+        if let Some(parent) = self.parent.as_ref().filter(|_| &*self.key.kind == OF_RUN) {
+            keys.want_access(key_of::<Run>(&self.key.namespace, parent), Access::Share);
+        }
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Box<Record>> {
@@ -128,16 +131,20 @@ impl PutRecord {
 }
 
 impl PutRecord {
-    /// What is tied to a worker goes with it, so there has to be one. It is locked, so that it cannot go meanwhile.
+    /// What is tied to a worker or a run goes with it, so there has to be one. It is locked, so that it cannot go meanwhile.
     fn check_tied(&self, desk: &mut Desk) -> Result<(), Stop> {
-        if &*self.key.kind != TIED {
-            return Ok(());
-        }
-        let parent = self.parent.as_ref().ok_or_else(|| Refusal::invalid("parent", "must name a worker".into()))?;
-        match desk.share::<Worker>(&self.key.namespace, parent)? {
-            Some(_) => Ok(()),
-            None => Err(Refusal::not_found("worker", parent).into()),
-        }
+        let what = match &*self.key.kind {
+            TIED => "worker",
+            OF_RUN => "run",
+            _ => return Ok(()),
+        };
+        let unnamed = || Refusal::invalid("parent", format!("must name a {what}"));
+        let (namespace, parent) = (&self.key.namespace, self.parent.as_ref().ok_or_else(unnamed)?);
+        let is_there = match what {
+            "worker" => desk.share::<Worker>(namespace, parent)?.is_some(),
+            _ => desk.share::<Run>(namespace, parent)?.is_some(),
+        };
+        if is_there { Ok(()) } else { Err(Refusal::not_found(what, parent).into()) }
     }
 }
 

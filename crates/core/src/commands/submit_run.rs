@@ -185,7 +185,7 @@ impl<'a> Graph<'a> {
         for (at, node) in nodes.iter().enumerate() {
             check_name("nodes.name", &node.name, limits)?;
             node.job.check(limits)?;
-            check_node(node)?;
+            check_node(node, limits)?;
             if by_name.insert(&node.name, at).is_some() {
                 return Err(Refusal::invalid("nodes.name", format!("{:?} is used twice", node.name)));
             }
@@ -316,7 +316,7 @@ impl Graph<'_> {
     }
 }
 
-fn check_node(node: &RunNode) -> Result<(), Refusal> {
+fn check_node(node: &RunNode, limits: &Limits) -> Result<(), Refusal> {
     if !node.job.parents.is_empty() {
         return Err(Refusal::invalid("nodes.job.parents", format!("{:?}: use needs inside a run", node.name)));
     }
@@ -324,11 +324,11 @@ fn check_node(node: &RunNode) -> Result<(), Refusal> {
         let why = format!("{:?}: a job of a run is unique by its node", node.name);
         return Err(Refusal::invalid("nodes.job.unique", why));
     }
-    if node.job.policy.retry.form == RetryForm::NewJob {
-        let why = format!("{:?}: a job of a run is retried as itself, since its node is unique", node.name);
-        return Err(Refusal::invalid("nodes.job.policy.retry.form", why));
+    match node.job.policy.retry.form {
+        // Its copies have longer names.
+        RetryForm::NewJob => check_name("nodes.name", &stage::copy_name(&node.name, limits.attempts_max), limits),
+        RetryForm::SameJob => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -418,7 +418,7 @@ mod tests {
             (graph(1, &["a", "b"], |_, job| job.id = JobId::from_u128(1)), "invalid"),
             (graph(1, &["a"], |_, job| job.id = JobId::from_u128(77)), "exists"),
             (graph(1, &["a"], |_, job| job.parents = vec![JobId::from_u128(77)]), "invalid"),
-            (graph(1, &["a"], |_, job| job.policy.retry.form = RetryForm::NewJob), "invalid"),
+            (graph(1, &[&"a".repeat(255)], |_, job| job.policy.retry.form = RetryForm::NewJob), "too-large"),
             (graph(1, &["a"], |_, job| job.unique = Some(key())), "invalid"),
             (graph(9, &["a"], plain), "exists"),
             (SubmitRun { extra: Some("x".repeat(100_000).into()), ..graph(1, &["a"], plain) }, "too-large"),

@@ -192,7 +192,13 @@ impl Story {
     }
 
     pub fn unregister(&mut self, name: &str, how: Unregister) -> Answer {
-        self.run(UnregisterWorker { namespace: ns(), worker: worker(name), how: Some(how), principal: None })
+        self.run(UnregisterWorker {
+            namespace: ns(),
+            worker: worker(name),
+            how: Some(how),
+            only_offline: false,
+            principal: None,
+        })
     }
 
     pub fn complete(&mut self, lease: LeaseId) -> Answer {
@@ -271,7 +277,7 @@ pub(crate) fn registration(name: &str, policy: WorkerPolicy) -> RegisterWorker {
 }
 
 pub(crate) fn failure(lease: LeaseId) -> Fail {
-    Fail { holder: Holder::lease(&ns(), lease), message: "broken".into(), retryable: true }
+    Fail { holder: Holder::lease(&ns(), lease), message: "broken".into(), retryable: true, result: Default::default() }
 }
 
 pub(crate) fn leases(answer: &Answer) -> &[Leased] {

@@ -12,6 +12,7 @@ use crate::{
         policy::{OnlineFrom, Unregister, WorkerPolicy},
         record::{self, Kind},
         refusal::Refusal,
+        reply::Unregistered,
         worker::{Liveness, Worker},
     },
     moves::{concurrency::KeptPlace, liveness},
@@ -54,6 +55,8 @@ pub struct UnregisterWorker {
     pub namespace: Namespace,
     pub worker: WorkerId,
     pub how: Option<Unregister>,
+    /// Only if it is offline still: whoever cleans up does not race with a sign of life.
+    pub only_offline: bool,
     /// None: an operator.
     pub principal: Option<Arc<str>>,
 }
@@ -157,22 +160,28 @@ impl UnregisterWorker {
         }
     }
 
-    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Unregistered> {
         let mut worker = known(desk, &self.namespace, &self.worker, self.principal.as_ref())?;
+        if self.only_offline && worker.liveness(desk.now()) != Liveness::Offline {
+            let why = format!("the worker {} is not offline any more", self.worker);
+            return Err(Refusal::Forbidden { why }.into());
+        }
+        let mut lost = 0;
         match self.how.unwrap_or(worker.policy.unregister) {
             Unregister::Requeue => {
                 let release = |desk: &mut Desk, job| release::release(desk, job).map(drop);
                 liveness::for_each_held(desk, &self.namespace, &self.worker, false, release)?;
                 liveness::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?;
             }
-            Unregister::Fail => liveness::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
+            Unregister::Fail => lost = liveness::delete(desk, &self.namespace, &self.worker, Reason::WorkerRemoved)?,
             Unregister::Offline => {
                 // The next sweep declares it, a ping brings it back.
                 worker.away = true;
+                worker.last_seen = desk.now();
                 desk.put(&self.namespace, self.worker.as_str(), &worker)?;
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(Unregistered { lost }))
     }
 }
 
@@ -185,6 +194,7 @@ mod tests {
             job::State,
             policy::{AliveBy, MayClaim},
             time::Millis,
+            worker::FormerWorker,
         },
     };
 
@@ -282,20 +292,19 @@ mod tests {
     #[test]
     fn one_that_unregistered_but_stays_is_offline_until_it_pings_or_its_time_is_over() {
         let mut story = story(cascade());
-        let seen = story.now;
         story.wait(1_000);
         story.unregister("w", Unregister::Offline).unwrap();
         let away = story.worker("w").unwrap();
         assert_eq!(
             (away.liveness(story.now), away.last_seen),
-            (Liveness::Offline, seen),
-            "and still says when it was seen"
+            (Liveness::Offline, story.now),
+            "leaving is the last that was heard of it"
         );
         story.submit(once(1));
         let claim = story.claim_command("w", 1);
         assert_eq!(code(&story.run(claim)), "worker-not-online");
         story.sweep();
-        story.wait(58_000);
+        story.wait(59_000);
         story.sweep();
         assert_eq!(story.worker("w").unwrap().declared, Liveness::Offline, "kept as long as any silent one");
         story.ping("w").unwrap();
@@ -304,6 +313,46 @@ mod tests {
         story.wait(60_000);
         story.sweep();
         assert!(story.worker("w").is_none());
+    }
+
+    #[test]
+    fn one_that_is_offline_can_be_cleared_away_and_one_that_came_back_cannot() {
+        let mut story = story(cascade());
+        story.submit(bound(1));
+        story.claims("w", 1);
+        let leave = || UnregisterWorker {
+            namespace: ns(),
+            worker: worker("w"),
+            how: Some(Unregister::Fail),
+            only_offline: true,
+            principal: None,
+        };
+        story.wait(19_999);
+        assert_eq!(code(&story.run(leave())), "forbidden");
+        story.wait(1);
+        let reply = story.run(leave());
+        assert!(matches!(reply, Ok(crate::Reply::Unregistered(Unregistered { lost: 1 }))), "{reply:?}");
+        assert_eq!((story.state(1), code(&story.ping("w"))), (State::Failed, "not-found"));
+    }
+
+    #[test]
+    fn one_whose_policy_says_so_is_remembered_for_a_while_after_its_end() {
+        for how in [Some(Unregister::Fail), Some(Unregister::Requeue), None] {
+            let mut story = story(WorkerPolicy { kept_after: Some(Millis(5_000)), ..cascade() });
+            match how {
+                Some(how) => drop(story.unregister("w", how).unwrap()),
+                None => {
+                    story.wait(60_000);
+                    story.sweep();
+                }
+            }
+            let former = story.typed::<FormerWorker>("w").expect("remembered");
+            assert_eq!((former.deleted_at, former.until), (story.now, story.now + Millis(5_000)), "{how:?}");
+            assert_eq!(code(&story.ping("w")), "not-found", "{how:?}");
+            story.wait(5_000);
+            story.sweep();
+            assert!(story.typed::<FormerWorker>("w").is_none(), "{how:?}");
+        }
     }
 
     #[test]
@@ -429,7 +478,7 @@ mod tests {
             };
             assert_eq!(code(&story.run(drain)), expected, "{caller:?} for {name}: drain");
             let how = Some(Unregister::Offline);
-            let leave = UnregisterWorker { namespace, worker: worker(name), how, principal };
+            let leave = UnregisterWorker { namespace, worker: worker(name), how, only_offline: false, principal };
             assert_eq!(code(&story.run(leave)), expected, "{caller:?} for {name}: unregister");
         }
     }

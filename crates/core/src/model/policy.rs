@@ -23,6 +23,8 @@ pub struct JobPolicy {
     pub cancel: CancelPolicy,
     #[serde(skip_serializing_if = "is_default")]
     pub parents: ParentPolicy,
+    #[serde(skip_serializing_if = "is_default")]
+    pub failure: FailurePolicy,
     /// How long the final job is kept; the server's setting where absent.
     #[serde(skip_serializing_if = "is_default")]
     pub retention: Option<Millis>,
@@ -189,6 +191,17 @@ pub enum ParentPolicy {
     CancelRun,
 }
 
+/// What the failure of a job means to the others of its run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailurePolicy {
+    /// What follows for those that wait for it.
+    #[default]
+    Alone,
+    /// Those that nobody has begun are cancelled as well.
+    CancelsPending,
+}
+
 impl JobPolicy {
     pub fn check(&self, limits: &Limits) -> Result<(), Refusal> {
         let lengths = [
@@ -260,6 +273,9 @@ pub struct WorkerPolicy {
     pub offline_after: Millis,
     /// Counted from the last sign of life.
     pub delete_after: Option<Millis>,
+    /// How long it stays known after it was deleted, to whoever asks for such ([`crate::worker::FormerWorker`]). None: not at all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kept_after: Option<Millis>,
 }
 
 impl Default for WorkerPolicy {
@@ -272,6 +288,7 @@ impl Default for WorkerPolicy {
             unreachable_after: None,
             offline_after: Millis::from_secs(90),
             delete_after: Some(Millis::from_secs(86_400)),
+            kept_after: None,
         }
     }
 }
@@ -322,6 +339,9 @@ impl WorkerPolicy {
             if unreachable > self.offline_after {
                 return Err(Refusal::invalid("worker.unreachable_after", "must not come after offline_after".into()));
             }
+        }
+        if let Some(kept) = self.kept_after {
+            check_length("worker.kept_after", kept, 1, limits)?;
         }
         match self.delete_after {
             Some(delete) if delete < self.offline_after => {

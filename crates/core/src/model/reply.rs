@@ -39,6 +39,7 @@ replies! {
     Seen(Seen),
     Logged(Logged),
     Worker(Box<Worker>),
+    Unregistered(Unregistered),
     Run(KnownRun),
     Definition(Box<Definition>),
     Linked(Linked),
@@ -91,6 +92,12 @@ pub struct Logged {
     pub at: Timestamp,
     pub dropped_bytes: u64,
     pub cancelled: bool,
+}
+
+/// How many jobs were lost with the worker, here and now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unregistered {
+    pub lost: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]

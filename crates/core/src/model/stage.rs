@@ -9,7 +9,7 @@
 use crate::model::{
     id::{JobId, RunId},
     is_default,
-    job::Job,
+    job::{Job, Node},
     name::{Facet, Namespace},
     record::Kind,
     time::{Millis, Timestamp},
@@ -156,6 +156,9 @@ pub fn index_key(run: RunId) -> String {
     format!("{:032x}", !run.0.as_u128())
 }
 
+/// Records of this kind belong to the run that their parent names, and go with it.
+pub const OF_RUN: &str = "of_run";
+
 /// Where planners look for turns.
 pub fn home() -> Namespace {
     Namespace::new("system").expect("a legal name")
@@ -178,6 +181,20 @@ pub fn turn_key(namespace: &Namespace, run: RunId, job: Option<JobId>) -> String
 /// The step whose item or sub-step this is: `a` for `a[3]` and `a/b`.
 pub fn owner(name: &str) -> Option<&str> {
     name.rfind(['/', '[']).map(|at| &name[..at])
+}
+
+/// What the copy of a node is called that takes its place at this try.
+pub fn copy_name(name: &str, tries: u32) -> String {
+    format!("{name}~{tries}")
+}
+
+/// The place in its run of the copy that replaces this job.
+pub(crate) fn copied(node: &Node, replaced: &Job) -> Node {
+    let first = match (replaced.spec.retry_of, node.name.rsplit_once('~')) {
+        (Some(_), Some((first, _))) => first,
+        _ => &*node.name,
+    };
+    Node { run: node.run, name: copy_name(first, replaced.live.spent + 1).into() }
 }
 
 /// When a held job has to be looked at.

@@ -77,6 +77,22 @@ impl Kind for Worker {
     }
 }
 
+/// A worker that was deleted. To every command it is gone; this is for those who look back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FormerWorker {
+    pub worker: Worker,
+    pub deleted_at: Timestamp,
+    /// Until then it is remembered.
+    pub until: Timestamp,
+}
+
+impl Kind for FormerWorker {
+    const KIND: &'static str = "former_worker";
+    fn due(&self) -> Option<Timestamp> {
+        Some(self.until)
+    }
+}
+
 impl Worker {
     /// With tokens in force nobody acts in another's name. Without a caller it is an operator, who may.
     pub(crate) fn check_owner(&self, caller: Option<&Arc<str>>) -> Result<(), Refusal> {

@@ -7,10 +7,10 @@ use crate::{
         event::What,
         job::{Attempt, Job, Live, Outcome, Reason, Spec, State, UniqueUntil},
         keys::{Access, JobKey},
-        policy::RetryForm,
+        policy::{FailurePolicy, RetryForm},
         record::key_of,
         run::Run,
-        stage::Hold,
+        stage::{self, Hold},
         time::Millis,
     },
     moves::{
@@ -131,7 +131,7 @@ pub(crate) fn close_attempt(desk: &mut Desk, job: &mut Job, outcome: Outcome) {
 }
 
 /// Ends the job for good and puts a linked copy in its place: what waited for it, and its unique key, go over to the
-/// copy. The copy's id is drawn here, its payload is shared.
+/// copy. The copy's id is drawn here, its payload is shared. In a run it takes the node's place under a name of its own.
 fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
     gather(desk, &job)?;
     let payload = desk.payload(&job.key)?;
@@ -144,6 +144,7 @@ fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop>
         retry_of: Some(ended.key.id),
         unique: ended.spec.unique.clone().filter(|unique| unique.until == UniqueUntil::Final),
         parents: Vec::new(),
+        node: ended.spec.node.as_ref().map(|node| stage::copied(node, &ended)),
         ..(*ended.spec).clone()
     };
     if let Some(unique) = &spec.unique {
@@ -176,9 +177,11 @@ pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
 pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outcome>) -> Result<Job, Stop> {
     gather(desk, &job)?;
     let ended = close(desk, job, state, outcome)?;
-    if ended.live.dependents {
-        settle(desk, vec![ended.clone()])?;
+    let mut all = vec![ended.clone()];
+    if state == State::Failed && ended.spec.policy.failure == FailurePolicy::CancelsPending {
+        all.append(&mut runs::cancel_pending(desk, &ended)?);
     }
+    settle(desk, all)?;
     Ok(ended)
 }
 

@@ -10,7 +10,7 @@ use crate::{
         policy::AliveBy,
         refusal::Refusal,
         time::Millis,
-        worker::{Liveness, Worker},
+        worker::{FormerWorker, Liveness, Worker},
     },
     moves::{concurrency, life, links},
 };
@@ -100,33 +100,46 @@ pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<()
     desk.put(namespace, id, &worker)
 }
 
-/// Removes the worker; jobs it still holds are lost.
-pub(crate) fn delete(desk: &mut Desk, namespace: &Namespace, id: &WorkerId, reason: Reason) -> Result<(), Stop> {
-    lose_jobs(desk, namespace, id, reason, false)?;
+/// Removes the worker; jobs it still holds are lost. Answers how many.
+pub(crate) fn delete(desk: &mut Desk, namespace: &Namespace, id: &WorkerId, reason: Reason) -> Result<u32, Stop> {
+    let lost = lose_jobs(desk, namespace, id, reason, false)?;
     concurrency::free_places(desk, namespace, id, false)?;
-    remove(desk, namespace, id)
+    remove(desk, namespace, id)?;
+    Ok(lost)
 }
 
 /// With all that hangs on it.
 fn remove(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
     links::remove_all(desk, namespace, id)?;
+    remember(desk, namespace, id)?;
     desk.remove::<Worker>(namespace, id.as_str())?;
     desk.tell(namespace, What::WorkerDeleted { worker: id.clone() });
     Ok(())
 }
 
-/// `only_bound`: only jobs whose lease lives and dies with the worker.
+/// Where its policy says so.
+fn remember(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Result<(), Stop> {
+    let Some(worker) = desk.get::<Worker>(namespace, id.as_str())? else { return Ok(()) };
+    let Some(kept) = worker.policy.kept_after else { return Ok(()) };
+    let deleted_at = desk.now();
+    desk.put(namespace, id.as_str(), &FormerWorker { worker, deleted_at, until: deleted_at + kept })
+}
+
+/// Answers how many. `only_bound`: only jobs whose lease lives and dies with the worker.
 fn lose_jobs(
     desk: &mut Desk,
     namespace: &Namespace,
     id: &WorkerId,
     reason: Reason,
     only_bound: bool,
-) -> Result<(), Stop> {
+) -> Result<u32, Stop> {
+    let mut lost = 0;
     let message = if reason == Reason::WorkerRemoved { "worker removed" } else { "worker lost" };
     for_each_held(desk, namespace, id, only_bound, |desk, job| {
+        lost += 1;
         life::attempt_failed(desk, job, Outcome::new(reason, message), true).map(drop)
-    })
+    })?;
+    Ok(lost)
 }
 
 /// Hands over the jobs the worker holds, one by one, but for those whose lease had run out before.

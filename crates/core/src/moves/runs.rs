@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 /// Counts a job that has ended, and ends the run with its last one.
 pub(crate) fn job_ended(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
-    let Some(id) = job.run() else { return Ok(()) };
+    // What was replaced goes on as its copy, which is counted in its place.
+    let Some(id) = job.run().filter(|_| job.live.retry_job.is_none()) else { return Ok(()) };
     let namespace = job.key.namespace.clone();
     let Some(mut run) = desk.get::<Run>(&namespace, &id.to_string())? else { return Ok(()) };
     run.open = run.open.saturating_sub(1);
@@ -49,12 +50,35 @@ pub(crate) fn cancel_open(desk: &mut Desk, member: &Job, why: &Arc<str>) -> Resu
     cancel_all(desk, &member.key.namespace, run, why)
 }
 
+/// One of its jobs has failed, and the others need not begin any more. Gives back the jobs that ended by it.
+pub(crate) fn cancel_pending(desk: &mut Desk, failed: &Job) -> Result<Vec<Job>, Stop> {
+    let Some(run) = failed.run() else { return Ok(Vec::new()) };
+    let begins = |job: &Job| match job.state {
+        State::Pending | State::Scheduled => true,
+        State::Blocked => job.live.waiting == 0,
+        _ => false,
+    };
+    let why = life::parent_outcome(failed).message;
+    cancel_some(desk, &failed.key.namespace, run, &why, begins)
+}
+
 pub(crate) fn cancel_all(desk: &mut Desk, namespace: &Namespace, run: RunId, by: &Arc<str>) -> Result<Vec<Job>, Stop> {
+    cancel_some(desk, namespace, run, by, |_| true)
+}
+
+pub(crate) fn cancel_some(
+    desk: &mut Desk,
+    namespace: &Namespace,
+    run: RunId,
+    by: &Arc<str>,
+    which: impl Fn(&Job) -> bool,
+) -> Result<Vec<Job>, Stop> {
     let mut ended = Vec::new();
-    let open = desk.open_jobs(namespace, run)?;
+    let mut open = desk.open_jobs(namespace, run)?;
+    open.retain(which);
     desk.for_all(open, |desk, job| {
-        // The end of an earlier one may have let this one go on.
-        let Some(mut job) = desk.job(&job.key)? else { return Ok(()) };
+        // The end of an earlier one may have let this one go on, or ended it.
+        let Some(mut job) = desk.job(&job.key)?.filter(|job| !job.state.is_final()) else { return Ok(()) };
         let drains = job.spec.policy.cancel == CancelPolicy::Drain && job.state.is_held();
         if drains && job.overdue(desk.now()).is_none() {
             if job.live.cancel.is_none() {

@@ -9,7 +9,7 @@ use crate::{
         payload::Payload,
         record::{Kind, key_of},
         run::Run,
-        stage::{EarlyPlan, Hold, Kept, PlanPart, RunIndex, Turn, Waiting, home, place, turn_key},
+        stage::{EarlyPlan, Hold, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting, home, place, turn_key},
     },
     moves::life,
 };
@@ -106,14 +106,15 @@ pub(crate) fn remove_early(desk: &mut Desk, namespace: &Namespace, run: &str) ->
 /// Removes what belongs to a run, when the run itself goes.
 pub(crate) fn remove_run(desk: &mut Desk, namespace: &Namespace, run: &str) -> Result<(), Stop> {
     let mut keys = Vec::new();
-    for kind in [PlanPart::KIND, Kept::KIND, RunIndex::KIND] {
+    let kinds = [PlanPart::KIND, Kept::KIND, RunIndex::KIND, OF_RUN];
+    for kind in kinds {
         match desk.siblings(namespace, kind, run) {
             Ok(found) => keys.push(found),
             Err(Stop::Need) => {}
             Err(stop) => return Err(stop),
         }
     }
-    if keys.len() < 3 {
+    if keys.len() < kinds.len() {
         return Err(Stop::Need);
     }
     desk.for_all(keys.concat(), |desk, key| desk.delete_record(&key))?;

@@ -213,7 +213,7 @@ impl Work<'_> {
         let (first, second, third) = (first.clone(), second.clone(), third.clone());
         self.one(Renew { holder: first.clone(), length: None }).await?;
         self.one(Complete { holder: first, result: "1".into() }).await?;
-        self.one(Fail { holder: second, message: "again".into(), retryable: true }).await?;
+        self.one(Fail { holder: second, message: "again".into(), retryable: true, result: Default::default() }).await?;
         self.one(Release { holder: third }).await?;
         self.one(Cancel {
             namespace: ns(),

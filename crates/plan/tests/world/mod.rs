@@ -123,7 +123,7 @@ impl World {
         let holder = Holder::lease(&namespace(), lease);
         let command: Command = match act(&name) {
             true => Complete { holder, result: Payload::from(format!("{name:?}").as_str()) }.into(),
-            false => Fail { holder, message: "x".into(), retryable: false }.into(),
+            false => Fail { holder, message: "x".into(), retryable: false, result: Default::default() }.into(),
         };
         self.tables.run(self.now, vec![command]).remove(0).unwrap();
     }

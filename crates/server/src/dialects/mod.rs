@@ -4,13 +4,14 @@
 //! place outside their folders that names them.
 
 pub mod joblib;
+pub mod neops;
 pub mod silo;
 pub mod workflow_graph;
 
 use crate::{config::table::Table, dialect::Dialect};
 use windlass_core::Namespace;
 
-pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT, &joblib::DIALECT];
+pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT, &joblib::DIALECT, &neops::DIALECT];
 
 /// Everything that can be set.
 pub fn table() -> Table {

@@ -45,7 +45,7 @@ const PLAN_LARGE: usize = 1 << 20;
 
 /// How many turns were decided; others were over by the time they were looked at, or are left for the next time.
 pub async fn advance(app: &App, unit: Unit) -> Result<usize, Problem> {
-    let Unit { namespace, run, jobs } = unit;
+    let Unit { namespace, run, jobs, .. } = unit;
     let turns = Turns { app, namespace: &namespace, run };
     let began = Instant::now();
     let (mut done, mut bytes, mut advance, mut plan) = (0, 0, turns.empty(), None);
@@ -81,7 +81,7 @@ pub async fn advance(app: &App, unit: Unit) -> Result<usize, Problem> {
 /// What holds a step back, if it is its turn indeed. From then on nothing that is looked at changes any more, but by somebody
 /// who decides the same turn; whoever comes second is ignored. What has ended or is gone has no turn any more: its record goes
 /// with an answer that nobody heeds.
-fn in_turn(job: Option<&Job>) -> Option<Hold> {
+pub fn in_turn(job: Option<&Job>) -> Option<Hold> {
     let Some(job) = job.filter(|job| !job.state.is_final()) else { return Some(Hold::Plan) };
     let turn = job.state == State::Blocked && job.live.waiting == 1;
     job.live.hold.filter(|hold| turn && *hold != Hold::Event)

@@ -5,12 +5,16 @@ mod begun;
 mod decide;
 mod facts;
 pub mod folder;
+mod later;
 pub mod planner;
 mod plans;
+pub mod reader;
 pub mod retry;
 pub mod start;
 pub mod stored;
-mod turns;
+pub mod turns;
+
+pub use decide::{in_turn, parts};
 
 use crate::{app::App, problem::Problem};
 use windlass_core::{Job, Namespace, RunId};

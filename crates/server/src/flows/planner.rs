@@ -7,7 +7,7 @@
 //! Several runs are decided for at a time, namespaces in turn, and each only for a while before the next one's turn.
 
 use super::{
-    decide,
+    reader::{self, Decided},
     turns::{self, Places, Served, Unit},
 };
 use crate::{app::App, problem::Problem};
@@ -21,7 +21,7 @@ use tokio::{
 };
 use windlass_core::{Namespace, RunId};
 
-pub use super::plans::Plans;
+pub use super::{later::Later, plans::Plans};
 
 /// Runs that are decided for at a time, and of one namespace.
 const AT_ONCE: usize = 8;
@@ -45,7 +45,8 @@ pub async fn run(app: App) {
             }
         };
         let shared = app.engine.settings().poll_every.map(|_| LOOK_EVERY);
-        let until = [again, shared].into_iter().flatten().min().map(|wait| Instant::now() + wait);
+        let soon = [again, shared].into_iter().flatten().min().map(|wait| Instant::now() + wait);
+        let until = [soon, app.native.later.next()].into_iter().flatten().min();
         tokio::select! {
             () = waiter.woken() => waiter.used(),
             () = sleep(until) => {}
@@ -122,10 +123,16 @@ impl<'a> Planner<'a> {
             self.looked = Instant::now();
             return Ok(());
         }
-        let mut found = self.served.order(turns::find(self.app, &mut self.places).await?);
+        let (all, whole) = turns::find(self.app, &mut self.places).await?;
+        if whole {
+            self.app.native.later.retain(&all);
+        }
+        let mut found = self.served.order(all);
         found.retain(|unit| {
             let run = (unit.namespace.clone(), unit.run);
-            !self.busy.contains(&run) && !self.left.contains_key(&run)
+            !self.busy.contains(&run)
+                && !self.left.contains_key(&run)
+                && !self.app.native.later.waits(unit, Instant::now())
         });
         self.queue = found;
         self.looked = Instant::now();
@@ -156,9 +163,17 @@ impl<'a> Planner<'a> {
 /// Otherwise how many turns went wrong. None is an error as well if none was decided: the next look would find the same.
 async fn work_on(app: &App, unit: Unit) -> Result<(), usize> {
     let (namespace, run, count) = (unit.namespace.clone(), unit.run, unit.jobs.len());
-    match decide::advance(app, unit).await {
-        Ok(0) => Err(0),
-        Ok(_) => Ok(()),
+    let later = &app.native.later;
+    match reader::decide(app, unit.clone()).await {
+        Ok(Decided::Turns(0)) => Err(0),
+        Ok(Decided::Turns(_)) => {
+            later.forget(&namespace, run);
+            Ok(())
+        }
+        Ok(Decided::NotYet) => {
+            later.note(&unit, Instant::now());
+            Ok(())
+        }
         Err(problem) => {
             tracing::warn!(%namespace, %run, problem = %problem.0, "the run could not be planned");
             Err(count)

@@ -11,20 +11,34 @@ use windlass_plan::plan::Plan;
 const KEPT: usize = 32;
 const KEPT_BYTES: usize = 4 << 20;
 
-pub struct Plans(Mutex<Cache<RunId, Arc<Large<Plan>>>>);
+/// Runs of which it is remembered who reads their plans.
+const READERS: usize = 10_000;
+
+pub struct Plans {
+    plans: Mutex<Cache<RunId, Arc<Large<Plan>>>>,
+    readers: Mutex<Cache<RunId, Arc<str>>>,
+}
 
 impl Default for Plans {
     fn default() -> Self {
-        Self(Mutex::new(Cache::new(KEPT, KEPT_BYTES)))
+        Self { plans: Mutex::new(Cache::new(KEPT, KEPT_BYTES)), readers: Mutex::new(Cache::new(READERS, usize::MAX)) }
     }
 }
 
 impl Plans {
     pub fn get(&self, run: RunId) -> Option<Arc<Large<Plan>>> {
-        self.0.lock().get(&run)
+        self.plans.lock().get(&run)
     }
 
     pub fn put(&self, run: RunId, bytes: usize, plan: Arc<Large<Plan>>) {
-        self.0.lock().put(run, plan, bytes);
+        self.plans.lock().put(run, plan, bytes);
+    }
+
+    pub fn reader(&self, run: RunId) -> Option<Arc<str>> {
+        self.readers.lock().get(&run)
+    }
+
+    pub fn put_reader(&self, run: RunId, reader: Arc<str>) {
+        self.readers.lock().put(run, reader, 0);
     }
 }

@@ -6,6 +6,7 @@ use crate::{
 };
 use std::{
     collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
 use windlass_core::{
@@ -28,23 +29,25 @@ pub struct Unit {
     pub namespace: Namespace,
     pub run: RunId,
     pub jobs: Vec<Option<JobId>>,
+    /// Another one when a turn comes, goes, or is told again.
+    pub mark: u64,
 }
 
 /// Where the next look at each namespace begins, so that a run with turns all the time does not keep the others waiting.
 #[derive(Default)]
 pub struct Places(HashMap<Namespace, RunId>);
 
-/// What waits to be decided, a list for each namespace.
-pub async fn find(app: &App, places: &mut Places) -> Result<Vec<Vec<Unit>>, Problem> {
+/// What waits to be decided, a list for each namespace, and whether that is all there is.
+pub async fn find(app: &App, places: &mut Places) -> Result<(Vec<Vec<Unit>>, bool), Problem> {
     let mut lists: Vec<Vec<Unit>> = Vec::new();
     let all = page(app, None, PAGE).await?;
     if all.len() < PAGE {
         places.0.clear();
-        return Ok(by_namespace(all));
+        return Ok((by_namespace(all), true));
     }
     let mut after: Option<Arc<str>> = None;
     while let Some(first) = page(app, after.take(), 1).await?.pop() {
-        let namespace = first.namespace;
+        let namespace = first.turn.namespace;
         let mut turns = Vec::new();
         if let Some(run) = places.0.get(&namespace) {
             let from = format!("{namespace}/{run}/{END}");
@@ -63,18 +66,31 @@ pub async fn find(app: &App, places: &mut Places) -> Result<Vec<Vec<Unit>>, Prob
         lists.push(units);
         after = Some(format!("{namespace}/{END}").into());
     }
-    Ok(lists)
+    Ok((lists, false))
 }
 
-async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Turn>, Problem> {
+/// A turn, and how often it was told.
+struct Found {
+    turn: Turn,
+    version: u64,
+}
+
+impl std::ops::Deref for Found {
+    type Target = Turn;
+    fn deref(&self) -> &Turn {
+        &self.turn
+    }
+}
+
+async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Found>, Problem> {
     let query =
         RecordQuery { namespace: stage::home(), kind: Turn::KIND.into(), parent: None, facet: None, after, limit };
     let found = app.engine.store().records(&query).await?;
     let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new(Code::Damaged, error.to_string()));
-    found.into_iter().map(|record| turn(&record.value)).collect()
+    found.into_iter().map(|record| Ok(Found { turn: turn(&record.value)?, version: record.version })).collect()
 }
 
-fn by_namespace(turns: Vec<Turn>) -> Vec<Vec<Unit>> {
+fn by_namespace(turns: Vec<Found>) -> Vec<Vec<Unit>> {
     let mut lists: Vec<Vec<Unit>> = Vec::new();
     for unit in by_run(turns) {
         match lists.last_mut().filter(|list| list.last().is_some_and(|last| last.namespace == unit.namespace)) {
@@ -85,12 +101,18 @@ fn by_namespace(turns: Vec<Turn>) -> Vec<Vec<Unit>> {
     lists
 }
 
-fn by_run(turns: Vec<Turn>) -> Vec<Unit> {
+fn by_run(turns: Vec<Found>) -> Vec<Unit> {
     let mut found: Vec<Unit> = Vec::new();
-    for turn in turns {
+    for Found { turn, version } in turns {
+        let mut hasher = DefaultHasher::new();
+        (turn.job, version).hash(&mut hasher);
+        let mark = hasher.finish();
         match found.last_mut().filter(|unit| unit.run == turn.run) {
-            Some(unit) => unit.jobs.push(turn.job),
-            None => found.push(Unit { namespace: turn.namespace, run: turn.run, jobs: vec![turn.job] }),
+            Some(unit) => {
+                unit.jobs.push(turn.job);
+                unit.mark = unit.mark.rotate_left(1) ^ mark;
+            }
+            None => found.push(Unit { namespace: turn.namespace, run: turn.run, jobs: vec![turn.job], mark }),
         }
     }
     found
@@ -137,10 +159,9 @@ mod tests {
 
     #[test]
     fn namespaces_take_turns_whatever_each_has_waiting() {
-        let turn = |namespace: &str, run: u128| Turn {
-            namespace: Namespace::new(namespace).unwrap(),
-            run: RunId::from_u128(run),
-            job: None,
+        let turn = |namespace: &str, run: u128| {
+            let namespace = Namespace::new(namespace).unwrap();
+            Found { turn: Turn { namespace, run: RunId::from_u128(run), job: None }, version: 1 }
         };
         let turns = (0..9).map(|at| turn("busy", at / 3)).chain([turn("quiet", 7)]).collect();
         let lists = by_namespace(turns);

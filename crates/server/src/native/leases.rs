@@ -192,6 +192,7 @@ async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Resul
         holder: holder(&ask, &body.lease)?,
         message: body.message.as_str().into(),
         retryable: !body.permanent,
+        result: Default::default(),
     };
     end(&app, &ask, report, body.next.as_ref()).await
 }
@@ -397,7 +398,12 @@ async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Resul
         }
         Do::Fail => {
             let message = operation.message.as_str().into();
-            Asked::new(core::fail::Fail { holder, message, retryable: !operation.permanent })
+            Asked::new(core::fail::Fail {
+                holder,
+                message,
+                retryable: !operation.permanent,
+                result: Default::default(),
+            })
         }
         Do::Release => match operation.delay_ms {
             Some(delay) => Asked::new(pass_on(holder, delay, &operation.message)),

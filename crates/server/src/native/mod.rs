@@ -37,6 +37,7 @@ pub struct Shared {
     pub schemas: Schemas,
     pub streams: Streams,
     pub plans: crate::flows::planner::Plans,
+    pub later: crate::flows::planner::Later,
     /// Rung when a schedule was written here.
     pub scheduler: tokio::sync::Notify,
 }

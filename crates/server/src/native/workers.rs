@@ -105,7 +105,7 @@ async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName
 async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode, Problem> {
     let worker = WorkerId::new(&body.worker)?;
     let (namespace, principal) = (ask.namespace.clone(), Some(ask.caller.name.clone()));
-    app.engine.run(core::UnregisterWorker { namespace, worker, how: None, principal }).await?;
+    app.engine.run(core::UnregisterWorker { namespace, worker, how: None, only_offline: false, principal }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -152,7 +152,8 @@ async fn drain(
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
     let worker = WorkerId::new(&name)?;
     let how = Some(Unregister::Fail);
-    let delete = core::UnregisterWorker { namespace: ask.namespace.clone(), worker, how, principal: None };
+    let delete =
+        core::UnregisterWorker { namespace: ask.namespace.clone(), worker, how, only_offline: false, principal: None };
     app.engine.run(Audited::new(&ask.caller.name, delete)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

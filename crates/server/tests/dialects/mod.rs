@@ -158,14 +158,14 @@ fn the_setting_says_which_are_served_and_an_unknown_one_is_named() {
         ("dialects: []\n", vec![]),
         ("dialects: [silo]\n", vec!["silo".to_owned()]),
         ("dialects: workflow-graph\n", vec!["workflow-graph".to_owned()]),
-        ("dialects: workflow_graph, silo, joblib\n", every),
+        ("dialects: workflow_graph, silo, joblib, neops\n", every),
     ] {
         assert_eq!(served(text), expected, "{text:?}");
     }
     let refused = |text: &str| set(dialects::table(), text).err().unwrap();
     assert_eq!(
         refused("dialects: [silo, sillo]\n"),
-        "dialects (from w.yaml, line 1): there is no dialect \"sillo\"; write all, none, or some of workflow-graph, silo, joblib"
+        "dialects (from w.yaml, line 1): there is no dialect \"sillo\"; write all, none, or some of workflow-graph, silo, joblib, neops"
     );
     assert!(refused("dialects: none, silo\n").contains("all and none stand alone"));
 }

@@ -132,7 +132,11 @@ async fn report(engine: &Engine, record: &Recorder, leased: &Leased) -> Result<(
     let answer = match number % 20 {
         0 => return Ok(()),
         1 => return engine.run(Release { holder }).await.map(drop).or_else(only_the_store),
-        2 | 3 => engine.run(Fail { holder, message: "again".into(), retryable: number % 3 > 0 }).await,
+        2 | 3 => {
+            engine
+                .run(Fail { holder, message: "again".into(), retryable: number % 3 > 0, result: Default::default() })
+                .await
+        }
         _ => engine.run(Complete { holder, result: number.to_string().as_str().into() }).await,
     };
     match answer {

@@ -2,6 +2,7 @@
 
 mod joblib;
 mod joblib_calls;
+mod neops;
 mod workflow_graph;
 
 use clap::Subcommand;
@@ -17,6 +18,10 @@ pub enum DialectBench {
     /// Prints full cycles per second, and the time from a submit to the wake-up over Socket.IO. With an admin token of the first
     /// server, also the same four calls of the native API, and the pickup of its long poll.
     Joblib(joblib::JoblibBench),
+    /// Start runs of one step, poll for their jobs and push results as neops's workers do, until the runs have ended.
+    ///
+    /// Prints runs per second. With an admin token of the first server, also runs of a native workflow of two steps.
+    Neops(neops::NeopsBench),
 }
 
 impl DialectBench {
@@ -24,6 +29,7 @@ impl DialectBench {
         match self {
             DialectBench::WorkflowGraph(bench) => bench.run().await,
             DialectBench::Joblib(bench) => bench.run().await,
+            DialectBench::Neops(bench) => bench.run().await,
         }
     }
 }

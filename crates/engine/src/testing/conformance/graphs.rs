@@ -36,7 +36,8 @@ fn node(number: u64, needs: Option<u64>) -> RunNode {
 async fn fail_root(bench: &mut Bench) {
     let leased = leases(bench, claim("w1", tags(&[]), 1, 10)).await.remove(0);
     let holder = Holder::lease(&default(), leased.lease);
-    accept(bench, vec![Fail { holder, message: "no".into(), retryable: false }.into()]).await;
+    accept(bench, vec![Fail { holder, message: "no".into(), retryable: false, result: Default::default() }.into()])
+        .await;
     tick(bench).await;
 }
 

@@ -92,7 +92,8 @@ async fn crowd(bench: &mut Bench) {
             0 => reports.push(complete(leased.lease, "1")),
             1 => {
                 let holder = Holder::lease(&default(), leased.lease);
-                reports.push(Fail { holder, message: "no".into(), retryable: false }.into());
+                reports
+                    .push(Fail { holder, message: "no".into(), retryable: false, result: Default::default() }.into());
             }
             _ => {}
         }
@@ -262,7 +263,8 @@ pub async fn bodies(fresh: Fresh) {
         assert_eq!((leased.lease.job, leased.payload.as_bytes()), (id(1), binary.as_slice()));
         let holder = Holder::lease(&default(), leased.lease);
         let back: Command = match attempt % 2 {
-            0 => Fail { holder, message: format!("{attempt}").into(), retryable: true }.into(),
+            0 => Fail { holder, message: format!("{attempt}").into(), retryable: true, result: Default::default() }
+                .into(),
             _ => Release { holder }.into(),
         };
         accept(&mut bench, vec![back]).await;

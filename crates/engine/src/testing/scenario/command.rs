@@ -31,10 +31,12 @@ use windlass_core::{
         progress::ReportProgress,
         records::{DeleteRecord, Expect, PutRecord},
         release::{PassOn, Release},
+        remind::Remind,
         renew::Renew,
         retry::Retry,
         signal::{Judge, Signal},
         start::Start,
+        stop_work::StopWork,
         submit::Submit,
         submit_run::{RunNode, RunPlan, SubmitRun},
         tokens::{IssueToken, RevokeToken, UseToken},
@@ -43,7 +45,7 @@ use windlass_core::{
     policy::CancelPolicy,
     principal::Role,
     schedule::{Rule, Schedule, Template},
-    stage::Hold,
+    stage::{Hold, OF_RUN},
 };
 
 pub(super) struct Builder<'a> {
@@ -80,6 +82,19 @@ impl Builder<'_> {
             ["cancel-run", run] => {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
                 CancelRun { namespace, run: self.names.run(run), by }.into()
+            }
+            ["stop-work", run] => {
+                let by = options.arc("by").unwrap_or_else(|| "admin".into());
+                StopWork { namespace, run: self.names.run(run), by }.into()
+            }
+            ["remind", run, step] => {
+                let job = Some(self.names.job(&format!("{run}.{step}")));
+                Remind { namespace, run: self.names.run(run), job }.into()
+            }
+            ["put-of-run", run, name] => {
+                let key = RecordKey { namespace, kind: OF_RUN.into(), key: name.into() };
+                let (expect, parent) = (expect(&mut options)?, Some(self.names.run(run).to_string().into()));
+                PutRecord { key, expect, parent, value: "{}".into(), facets: Vec::new(), expires_at: None }.into()
             }
             ["advance", run, step, how] => self.advance(&namespace, run, step, how, &mut options)?.into(),
             ["expand", run, step] => {
@@ -228,7 +243,7 @@ impl Builder<'_> {
             "fail" => {
                 let message = options.arc("message").unwrap_or_default();
                 let retryable = options.text("retryable").as_deref() != Some("no");
-                Fail { holder, message, retryable }.into()
+                Fail { holder, message, retryable, result: options.bytes("result")? }.into()
             }
             "holds" => Holds { holder }.into(),
             "pass" => {
@@ -325,7 +340,10 @@ fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut 
         "trust" => Doubt { namespace, worker, silence: None, principal: options.arc("as") }.into(),
         "excuse" => Excuse { namespace, worker }.into(),
         "undrain" => DrainWorker { namespace, worker, draining: false, principal: None }.into(),
-        _ => UnregisterWorker { namespace, worker, how: options.unregister("how")?, principal: None }.into(),
+        _ => {
+            let (how, only_offline) = (options.unregister("how")?, options.text("only").as_deref() == Some("offline"));
+            UnregisterWorker { namespace, worker, how, only_offline, principal: None }.into()
+        }
     })
 }
 

@@ -67,6 +67,7 @@ scenarios![
     "retry_new_job",
     "retry_pace",
     "retry_same",
+    "run_course",
     "run_with_cycle",
     "schedules",
     "staged_steps",

@@ -11,8 +11,8 @@ use windlass_core::{
     commands::submit::NewJob,
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
     policy::{
-        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, MayClaim, OnlineFrom, ParentPolicy,
-        RetryForm, StartPolicy, Unregister, WorkerPolicy,
+        AliveBy, Backoff, CancelPolicy, FailurePolicy, JobPolicy, LeaseEnd, LeaseLength, MayClaim, OnlineFrom,
+        ParentPolicy, RetryForm, StartPolicy, Unregister, WorkerPolicy,
     },
     stage::{Stage, Wait},
 };
@@ -164,6 +164,8 @@ impl Options {
             ("cancel", ParentPolicy::CancelRun),
         ];
         self.one_of("on-parent", &parents, &mut policy.parents)?;
+        let failure = [("alone", FailurePolicy::Alone), ("cancels-pending", FailurePolicy::CancelsPending)];
+        self.one_of("on-failure", &failure, &mut policy.failure)?;
         policy.retention = self.length("retention")?;
         self.retry(policy)
     }
@@ -210,6 +212,7 @@ impl Options {
             Some(after) => policy.delete_after = Some(length(after)?),
             None => {}
         }
+        policy.kept_after = self.length("kept")?;
         Ok(policy)
     }
 }

@@ -3,7 +3,7 @@
 use super::names::{Names, shown};
 use windlass_core::{
     Job, Refusal, Reply, Timestamp,
-    reply::{Ended, KnownRun, KnownToken, Linked, Logged, Renewed, Seen, Signalled, Submitted},
+    reply::{Ended, KnownRun, KnownToken, Linked, Logged, Renewed, Seen, Signalled, Submitted, Unregistered},
     run::RunState,
 };
 
@@ -36,6 +36,8 @@ pub(super) fn reply(reply: &Result<Reply, Refusal>, names: &Names, now: Timestam
         Ok(Reply::Logged(Logged { dropped_bytes, cancelled, .. })) => {
             format!("dropped {dropped_bytes}{}", also(*cancelled, "cancelled"))
         }
+        Ok(Reply::Unregistered(Unregistered { lost: 0 })) => "done".into(),
+        Ok(Reply::Unregistered(Unregistered { lost })) => format!("done, {lost} lost"),
         Ok(Reply::Worker(worker)) => format!("{} {}", worker.id, worker.liveness(now).name()),
         Ok(Reply::Run(KnownRun { id, run })) => format!("{} {}", names.run_name(*id), run_state(run.state())),
         Ok(Reply::Signalled(Signalled { steps, kept })) => {

@@ -29,8 +29,8 @@ use windlass_core::{
     job::{ConcurrencyKey, DefinitionRef, UniqueKey, UniqueUntil},
     link::{TIED, tags_of},
     policy::{
-        AliveBy, Backoff, CancelPolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim, OnlineFrom,
-        ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
+        AliveBy, Backoff, CancelPolicy, FailurePolicy, JobPolicy, LeaseEnd, LeaseLength, LeasePolicy, MayClaim,
+        OnlineFrom, ParentPolicy, RetryForm, RetryPolicy, StartPolicy, Unregister, WorkerPolicy,
     },
     schedule::{Missed, Rule, Schedule, Template},
 };
@@ -41,7 +41,7 @@ const LINKED: [&str; 2] = ["serve", "render"];
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 50] = [
+const WEIGHTS: [(usize, Draw); 53] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -56,7 +56,10 @@ const WEIGHTS: [(usize, Draw); 50] = [
     (15, reports::pass_on),
     (40, cancel),
     (12, cancel_run),
+    (6, staged::stop_work),
     (60, staged::advance),
+    (10, staged::remind),
+    (10, staged::beside),
     (40, staged::signal),
     (45, staged::judge),
     (20, reports::look),
@@ -131,6 +134,7 @@ fn policy(world: &mut World) -> JobPolicy {
             ParentPolicy::OnFailure,
             ParentPolicy::CancelRun,
         ]),
+        failure: *world.dice.pick(&[FailurePolicy::Alone, FailurePolicy::Alone, FailurePolicy::CancelsPending]),
         retention: world.dice.maybe_millis(20, 120_000),
     }
 }
@@ -242,7 +246,6 @@ fn submit_run(world: &mut World) -> Command {
         let mut job = new_job(world, &namespace);
         if world.dice.percent(97) {
             job.parents.clear();
-            job.policy.retry.form = RetryForm::SameJob;
             job.unique = None;
         }
         // Mostly upwards, so mostly without a cycle.
@@ -341,6 +344,7 @@ fn worker_policy(world: &mut World, possible: bool) -> WorkerPolicy {
         unreachable_after,
         offline_after,
         delete_after,
+        kept_after: dice.maybe_millis(40, 90_000),
     };
     if possible || dice.percent(97) { policy } else { WorkerPolicy { delete_after: Some(Millis(0)), ..policy } }
 }
@@ -380,7 +384,8 @@ fn unregister(world: &mut World) -> Command {
     let (namespace, worker) = (world.namespace(), some_worker(world));
     let how = [None, None, Some(Unregister::Requeue), Some(Unregister::Fail), Some(Unregister::Offline)];
     let principal = world.dice.maybe_name(10, &["alice", "bob"]);
-    UnregisterWorker { namespace, worker, how: *world.dice.pick(&how), principal }.into()
+    let (how, only_offline) = (*world.dice.pick(&how), world.dice.percent(20));
+    UnregisterWorker { namespace, worker, how, only_offline, principal }.into()
 }
 
 fn doubt(world: &mut World) -> Command {

@@ -207,6 +207,10 @@ impl<'a> Rows<'a> {
                 self.has_worker(record, link.worker.as_str())
             }
             "tied" => self.has_worker(record, record.parent.as_deref().unwrap_or_default()),
+            stage::OF_RUN => {
+                let run = self.read::<Run>(&record.key.namespace, record.parent.as_deref().unwrap_or_default());
+                run.map(drop).ok_or_else(|| "its run is gone".to_string())
+            }
             "definition" => self.definition(record, &from_str(&record.value).map_err(odd)?),
             _ => Ok(()),
         }
@@ -236,7 +240,10 @@ impl<'a> Rows<'a> {
     fn run(&self, record: &Record, run: &Run) -> Result<(), String> {
         let id: RunId = record.key.key.parse().map_err(|_| "no run id")?;
         let jobs = self.ledger.runs.get(&(record.key.namespace.clone(), id)).ok_or("a run without jobs")?;
-        let count = |state: Option<State>| jobs.values().filter(|ended| **ended == state).count() as u32;
+        // What was replaced is counted as its copy.
+        let counts = |key: &JobKey| !self.ledger.retries.contains_key(key);
+        let jobs: Vec<Option<State>> = jobs.iter().filter(|(key, _)| counts(key)).map(|(_, ended)| *ended).collect();
+        let count = |state: Option<State>| jobs.iter().filter(|ended| **ended == state).count() as u32;
         let counted = [
             (run.open, None),
             (run.completed, Some(State::Completed)),

@@ -70,14 +70,17 @@ struct Entry {
 #[derive(Clone, PartialEq)]
 pub(super) enum Report {
     Completed(Payload),
-    Failed { message: Arc<str>, retryable: bool },
+    Failed { message: Arc<str>, retryable: bool, result: Payload },
 }
 
 impl Report {
     fn of(command: &Command) -> Option<Self> {
         match command {
             Command::Complete(complete) => Some(Report::Completed(complete.result.clone())),
-            Command::Fail(fail) => Some(Report::Failed { message: fail.message.clone(), retryable: fail.retryable }),
+            Command::Fail(fail) => {
+                let (message, result) = (fail.message.clone(), fail.result.clone());
+                Some(Report::Failed { message, retryable: fail.retryable, result })
+            }
             _ => None,
         }
     }
@@ -162,6 +165,11 @@ impl Ledger {
         }
         let Some(holder) = holder_of(command) else { return Ok(()) };
         let key = holder.job_key();
+        let late_log = matches!((command, &holder.address), (Command::AppendLog(_), Address::Job(_)));
+        let over = self.entries.get(&key).is_some_and(|entry| matches!(entry.phase, Phase::Ended(_)));
+        if late_log && (over || fates.get(&key) == Some(&Fate::Over)) {
+            return Ok(());
+        }
         if matches!(reply, Reply::Ended(Ended { replayed: true, .. })) {
             return self.check_repeated(command, &key);
         }
@@ -288,6 +296,8 @@ impl Entry {
         if before.state.is_final() {
             let mut same = job.clone();
             (same.due, same.live.unsettled) = (before.due, before.live.unsettled);
+            // Lines that are addressed to the job are taken after its end, too.
+            same.live.log = before.live.log.clone();
             if !same.live.slot {
                 (same.live.slot, same.live.slot_until) = (before.live.slot, before.live.slot_until);
             }

@@ -110,7 +110,9 @@ pub(super) fn fail(world: &mut World) -> Command {
         Ok(holder) => holder,
         Err(again) => return *again,
     };
-    Fail { holder, message: world.dice.text(40).into(), retryable: world.dice.percent(80) }.into()
+    let result = if world.dice.percent(30) { world.dice.text(30) } else { String::new() };
+    let (message, retryable) = (world.dice.text(40).into(), world.dice.percent(80));
+    Fail { holder, message, retryable, result: Payload::from(result.as_str()) }.into()
 }
 
 pub(super) fn release(world: &mut World) -> Command {

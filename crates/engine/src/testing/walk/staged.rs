@@ -3,16 +3,18 @@
 use super::{draw::new_job, world::World};
 use std::sync::Arc;
 use windlass_core::{
-    Command, JobId, Namespace, Payload, RunId,
+    Command, JobId, Namespace, Payload, RecordKey, RunId,
     commands::{
         advance::{Advance, Move},
         keep_part::KeepPart,
+        records::{Expect, PutRecord},
+        remind::Remind,
         signal::{Judge, Signal},
+        stop_work::StopWork,
         submit::NewJob,
         submit_run::RunNode,
     },
-    policy::RetryForm,
-    stage::{Hold, Stage, Wait},
+    stage::{Hold, OF_RUN, Stage, Wait},
 };
 
 const EVENTS: [&str; 2] = ["go", "stop"];
@@ -73,7 +75,6 @@ fn members(world: &mut World, namespace: &Namespace, of: JobId, name: &str) -> V
     let member = |at| {
         let mut job = new_job(world, namespace);
         job.parents.clear();
-        job.policy.retry.form = RetryForm::SameJob;
         job.unique = None;
         shape(world, &mut job);
         job.stage.of = Some(of);
@@ -82,11 +83,35 @@ fn members(world: &mut World, namespace: &Namespace, of: JobId, name: &str) -> V
     (0..count).map(member).collect()
 }
 
-pub(super) fn signal(world: &mut World) -> Command {
+fn some_run(world: &mut World) -> (Namespace, RunId) {
     let known = world.dice.recent(&world.runs, 4).cloned();
     let (namespace, run) = known.unwrap_or_else(|| (Namespace::default(), RunId::from_u128(1)));
+    (world.perhaps_foreign(&namespace), run)
+}
+
+pub(super) fn stop_work(world: &mut World) -> Command {
+    let (namespace, run) = some_run(world);
+    StopWork { namespace, run, by: "drawn".into() }.into()
+}
+
+pub(super) fn remind(world: &mut World) -> Command {
+    let (namespace, run, job, _) = staged(world);
+    let job = (!world.dice.percent(20)).then_some(job);
+    Remind { namespace: world.perhaps_foreign(&namespace), run, job }.into()
+}
+
+/// What goes with a run.
+pub(super) fn beside(world: &mut World) -> Command {
+    let (namespace, run) = some_run(world);
+    let key = RecordKey { namespace, kind: OF_RUN.into(), key: world.dice.name(&["b1", "b2"]) };
+    let (expect, parent) = (Expect::Anything, Some(run.to_string().into()));
+    PutRecord { key, expect, parent, value: "{}".into(), facets: Vec::new(), expires_at: None }.into()
+}
+
+pub(super) fn signal(world: &mut World) -> Command {
+    let (namespace, run) = some_run(world);
     let event = (*world.dice.pick(&EVENTS)).into();
-    Signal { namespace: world.perhaps_foreign(&namespace), run, event, payload: "{\"e\":1}".into() }.into()
+    Signal { namespace, run, event, payload: "{\"e\":1}".into() }.into()
 }
 
 pub(super) fn judge(world: &mut World) -> Command {

@@ -263,9 +263,11 @@ async fn report(app: &App, id: JobId, to: &str, error: &str, who: &Who) -> Resul
     let reported = match to {
         "running" => app.engine.run(Both(Start { holder }, look)).await.map(|(_, seen)| Some(seen)),
         "completed" => app.engine.run(Both(Complete { holder, result: show::result_of(error) }, look)).await.map(fresh),
-        "failed" => {
-            app.engine.run(Both(Fail { holder, message: error.into(), retryable: false }, look)).await.map(fresh)
-        }
+        "failed" => app
+            .engine
+            .run(Both(Fail { holder, message: error.into(), retryable: false, result: Payload::default() }, look))
+            .await
+            .map(fresh),
         _ => return Ok(None),
     };
     match reported {
@@ -322,7 +324,12 @@ async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result
     Ok(*match to {
         "running" => app.engine.run(Start { holder }).await?,
         "completed" => app.engine.run(Complete { holder, result: show::result_of(error) }).await?.job,
-        "failed" => app.engine.run(Fail { holder, message: error.into(), retryable: false }).await?.job,
+        "failed" => {
+            app.engine
+                .run(Fail { holder, message: error.into(), retryable: false, result: Default::default() })
+                .await?
+                .job
+        }
         _ => app.engine.run(Both(Holds { holder }, cancel())).await?.1,
     })
 }

@@ -78,7 +78,8 @@ async fn beat(State(app): State<App>, Path(id): Path<String>, who: Who) -> Resul
 async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Response, No> {
     let id = path_id("worker_id", &id)?;
     let principal = (!who.superuser).then(|| owner(&who));
-    let remove = UnregisterWorker { namespace: namespace(), worker: worker_id(id), how: None, principal };
+    let remove =
+        UnregisterWorker { namespace: namespace(), worker: worker_id(id), how: None, only_offline: false, principal };
     app.engine.run(remove).await.map_err(refused(id))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -72,6 +72,7 @@ fn policy(timeout: Millis) -> WorkerPolicy {
         unreachable_after: None,
         offline_after: timeout,
         delete_after: None,
+        kept_after: None,
     }
 }
 
@@ -192,7 +193,13 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
     let found = find(&app, &id).await?;
     let worker = found.value.worker();
     let end = DeletePrincipal { namespace: home(), name: worker.as_str().into() };
-    let leave = UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), principal: None };
+    let leave = UnregisterWorker {
+        namespace: namespace(),
+        worker,
+        how: Some(Unregister::Fail),
+        only_offline: false,
+        principal: None,
+    };
     let commands =
         vec![records::delete(&products(&app), RUNNER, &found.key, found.unchanged()), end.into(), leave.into()];
     app.engine.run(Audited::new(&caller.name, All { commands })).await?;

@@ -196,7 +196,12 @@ pub async fn fail(
     if body.error_message.is_empty() {
         return Err(No::invalid("error_message: must say what went wrong"));
     }
-    let report = Fail { holder: holder(&caller, &job), message: body.error_message.into(), retryable: true };
+    let report = Fail {
+        holder: holder(&caller, &job),
+        message: body.error_message.into(),
+        retryable: true,
+        result: Default::default(),
+    };
     final_report(app.engine.run(report).await?)?;
     again(&app, &id).await
 }

@@ -164,7 +164,7 @@ pub async fn fail(
     Sent(body): Sent<wire::Fail>,
 ) -> Result<StatusCode, No> {
     let message: Arc<str> = translate::cut(&body.error).into();
-    let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable };
+    let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable, result: Default::default() };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 

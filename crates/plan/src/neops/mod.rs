@@ -1,0 +1,18 @@
+//! Workflows of neops: the document, and all that follows from it without a store, a clock or a network.
+
+pub mod acquire;
+pub mod compare;
+mod compare_schema;
+pub mod course;
+pub mod document;
+pub mod entity;
+pub mod expression;
+pub mod publish;
+pub mod read;
+pub mod reference;
+pub mod schedule;
+pub mod scope;
+pub mod step;
+pub mod template;
+pub mod undo;
+pub mod updates;

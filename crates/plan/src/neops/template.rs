@@ -1,0 +1,275 @@
+//! Texts with `{{ expression }}` in them, at any depth of a step's parameters.
+
+use super::{
+    expression::{Expression, skip_quoted},
+    scope::Scope,
+};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+/// Expressions of one value.
+const TOKENS_MAX: usize = 1_000;
+
+/// A value in which every text that holds expressions is replaced by what they become.
+pub fn fill(value: &Value, scope: &Scope) -> Result<Value, String> {
+    Filling { scope, left: TOKENS_MAX }.value(value)
+}
+
+/// The fields, each filled. Which one could not be is told.
+pub fn fill_fields(fields: &Map<String, Value>, scope: &Scope) -> Result<Map<String, Value>, String> {
+    let mut filling = Filling { scope, left: TOKENS_MAX };
+    let field = |(name, value): (&String, &Value)| match filling.value(value) {
+        Ok(filled) => Ok((name.clone(), filled)),
+        Err(why) => Err(format!("{name}: {why}")),
+    };
+    fields.iter().map(field).collect()
+}
+
+/// Whether a condition holds: it is `true` and nothing else; what cannot be evaluated does not hold. Braces are optional.
+pub fn holds(text: &str, scope: &Scope) -> bool {
+    let text = text.trim();
+    let inner = text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)).unwrap_or(text);
+    token(inner, scope, false) == Ok(Value::Bool(true))
+}
+
+/// Adds the names that a value's expressions look for. False: one may look at all there is, or cannot be read.
+pub fn names(value: &Value, found: &mut BTreeSet<String>) -> bool {
+    match value {
+        Value::String(text) => match pieces(text) {
+            Ok(pieces) => pieces.iter().all(|piece| match piece {
+                Piece::Text(_) => true,
+                Piece::Token(token) => names_of(token, found),
+            }),
+            Err(_) => false,
+        },
+        Value::Array(items) => items.iter().fold(true, |all, item| names(item, found) && all),
+        Value::Object(fields) => fields.values().fold(true, |all, value| names(value, found) && all),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// The same for a condition or a filter.
+pub fn names_of(text: &str, found: &mut BTreeSet<String>) -> bool {
+    let text = text.trim();
+    let text = text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)).unwrap_or(text);
+    let (first, second) = alternatives(text);
+    let mut known = |text: &str| Expression::new(text.trim()).is_ok_and(|expression| expression.names(found));
+    let first = known(first);
+    second.is_none_or(known) && first
+}
+
+struct Filling<'a> {
+    scope: &'a Scope,
+    left: usize,
+}
+
+impl Filling<'_> {
+    fn value(&mut self, value: &Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) if text.contains(OPEN) => self.text(text)?,
+            Value::Array(items) => {
+                let item = |(at, item)| self.value(item).map_err(|why| format!("[{at}]: {why}"));
+                Value::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+            }
+            Value::Object(fields) => {
+                let field = |(name, value): (&String, &Value)| match self.value(value) {
+                    Ok(filled) => Ok((name.clone(), filled)),
+                    Err(why) => Err(format!("{name}: {why}")),
+                };
+                Value::Object(fields.iter().map(field).collect::<Result<_, _>>()?)
+            }
+            plain => plain.clone(),
+        })
+    }
+
+    fn text(&mut self, text: &str) -> Result<Value, String> {
+        let pieces = pieces(text)?;
+        let tokens = pieces.iter().filter(|piece| matches!(piece, Piece::Token(_))).count();
+        self.left = self.left.checked_sub(tokens).ok_or(format!("more than {TOKENS_MAX} expressions"))?;
+        if let [Piece::Token(one)] = pieces[..] {
+            return token(one, self.scope, false);
+        }
+        let mut made = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => made.push_str(text),
+                Piece::Token(expression) => match token(expression, self.scope, true)? {
+                    Value::String(text) => made.push_str(&text),
+                    other => made.push_str(&other.to_string()),
+                },
+            }
+        }
+        Ok(Value::String(made))
+    }
+}
+
+/// What one expression becomes. Inside a text, null is an error; only an error is replaced by the fallback.
+fn token(text: &str, scope: &Scope, embedded: bool) -> Result<Value, String> {
+    let search = |text: &str| {
+        let text = text.trim();
+        match Expression::new(text)?.search(scope)? {
+            Value::Null if embedded => Err(format!("{text:?} is null inside a text")),
+            found => Ok(found),
+        }
+    };
+    match alternatives(text) {
+        (first, None) => search(first),
+        (first, Some(second)) => search(first).or_else(|_| search(second)),
+    }
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Token(&'a str),
+}
+
+fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
+    let (mut made, mut rest) = (Vec::new(), text);
+    while let Some(open) = rest.find(OPEN) {
+        if open > 0 {
+            made.push(Piece::Text(&rest[..open]));
+        }
+        let inner = &rest[open + OPEN.len()..];
+        let end = close(inner).ok_or_else(|| format!("{OPEN} has no {CLOSE}"))?;
+        made.push(Piece::Token(&inner[..end]));
+        rest = &inner[end + CLOSE.len()..];
+    }
+    if !rest.is_empty() {
+        made.push(Piece::Text(rest));
+    }
+    Ok(made)
+}
+
+/// Where the expression ends: at the first `}}` that closes nothing inside it.
+fn close(text: &str) -> Option<usize> {
+    let mut open = 0_usize;
+    places(text, |at, rest| match rest.as_bytes()[0] {
+        b'{' => {
+            open += 1;
+            None
+        }
+        b'}' if open > 0 => {
+            open -= 1;
+            None
+        }
+        b'}' if rest.starts_with(CLOSE) => Some(at),
+        _ => None,
+    })
+}
+
+/// An expression, and what replaces it. `!!` in front of an operand is a double negation and belongs to it.
+fn alternatives(text: &str) -> (&str, Option<&str>) {
+    let mut operand = false;
+    let found = places(text, |at, rest| {
+        if rest.starts_with("!!") && operand {
+            return Some(at);
+        }
+        let byte = rest.as_bytes()[0];
+        if !byte.is_ascii_whitespace() {
+            operand = !b"([{,:|&<>=!?".contains(&byte);
+        }
+        None
+    });
+    match found {
+        Some(at) => (&text[..at], Some(&text[at + 2..])),
+        None => (text, None),
+    }
+}
+
+/// Goes over what is not quoted until something is found. Quoted parts are seen as their first mark.
+fn places<T>(text: &str, mut see: impl FnMut(usize, &str) -> Option<T>) -> Option<T> {
+    let mut bytes = text.bytes();
+    loop {
+        let at = text.len() - bytes.len();
+        let byte = bytes.next()?;
+        if text.is_char_boundary(at)
+            && let Some(found) = see(at, &text[at..])
+        {
+            return Some(found);
+        }
+        if matches!(byte, b'\'' | b'"' | b'`') {
+            skip_quoted(&mut bytes, byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn scope() -> Scope {
+        let parameters = json!({"who": "ann", "n": 7, "f": 1.5, "yes": true, "o": {"a": [1]}, "none": null, "s": "}}"});
+        Scope::of([("parameters", parameters), ("echo", json!({"result": {"success": true, "data": {"x": 1}}}))])
+    }
+
+    #[test]
+    fn one_token_keeps_its_type_and_tokens_in_a_text_are_written_into_it() {
+        let table = [
+            ("{{ parameters.n }}", json!(7)),
+            ("{{parameters.f}}", json!(1.5)),
+            ("{{ parameters.o }}", json!({"a": [1]})),
+            ("{{ parameters.nowhere }}", Value::Null),
+            (" {{ parameters.n }}", json!(" 7")),
+            ("hi {{ parameters.who }}, {{ parameters.n }} {{parameters.yes}}", json!("hi ann, 7 true")),
+            ("{{ parameters.o }}!", json!("{\"a\":[1]}!")),
+            ("{{ {a: {b: parameters.n}} }}", json!({"a": {"b": 7}})),
+            ("{{ parameters.s }}.{{ '}}' }}", json!("}}.}}")),
+            ("no token", json!("no token")),
+            ("{ {", json!("{ {")),
+            ("{{ !!(parameters.yes) }}", json!(true)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(fill(&json!(text), &scope()), Ok(expected), "{text}");
+        }
+        let deep = json!({"list": [{"x": "{{ echo.result.data.x }}"}, 5, null]});
+        assert_eq!(fill(&deep, &scope()), Ok(json!({"list": [{"x": 1}, 5, null]})));
+    }
+
+    #[test]
+    fn errors_say_where_and_only_they_are_replaced() {
+        let table = [
+            ("x {{ parameters.none }}", "is null inside a text"),
+            ("{{ parameters. }}", "is no expression"),
+            ("{{ parameters.n", "has no }}"),
+            ("{{ unknown() }}", "cannot be evaluated"),
+            ("x {{ parameters.none !! parameters.nowhere }}", "is null inside a text"),
+        ];
+        for (text, expected) in table {
+            let why = fill(&json!({"a": [text]}), &scope()).unwrap_err();
+            assert!(why.starts_with("a: [0]: ") && why.contains(expected), "{text}: {why}");
+        }
+        let table = [
+            ("x {{ parameters.none !! 'y' }}", json!("x y")),
+            ("{{ parameters. !! `3` }}", json!(3)),
+            ("{{ parameters.nowhere !! 'y' }}", Value::Null),
+            ("{{ parameters.who !! 'y' }}", json!("ann")),
+            ("{{ unknown('!!') !! '!!' }}", json!("!!")),
+        ];
+        for (text, expected) in table {
+            assert_eq!(fill(&json!(text), &scope()), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_condition_holds_only_if_it_is_true() {
+        for text in ["parameters.yes", "{{ parameters.yes }}", "parameters.n == `7`", " {{ echo.result.success }} "] {
+            assert!(holds(text, &scope()), "{text}");
+        }
+        for text in ["parameters.n", "'true'", "parameters.none", "parameters.", "", "!parameters.yes", "{{ x"] {
+            assert!(!holds(text, &scope()), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_templates_look_for() {
+        let mut found = BTreeSet::new();
+        assert!(names(&json!({"a": "{{ parameters.x }} {{ echo.result !! steps.y }}", "b": ["plain"]}), &mut found));
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["echo", "parameters", "result", "steps", "x", "y"]);
+        for unknown in ["{{ @ }}", "{{ broken", "{{ a. }}"] {
+            assert!(!names(&json!([unknown, "{{ x }}"]), &mut BTreeSet::new()), "{unknown}");
+        }
+    }
+}

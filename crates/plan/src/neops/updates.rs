@@ -1,0 +1,320 @@
+//! What execute jobs change about entities: at once in the context of later steps, and for good when the run completes.
+
+use super::{
+    entity::{self, camel, field_fault, id_of, list_of},
+    read::{Fault, Fields, Reader},
+    reference::EntityType,
+};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Updates of one result.
+pub const UPDATES_MAX: usize = 10_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    pub entity: EntityType,
+    pub id: u64,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A field, spelt as in a context, and its whole new value.
+    Patch {
+        field: String,
+        value: Value,
+    },
+    /// The id is made up by the worker, and replaced when the entity is kept.
+    Create {
+        data: Map<String, Value>,
+        identifiers: Vec<String>,
+        unless_there: bool,
+    },
+    Delete,
+}
+
+impl Update {
+    /// All updates of a result: `{"updates": […]}`.
+    pub fn read_all(value: &Value, place: &str) -> Result<Vec<Self>, Vec<Fault>> {
+        let mut reader = Reader::default();
+        let all = reader.object(value, place.to_owned()).map(|at| {
+            let list = reader.list(&at, "updates", UPDATES_MAX);
+            list.into_iter().filter_map(|(place, value)| update(&mut reader, value, place)).collect()
+        });
+        reader.done(all)
+    }
+}
+
+fn update(reader: &mut Reader, value: &Value, place: String) -> Option<Update> {
+    let at = reader.object(value, place)?;
+    let entity = reader.must_entity(&at, "entity");
+    let id = id_of(value);
+    if id.is_none() {
+        reader.fault(at.place("id"), format!("must be a whole number from 1 to {}", entity::ID_MAX));
+    }
+    let change = change(reader, &at, entity)?;
+    Some(Update { entity, id: id?, change })
+}
+
+fn change(reader: &mut Reader, at: &Fields<'_>, entity: EntityType) -> Option<Change> {
+    match reader.must_text(at, "operation") {
+        "patch" => patch(reader, at, entity),
+        "create" => create(reader, at, entity),
+        "delete" => Some(Change::Delete),
+        other => {
+            reader.fault(at.place("operation"), format!("must be patch, create or delete; it is {other:?}"));
+            None
+        }
+    }
+}
+
+fn patch(reader: &mut Reader, at: &Fields<'_>, entity: EntityType) -> Option<Change> {
+    let field = camel(reader.must_text(at, "path"));
+    if field.is_empty() || field == "id" {
+        reader.fault(at.place("path"), "must be the name of a field other than id");
+    }
+    let value = reader.value(at, "value");
+    if let Some(fault) = field_fault(entity, &field, &value) {
+        reader.fault(at.place("value"), format!("{fault}, since it becomes {field}"));
+    }
+    Some(Change::Patch { field, value })
+}
+
+fn create(reader: &mut Reader, at: &Fields<'_>, entity: EntityType) -> Option<Change> {
+    reader.must(at, "data");
+    let sent = reader.map(at, "data").unwrap_or_default();
+    // All fields are sent, also those nobody set.
+    let set = sent.into_iter().filter(|(field, value)| !value.is_null() && field != "id");
+    let data: Map<String, Value> = set.map(|(field, value)| (camel(&field), value)).collect();
+    for (field, value) in &data {
+        if let Some(fault) = field_fault(entity, field, value) {
+            reader.fault(format!("{}.{field}", at.place("data")), fault);
+        }
+    }
+    let names = reader.list(at, "identifierFields", 100);
+    let identifiers = names.into_iter().filter_map(|(_, name)| name.as_str().map(camel)).collect();
+    let unless_there = reader.flag(at, "skipIfIdentifierExists").unwrap_or_default();
+    Some(Change::Create { data, identifiers, unless_there })
+}
+
+/// Changes a context, so that later steps see it. Created entities have the ids their worker made up.
+pub fn apply(context: &mut Value, updates: &[Update]) {
+    for update in updates {
+        let Some(list) = list_of(update.entity).and_then(|list| context.get_mut(list)?.as_array_mut()) else {
+            continue;
+        };
+        let at = list.iter().position(|entity| id_of(entity) == Some(update.id));
+        match (&update.change, at) {
+            (Change::Patch { field, value }, Some(at)) => list[at][field.as_str()] = value.clone(),
+            (Change::Create { data, .. }, None) => list.push(made(data, update.id)),
+            (Change::Delete, Some(at)) => drop(list.remove(at)),
+            _ => {}
+        }
+    }
+}
+
+fn made(data: &Map<String, Value>, id: u64) -> Value {
+    let mut made = data.clone();
+    made.insert("id".into(), json!(id));
+    Value::Object(made)
+}
+
+/// An entity by type and id.
+pub type Key = (EntityType, u64);
+
+/// Whether an entity has the values by which one that is to be created would be known.
+pub fn is_known_by(entity: &Value, data: &Map<String, Value>, identifiers: &[String]) -> bool {
+    let same = |field: &String| data.get(field).is_some_and(|value| entity.get(field) == Some(value));
+    !identifiers.is_empty() && identifiers.iter().all(same)
+}
+
+/// What is kept from now on.
+#[derive(Debug, Default, PartialEq)]
+pub struct Settled {
+    pub put: BTreeMap<Key, Value>,
+    pub deleted: BTreeSet<Key>,
+    /// The next free ids.
+    pub next: BTreeMap<EntityType, u64>,
+}
+
+/// What a run's updates come to. `there`: the entities they are about, as far as there are any; `known`: by the position of an
+/// update that creates something, what is there already under its identifiers; `next`: the first free id of each type.
+pub fn settle(
+    updates: &[Update],
+    mut there: BTreeMap<Key, Value>,
+    known: &BTreeMap<usize, u64>,
+    next: BTreeMap<EntityType, u64>,
+) -> Settled {
+    let mut settled = Settled { next, ..Settled::default() };
+    let ids = new_ids(updates, known, &mut settled.next);
+    for (at, update) in updates.iter().enumerate().filter(|(_, update)| list_of(update.entity).is_some()) {
+        let key = (update.entity, ids.get(&(update.entity, update.id)).copied().unwrap_or(update.id));
+        match &update.change {
+            Change::Patch { field, value } => {
+                let entity = there.entry(key).or_insert_with(|| json!({"id": key.1}));
+                entity[field.as_str()] = renamed(value, &ids);
+            }
+            Change::Create { .. } if known.contains_key(&at) || there.contains_key(&key) => continue,
+            Change::Create { data, .. } => {
+                there.insert(key, renamed(&made(data, key.1), &ids));
+            }
+            Change::Delete => {
+                there.remove(&key);
+                settled.put.remove(&key);
+                settled.deleted.insert(key);
+                continue;
+            }
+        }
+        settled.deleted.remove(&key);
+        settled.put.insert(key, there[&key].clone());
+    }
+    settled
+}
+
+/// Ids in place of those that workers made up.
+fn new_ids(
+    updates: &[Update],
+    known: &BTreeMap<usize, u64>,
+    next: &mut BTreeMap<EntityType, u64>,
+) -> BTreeMap<Key, u64> {
+    let (mut ids, mut made): (BTreeMap<Key, u64>, Vec<(&Map<String, Value>, Key)>) = Default::default();
+    for (at, update) in updates.iter().enumerate() {
+        let Change::Create { data, identifiers, unless_there } = &update.change else { continue };
+        // Two steps may find the same new device.
+        let twin = |(other, (entity, _)): &&(&Map<String, Value>, Key)| {
+            *unless_there
+                && *entity == update.entity
+                && is_known_by(&Value::Object((*other).clone()), data, identifiers)
+        };
+        let id = known.get(&at).copied().or_else(|| made.iter().find(twin).map(|(_, (_, id))| *id));
+        let id = id.unwrap_or_else(|| {
+            let next = next.entry(update.entity).or_insert(1);
+            *next += 1;
+            *next - 1
+        });
+        made.push((data, (update.entity, id)));
+        ids.insert((update.entity, update.id), id);
+    }
+    ids
+}
+
+/// References to made-up ids. They are random and large, so a number of another meaning is not mistaken for one: only `id` counts.
+fn renamed(value: &Value, ids: &BTreeMap<Key, u64>) -> Value {
+    match value {
+        Value::Array(list) => Value::Array(list.iter().map(|value| renamed(value, ids)).collect()),
+        Value::Object(fields) => {
+            let rename = |(field, value): (&String, &Value)| {
+                let old = value.as_u64().filter(|_| field == "id");
+                let new = old.and_then(|old| ids.iter().find(|((_, made_up), _)| *made_up == old).map(|(_, new)| *new));
+                (field.clone(), new.map_or_else(|| renamed(value, ids), |new| json!(new)))
+            };
+            Value::Object(fields.iter().map(rename).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use EntityType::{Device, Interface};
+
+    fn read(updates: Value) -> Vec<Update> {
+        Update::read_all(&json!({"updates": updates}), "dbUpdates").unwrap()
+    }
+
+    #[test]
+    fn updates_are_read_as_workers_send_them() {
+        let all = read(json!([
+            {"operation": "patch", "entity": "device", "id": 5, "path": "software_release", "value": "17.3"},
+            {"operation": "patch", "entity": "device", "id": 5, "path": "vendor", "value": null},
+            {"operation": "create", "entity": "device", "id": 1969352685, "identifierFields": ["hostname"],
+                "data": {"id": 1969352685, "hostname": "new1", "created_at": null}, "skipIfIdentifierExists": true},
+            {"operation": "delete", "entity": "interface", "id": 11}]));
+        assert_eq!(all[0].change, Change::Patch { field: "softwareRelease".into(), value: json!("17.3") });
+        let data = json!({"hostname": "new1"}).as_object().unwrap().clone();
+        assert_eq!(
+            all[2].change,
+            Change::Create { data, identifiers: vec!["hostname".into()], unless_there: true },
+            "without what nobody set"
+        );
+        let bad = [
+            (json!({"operation": "grow", "entity": "device", "id": 1}), "dbUpdates.updates[0].operation must be"),
+            (json!({"operation": "delete", "entity": "device"}), "dbUpdates.updates[0].id must be"),
+            (json!({"operation": "delete", "entity": "planet", "id": 1}), "dbUpdates.updates[0].entity must be one of"),
+            (
+                json!({"operation": "patch", "entity": "device", "id": 1, "path": "id", "value": 2}),
+                "dbUpdates.updates[0].path must",
+            ),
+            (
+                json!({"operation": "patch", "entity": "device", "id": 1, "path": "facts", "value": 2}),
+                "dbUpdates.updates[0].value must be an object",
+            ),
+            (
+                json!({"operation": "create", "entity": "device", "id": 1, "data": {"hostname": 1}}),
+                "dbUpdates.updates[0].data.hostname",
+            ),
+        ];
+        for (update, expected) in bad {
+            let faults = Update::read_all(&json!({"updates": [update]}), "dbUpdates").unwrap_err();
+            assert!(faults[0].to_string().starts_with(expected), "{update}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn later_steps_see_what_earlier_ones_changed() {
+        let mut context =
+            json!({"devices": [{"id": 5, "vendor": "a"}, {"id": 6}], "deviceGroups": [], "interfaces": [{"id": 11}]});
+        let updates = read(json!([
+            {"operation": "patch", "entity": "device", "id": 5, "path": "facts", "value": {"v": 1}},
+            {"operation": "patch", "entity": "device", "id": 7, "path": "facts", "value": {}},
+            {"operation": "create", "entity": "device", "id": 12345678, "data": {"hostname": "n"}},
+            {"operation": "delete", "entity": "interface", "id": 11}]));
+        apply(&mut context, &updates);
+        let devices =
+            json!([{"id": 5, "vendor": "a", "facts": {"v": 1}}, {"id": 6}, {"id": 12345678, "hostname": "n"}]);
+        assert_eq!(context, json!({"devices": devices, "deviceGroups": [], "interfaces": []}));
+    }
+
+    #[test]
+    fn made_up_ids_are_replaced_everywhere() {
+        let updates = read(json!([
+            {"operation": "create", "entity": "device", "id": 99000001, "data": {"hostname": "n"}},
+            {"operation": "patch", "entity": "device", "id": 99000001, "path": "vendor", "value": "v"},
+            {"operation": "create", "entity": "interface", "id": 99000002, "data": {"name": "i", "device": {"id": 99000001}}},
+            {"operation": "patch", "entity": "device", "id": 5, "path": "interfaces", "value": [{"id": 99000002}]}]));
+        let there = BTreeMap::from([((Device, 5), json!({"id": 5, "hostname": "five"}))]);
+        let settled = settle(&updates, there, &BTreeMap::new(), BTreeMap::from([(Device, 8), (Interface, 3)]));
+        let expected = BTreeMap::from([
+            ((Device, 5), json!({"id": 5, "hostname": "five", "interfaces": [{"id": 3}]})),
+            ((Device, 8), json!({"id": 8, "hostname": "n", "vendor": "v"})),
+            ((Interface, 3), json!({"id": 3, "name": "i", "device": {"id": 8}})),
+        ]);
+        assert_eq!(settled.put, expected);
+        assert_eq!(settled.next, BTreeMap::from([(Device, 9), (Interface, 4)]));
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_created_twice() {
+        let create = |id: u64| {
+            json!({"operation": "create", "entity": "device", "id": id, "data": {"hostname": "n"},
+            "identifierFields": ["hostname"], "skipIfIdentifierExists": true})
+        };
+        let updates = read(json!([create(99000001), create(99000002),
+            {"operation": "patch", "entity": "device", "id": 99000002, "path": "vendor", "value": "v"}]));
+        let settled = settle(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 8)]));
+        assert_eq!(settled.put, BTreeMap::from([((Device, 8), json!({"id": 8, "hostname": "n", "vendor": "v"}))]));
+        let there = BTreeMap::from([((Device, 4), json!({"id": 4, "hostname": "n", "ip": "x"}))]);
+        let known = BTreeMap::from([(0, 4), (1, 4)]);
+        let settled = settle(&updates, there, &known, BTreeMap::from([(Device, 8)]));
+        assert_eq!(
+            settled.put,
+            BTreeMap::from([((Device, 4), json!({"id": 4, "hostname": "n", "ip": "x", "vendor": "v"}))])
+        );
+        let gone = read(json!([{"operation": "patch", "entity": "device", "id": 4, "path": "vendor", "value": "v"},
+            {"operation": "delete", "entity": "device", "id": 4}]));
+        let settled = settle(&gone, BTreeMap::new(), &BTreeMap::new(), BTreeMap::new());
+        assert_eq!((settled.put.len(), settled.deleted), (0, BTreeSet::from([(Device, 4)])));
+    }
+}

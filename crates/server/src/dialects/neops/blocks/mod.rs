@@ -1,0 +1,193 @@
+//! Function blocks: kept as definitions that are called `package/name:1.2.3`; the workers that serve them are linked to them.
+//! They outlive their workers, and what was deleted comes back when it is registered again.
+
+mod compat;
+mod defaults;
+mod register;
+mod show;
+
+use super::{Own, namespace};
+use crate::{
+    app::App,
+    dialect::Mount,
+    problem::{Code, Problem},
+    route::{Access, Route},
+    schema::pair::Pair,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use windlass_core::{
+    Payload, Timestamp,
+    definition::{Definition, DefinitionHead, version_key},
+    record::Kind,
+};
+use windlass_engine::store::RecordQuery;
+use windlass_plan::neops::reference::{EntityType, Reference, Version};
+
+pub fn routes(on: &Mount<Own>) -> Vec<Route> {
+    vec![
+        on.post("/function-blocks/register", Access::Worker, register::register).says("Serve a function block"),
+        on.get("/function-blocks/registrations/list", Access::Viewer, show::list).says("Function blocks"),
+        on.get("/function-blocks/registrations/{package}/{name}/{version}", Access::Viewer, show::registration)
+            .says("A function block and when it was registered"),
+        on.get("/function-blocks/{package}/{name}/{version}", Access::Viewer, show::block).says("A function block"),
+        on.get("/function-blocks/{package}/{name}/{version}/workers", Access::Viewer, show::workers)
+            .says("The workers that serve a function block"),
+        on.delete("/function-blocks/{package}/{name}/{version}", Access::Editor, show::delete)
+            .says("Delete a function block"),
+    ]
+}
+
+/// What is kept of a block beside its name and version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Body {
+    /// Empty: not said.
+    pub run_on: String,
+    pub fb_type: String,
+    pub description: String,
+    pub markdown_help_text: String,
+    pub deprecated: bool,
+    pub parameter_json_schema: Value,
+    pub result_data_json_schema: Value,
+    pub is_idempotent: bool,
+    pub is_pure: bool,
+    pub reversible: bool,
+}
+
+impl Body {
+    /// Whether whoever calls the one may call the other the same way.
+    fn calls_alike(&self, other: &Self) -> bool {
+        let key = |body: &Self| (body.parameter_json_schema.clone(), body.result_data_json_schema.clone());
+        (&self.run_on, &self.fb_type, key(self)) == (&other.run_on, &other.fb_type, key(other))
+    }
+
+    /// Takes long.
+    fn compile(&self) -> Result<Pair, Problem> {
+        Pair::new(
+            ("parameterJsonSchema", &self.parameter_json_schema),
+            ("resultDataJsonSchema", &self.result_data_json_schema),
+        )
+    }
+}
+
+/// A version of a block, ready for use.
+pub struct Block {
+    /// `package/name:1.2.3`.
+    pub id: Arc<str>,
+    pub reference: Reference,
+    /// None: not said.
+    pub run_on: Option<EntityType>,
+    pub body: Body,
+    schemas: Arc<Pair>,
+}
+
+impl Block {
+    pub fn is_pure(&self) -> bool {
+        self.body.is_pure
+    }
+    pub fn is_idempotent(&self) -> bool {
+        self.body.is_idempotent
+    }
+    pub fn is_reversible(&self) -> bool {
+        self.body.reversible
+    }
+
+    /// The parameters with the defaults of what is left out, if they meet the block's schema. May take long.
+    pub fn fill(&self, mut parameters: Value) -> Result<Value, String> {
+        defaults::fill(&self.body.parameter_json_schema, &mut parameters)?;
+        let text = serde_json::to_vec(&parameters).map_err(|error| error.to_string())?;
+        self.schemas.check_input(&Payload::from(text)).map_err(told)?;
+        Ok(parameters)
+    }
+
+    /// Whether what a block gave back meets its schema. May take long.
+    pub fn check_result(&self, data: &Value) -> Result<(), String> {
+        let text = serde_json::to_vec(data).map_err(|error| error.to_string())?;
+        self.schemas.check_output(&Payload::from(text)).map_err(told)
+    }
+}
+
+fn told(problem: Problem) -> String {
+    match problem.0.field.as_deref() {
+        Some(place) if !place.is_empty() => format!("{place}: {}", problem.0.detail),
+        _ => problem.0.detail,
+    }
+}
+
+/// The newest version that a reference stands for. None: there is none, or it was deleted.
+pub async fn resolve(app: &App, reference: &Reference) -> Result<Option<Arc<Block>>, Problem> {
+    let there = versions(app, &reference.package, &reference.name).await?;
+    let live = there.into_iter().filter(|(_, head)| head.deleted_at.is_none());
+    let found = live.filter(|(version, _)| reference.fits(*version)).max_by_key(|(version, _)| *version);
+    let Some((version, head)) = found else { return Ok(None) };
+    let reference = Reference::exact(&reference.package, &reference.name, version);
+    let id: Arc<str> = reference.to_string().into();
+    let (body, _) = read(app, &id, &head).await?;
+    let compile = body.clone();
+    let schemas = app.pairs.get(app, (namespace(), id.clone(), head.latest), move || compile.compile()).await?;
+    Ok(Some(Arc::new(Block { id, reference, run_on: EntityType::parse(&body.run_on), body, schemas })))
+}
+
+/// The version in force, and when it was written.
+async fn read(app: &App, id: &str, head: &DefinitionHead) -> Result<(Body, Timestamp), Problem> {
+    let found = app.engine.read_record::<Definition>(&namespace(), &version_key(id, head.latest)).await?;
+    let damaged = || Problem::new(Code::Damaged, format!("the function block {id} cannot be read"));
+    let found = found.ok_or_else(damaged)?;
+    let body = serde_json::from_str(&found.body).map_err(|_| damaged())?;
+    Ok((body, found.created_at))
+}
+
+const PAGE: usize = 500;
+
+/// Every version that was ever registered, deleted ones as well.
+async fn versions(app: &App, package: &str, name: &str) -> Result<Vec<(Version, DefinitionHead)>, Problem> {
+    let prefix = format!("{package}/{name}:");
+    let found = heads(app, &prefix, usize::MAX).await?;
+    Ok(found.into_iter().filter_map(|(id, head)| Some((Version::parse(id.strip_prefix(&prefix)?)?, head))).collect())
+}
+
+/// Blocks whose id begins so, by id.
+async fn heads(app: &App, prefix: &str, most: usize) -> Result<Vec<(Arc<str>, DefinitionHead)>, Problem> {
+    let after = Some(prefix).filter(|prefix| !prefix.is_empty()).map(Arc::from);
+    let (kind, limit) = (DefinitionHead::KIND.into(), PAGE);
+    let mut query = RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after, limit };
+    let mut heads = Vec::new();
+    loop {
+        let page = app.engine.store().records(&query).await?;
+        query.after = page.last().filter(|_| page.len() == PAGE).map(|last| last.key.key.clone());
+        for record in page {
+            if !record.key.key.starts_with(prefix) || heads.len() >= most {
+                return Ok(heads);
+            }
+            let head = serde_json::from_str::<DefinitionHead>(&record.value).ok();
+            heads.extend(
+                head.filter(|_| Reference::parse(&record.key.key).is_some()).map(|head| (record.key.key, head)),
+            );
+        }
+        if query.after.is_none() {
+            return Ok(heads);
+        }
+    }
+}
+
+/// A block as clients see it.
+fn shown(id: &str, head: &DefinitionHead, body: &Body, updated: Timestamp) -> Option<Value> {
+    let reference = Reference::parse(id)?;
+    let version = reference.version()?;
+    let mut shown = json!({
+        "id": id,
+        "package": reference.package,
+        "name": reference.name,
+        "majorVersion": version.major,
+        "minorVersion": version.minor,
+        "patchVersion": version.patch,
+        "createdAt": super::body::time(head.created_at.unwrap_or(updated)),
+        "updatedAt": super::body::time(updated),
+        "deletedAt": head.deleted_at.map(super::body::time),
+    });
+    let Ok(Value::Object(body)) = serde_json::to_value(body) else { return None };
+    shown.as_object_mut()?.extend(body);
+    Some(shown)
+}

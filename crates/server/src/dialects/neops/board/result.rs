@@ -1,0 +1,205 @@
+//! What came of a job: pushed once by whoever claimed it, and read back whole.
+
+use super::show;
+use crate::{
+    app::App,
+    ask,
+    dialects::neops::{
+        Neops, No,
+        body::{Json, Path, empty, id, ok},
+        namespace,
+        results::{self, Kept},
+        who::{Who, principal},
+    },
+};
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use http::{StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use windlass_core::{
+    JobId, JobKey, Payload, Refusal,
+    commands::{
+        ask::Both,
+        complete::Complete,
+        fail::Fail,
+        holder::{Address, Holder},
+        progress::ReportProgress,
+    },
+};
+use windlass_engine::Error;
+
+/// A body above this is taken in only a few at a time.
+const LARGE: u64 = 1 << 20;
+/// Characters of a message that lists show.
+pub const MESSAGE_MAX: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Push {
+    job_execution_id: String,
+    status: Status,
+    result: Outcome,
+    acquires: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Status {
+    Success,
+    SuccessAck,
+    Failed,
+    FailedAck,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    success: bool,
+    message: Option<String>,
+    data: Option<Box<RawValue>>,
+    db_updates: Option<Box<RawValue>>,
+    retryable: Option<bool>,
+}
+
+/// As much as lists show.
+fn cut(message: &str) -> &str {
+    message.char_indices().nth(MESSAGE_MAX).map_or(message, |(end, _)| &message[..end])
+}
+
+fn holder(job: JobId, who: &crate::auth::Caller) -> Holder {
+    Holder { namespace: namespace(), address: Address::Job(job), principal: principal(who) }
+}
+
+pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request) -> Result<Response, No> {
+    let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let _turn = match told {
+        Some(told) if told <= LARGE => None,
+        _ => Some(neops.own.large.acquire().await.map_err(|_| No::bad("the server stops"))?),
+    };
+    let bytes = ask::read(request.into_body()).await?;
+    let sent: Push = ask::parse(&neops, &namespace(), bytes).await?;
+    let job = JobId(id("jobExecutionId", &sent.job_execution_id)?);
+    for (place, value, opening) in [
+        ("result.data", &sent.result.data, '{'),
+        ("result.dbUpdates", &sent.result.db_updates, '{'),
+        ("acquires", &sent.acquires, '['),
+    ] {
+        if value.as_ref().is_some_and(|value| !value.get().starts_with(opening)) {
+            let kind = if opening == '{' { "an object" } else { "a list" };
+            return Err(No::bad(format!("{place}: must be {kind}")));
+        }
+    }
+    let done = matches!(sent.status, Status::Success | Status::SuccessAck);
+    let message = sent.result.message.clone().unwrap_or_default();
+    let retryable = sent.result.retryable != Some(false);
+    let kept = Kept {
+        success: sent.result.success,
+        message: sent.result.message,
+        data: sent.result.data,
+        db_updates: sent.result.db_updates,
+        retryable: sent.result.retryable,
+        acquires: sent.acquires,
+    };
+    let text = write(&neops, kept).await?;
+    let holder = holder(job, &caller);
+    // Before anything large is written for it, it is asked whether it will be taken.
+    if text.len() > LARGE as usize {
+        let holds = windlass_core::commands::holds::Holds { holder: holder.clone() };
+        neops.engine.run(holds).await.map_err(refused(job))?;
+    }
+    let result = results::keep(&neops, job, text).await?;
+    match report(&neops, holder, done, &message, retryable, result.clone()).await {
+        Ok(()) => Ok(empty(StatusCode::CREATED)),
+        Err(error) => {
+            results::forget(&neops, &result).await;
+            Err(refused(job)(error))
+        }
+    }
+}
+
+async fn write(app: &App, kept: Kept) -> Result<Vec<u8>, No> {
+    let write = move || serde_json::to_vec(&kept).map_err(|error| No::bad(error.to_string()));
+    app.aside.run(&namespace(), write).await?
+}
+
+/// What was said about a success stands where progress does, so that lists need not read results.
+async fn report(
+    app: &App,
+    holder: Holder,
+    done: bool,
+    message: &str,
+    retryable: bool,
+    result: Payload,
+) -> Result<(), Error> {
+    let said = cut(message);
+    let ended = match done {
+        false => app.engine.run(Fail { holder, message: said.into(), retryable, result }).await?,
+        true if said.is_empty() => app.engine.run(Complete { holder, result }).await?,
+        true => {
+            let progress = ReportProgress { holder: holder.clone(), percent: 100.0, message: Some(said.into()) };
+            app.engine.run(Both(progress, Complete { holder, result })).await?.1
+        }
+    };
+    match ended.replayed {
+        true => Err(Error::Refused(Refusal::Final { state: ended.job.state })),
+        false => Ok(()),
+    }
+}
+
+/// A job has one result: whatever comes after it changes nothing.
+fn refused(job: JobId) -> impl Fn(Error) -> No {
+    move |error| match error {
+        Error::Refused(Refusal::NotFound { .. }) => not_found(job),
+        Error::Refused(Refusal::NotHolder) => {
+            No::new(StatusCode::FORBIDDEN, format!("Job {job} was claimed by somebody else"))
+        }
+        Error::Refused(Refusal::LeaseLost { .. } | Refusal::NotHeld { .. } | Refusal::Final { .. }) => {
+            No::conflict(format!("Job {job} is not waiting for a result"))
+        }
+        other => other.into(),
+    }
+}
+
+pub fn not_found(job: JobId) -> No {
+    No::not_found(format!("Job with id {job} not found"))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JobResultData {
+    job_id: String,
+    result_status: Option<String>,
+    message: Option<String>,
+    data: Option<Box<RawValue>>,
+    retryable: Option<bool>,
+}
+
+pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>, No> {
+    let id = JobId(id("jobId", &job)?);
+    let key = JobKey::new(&namespace(), id);
+    let job = app.engine.store().job(&key).await?.ok_or_else(|| not_found(id))?;
+    let row = show::row(&app, &job).await?.ok_or_else(|| not_found(id))?;
+    let kept = results::outline(&app, &key).await?.unwrap_or_default();
+    Ok(ok(JobResultData {
+        job_id: id.to_string(),
+        message: kept.message.or(row.result_message),
+        result_status: row.result_status,
+        data: kept.data,
+        retryable: kept.retryable,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_cut_between_characters() {
+        assert_eq!(cut("short"), "short");
+        let long = "é".repeat(MESSAGE_MAX + 5);
+        assert_eq!(cut(&long).chars().count(), MESSAGE_MAX);
+    }
+}

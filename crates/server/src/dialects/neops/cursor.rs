@@ -1,0 +1,35 @@
+//! Where a page ended: the key of its last row, in a text that says nothing.
+
+use super::No;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+
+/// What rows are sorted by, and then the id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor(pub (String, String));
+
+impl Cursor {
+    pub fn text(&self) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(format!("{}\n{}", self.0.0, self.0.1))
+    }
+
+    pub fn read(text: &str) -> Result<Self, No> {
+        let plain = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+        let key = plain.as_deref().and_then(|plain| plain.rsplit_once('\n'));
+        let key = key.ok_or_else(|| No::bad("cursor: this was not given out by this server"))?;
+        Ok(Self((key.0.to_owned(), key.1.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_and_one_made_up_is_refused() {
+        let cursor = Cursor(("label\nx".into(), "id".into()));
+        assert_eq!(Cursor::read(&cursor.text()).unwrap(), cursor);
+        for junk in ["", "x", "!!!", "YWJj"] {
+            assert!(Cursor::read(junk).is_err(), "{junk}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How this protocol says no: a status, a sentence, and the status again in words or a code, as its clients know it.
+
+use crate::problem::Problem;
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
+use windlass_core::Refusal;
+use windlass_engine::{Error, StoreError};
+
+#[derive(Debug)]
+pub struct No {
+    pub status: StatusCode,
+    pub message: String,
+    /// A code where its clients know one, else the status in words.
+    error: String,
+    /// What else a typed refusal has.
+    more: Map<String, Value>,
+    retry_after: Option<u64>,
+}
+
+impl No {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self::typed(status, status.canonical_reason().unwrap_or("Error"), message)
+    }
+
+    /// With a code of its own.
+    pub fn typed(status: StatusCode, error: &str, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), error: error.into(), more: Map::new(), retry_after: None }
+    }
+
+    pub fn bad(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    pub fn no_worker(id: impl std::fmt::Display) -> Self {
+        Self::not_found(format!("Worker with id {id} not found"))
+    }
+
+    /// One more field of the body.
+    pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(field.into(), value.into());
+        self
+    }
+
+    fn body(&self) -> Value {
+        let mut body = json!({"statusCode": self.status.as_u16(), "message": self.message, "error": self.error});
+        body.as_object_mut().expect("an object").extend(self.more.clone());
+        body
+    }
+}
+
+impl IntoResponse for No {
+    fn into_response(self) -> Response {
+        let mut response = super::body::Json(self.status, self.body()).into_response();
+        if let Some(wait) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait));
+        }
+        response
+    }
+}
+
+/// What cannot be taken as it is, is a bad request here, whatever else it is called elsewhere.
+impl From<Problem> for No {
+    fn from(problem: Problem) -> Self {
+        let status = match problem.status() {
+            StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        let message = match problem.0.field.as_deref() {
+            Some(field) if !problem.0.detail.contains(field) => format!("{field}: {}", problem.0.detail),
+            _ => problem.0.detail.clone(),
+        };
+        let retry_after = problem.0.retry_after_ms.map(|wait| wait.div_ceil(1_000));
+        Self { retry_after, ..Self::new(status, message) }
+    }
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Problem::from(refusal).into()
+    }
+}
+
+impl From<Error> for No {
+    fn from(error: Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<StoreError> for No {
+    fn from(error: StoreError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<windlass_product::Error> for No {
+    fn from(error: windlass_product::Error) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+/// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
+pub fn refuse(problem: &Problem, response: &mut Response) {
+    let no = No::from(problem.clone());
+    let mut body = no.body();
+    body["reason"] = json!(problem.0.code());
+    body["request_id"] = json!(problem.0.request_id);
+    *response.status_mut() = no.status;
+    *response.body_mut() = Body::from(body.to_string());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(super::body::JSON));
+    headers.remove(header::WWW_AUTHENTICATE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Code;
+
+    #[test]
+    fn refusals_say_where_and_what_in_three_fields() {
+        let no = No::from(Problem::invalid("steps[0].label", "is reserved"));
+        let body = json!({"statusCode": 400, "message": "steps[0].label: is reserved", "error": "Bad Request"});
+        assert_eq!((no.status, no.body()), (StatusCode::BAD_REQUEST, body));
+        let no = No::typed(StatusCode::CONFLICT, "VersionDeleted", "taken").with("suggestedVersion", "1.0.1");
+        assert_eq!((&no.body()["error"], &no.body()["suggestedVersion"]), (&json!("VersionDeleted"), &json!("1.0.1")));
+        assert_eq!(No::from(Problem::new(Code::TooLarge, "no")).status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+}

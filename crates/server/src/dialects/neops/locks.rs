@@ -1,0 +1,68 @@
+//! Locks on entities: one run at a time has an entity. A run takes all its locks or none, in one order for everybody.
+
+use super::records::Kind;
+use crate::{app::App, problem::Problem};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use windlass_api::Uuid;
+use windlass_core::{Command, commands::records::Expect};
+use windlass_plan::neops::updates::Key;
+
+/// By `device/5`.
+const LOCK: Kind<Lock> = Kind::new("neops_lock");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Lock {
+    run: Uuid,
+}
+
+fn name((entity, id): Key) -> String {
+    format!("{}/{id}", entity.as_str())
+}
+
+/// To be part of one transaction: refused as a whole, with `Exists`, if any of them is taken.
+pub fn take(run: Uuid, keys: &[Key]) -> Vec<Command> {
+    let taken = |name: String| LOCK.put(&name, &Lock { run }, Expect::Nothing).into();
+    in_order(keys).into_iter().map(taken).collect()
+}
+
+/// Of locks that are held.
+pub fn release(keys: &[Key]) -> Vec<Command> {
+    in_order(keys).into_iter().map(|name| LOCK.delete(&name, Expect::Anything).into()).collect()
+}
+
+fn in_order(keys: &[Key]) -> BTreeSet<String> {
+    keys.iter().copied().map(name).collect()
+}
+
+/// The first of these that another run holds, and that run.
+pub async fn held(app: &App, run: Uuid, keys: &[Key]) -> Result<Option<(String, Uuid)>, Problem> {
+    for name in in_order(keys) {
+        if let Some(lock) = LOCK.find(app, &name).await?.filter(|lock| lock.value.run != run) {
+            return Ok(Some((name, lock.value.run)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_plan::neops::reference::EntityType::{Device, Interface};
+
+    #[test]
+    fn locks_are_taken_in_one_order_and_each_once() {
+        let keys = |commands: Vec<Command>| -> Vec<String> {
+            let key = |command: Command| match command {
+                Command::PutRecord(put) => put.key.key.to_string(),
+                Command::DeleteRecord(delete) => delete.key.key.to_string(),
+                other => panic!("{other:?}"),
+            };
+            commands.into_iter().map(key).collect()
+        };
+        let wanted = [(Interface, 3), (Device, 7), (Device, 7), (Device, 10)];
+        let expected = ["device/10", "device/7", "interface/3"];
+        assert_eq!(keys(take(Uuid::from_u128(1), &wanted)), expected);
+        assert_eq!(keys(release(&wanted)), expected);
+    }
+}

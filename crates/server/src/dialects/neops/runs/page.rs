@@ -1,0 +1,163 @@
+//! Runs in pages, with filters, counts and a histogram.
+
+use super::row::{self, Row};
+use crate::dialects::neops::{
+    Neops, No,
+    body::{Params, ok},
+    histogram,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use windlass_core::Timestamp;
+
+const LIMIT: u64 = 50;
+const LIMIT_MAX: u64 = 200;
+const FACETS: u64 = 50;
+/// Runs that a page is picked from.
+const LOOKED_AT: usize = 20_000;
+
+/// A filter, and what of a run it is about.
+type Filter = (&'static str, fn(&Row) -> Option<String>);
+
+const FILTERS: [Filter; 8] = [
+    ("status", |row| Some(row.status.as_str().to_owned())),
+    ("reasonCode", |row| row.reason.as_ref().map(|(code, _)| code.clone())),
+    ("unsafeCause", |row| row.unsafe_cause.clone()),
+    ("workflowId", |row| Some(row.workflow_id.clone())),
+    ("workflow", |row| row.workflow_id.rsplit_once(':').map(|(name, _)| name.to_owned())),
+    ("startedBy", |row| row.started_by.clone()),
+    ("triggerType", |row| Some(json!(row.trigger).as_str().unwrap_or_default().to_owned())),
+    ("id", |row| Some(row.uuid.to_string())),
+];
+
+pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response, No> {
+    let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
+    let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
+    let start = params.get("cursor").map(cursor).transpose()?;
+    let mut all = Vec::new();
+    row::each(&neops, None, |mut row| {
+        row.parameters = Map::new();
+        all.push(row);
+        all.len() < LOOKED_AT
+    })
+    .await?;
+    let mut rows: Vec<&Row> = all.iter().filter(|row| wanted.fits(row, None)).collect();
+    rows.sort_by_key(|row| sort.key(row));
+    if sort.descending {
+        rows.reverse();
+    }
+    let total = rows.len();
+    let after = |row: &&Row| match &start {
+        Some(start) if sort.descending => sort.key(row) < *start,
+        Some(start) => sort.key(row) > *start,
+        None => true,
+    };
+    let mut rest = rows.iter().copied().filter(after);
+    let shown: Vec<&Row> = rest.by_ref().take(limit).collect();
+    let next =
+        rest.next().and(shown.last()).map(|last| BASE64_URL_SAFE_NO_PAD.encode(json!(sort.key(last)).to_string()));
+    let items: Vec<Value> = shown.iter().map(|row| row.head()).collect();
+    let mut body = json!({"items": items, "nextCursor": next, "total": total});
+    let asks = |part: &str| params.all("include").flat_map(|asked| asked.split(',')).any(|asked| asked == part);
+    if asks("facets") {
+        body["facets"] = facets(&params, &wanted, &all)?;
+    }
+    if asks("histogram") {
+        body["histogram"] = histogram::of(rows.iter().map(|row| (row.created_at, row.status.as_str())).collect());
+    }
+    Ok(ok(body).into_response())
+}
+
+fn cursor(text: &str) -> Result<(String, i64, String), No> {
+    let read = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    read.ok_or_else(|| No::bad("cursor is not one that a page gave"))
+}
+
+struct Sort {
+    by_workflow: bool,
+    descending: bool,
+}
+
+impl Sort {
+    fn read(text: Option<&str>) -> Result<Self, No> {
+        let (field, order) =
+            text.unwrap_or("createdAt:desc").split_once(':').unwrap_or((text.unwrap_or_default(), "asc"));
+        let (by_workflow, descending) = match (field, order) {
+            ("createdAt", "asc") => (false, false),
+            ("createdAt", "desc") => (false, true),
+            ("workflow", "asc") => (true, false),
+            ("workflow", "desc") => (true, true),
+            _ => return Err(No::bad("sort must be createdAt or workflow, with :asc or :desc")),
+        };
+        Ok(Self { by_workflow, descending })
+    }
+
+    fn key(&self, row: &Row) -> (String, i64, String) {
+        let first = if self.by_workflow { row.workflow_id.clone() } else { String::new() };
+        (first, row.created_at.0, row.uuid.to_string())
+    }
+}
+
+/// Which runs are asked for.
+struct Wanted {
+    lists: Vec<Vec<String>>,
+    targets: Vec<u64>,
+    locked: Option<bool>,
+    text: Option<String>,
+    after: Option<Timestamp>,
+    before: Option<Timestamp>,
+    changed: Option<Timestamp>,
+}
+
+impl Wanted {
+    fn read(params: &Params) -> Result<Self, No> {
+        let lists = FILTERS.iter().map(|(name, _)| params.all(name).map(str::to_owned).collect()).collect();
+        let target = |text: &str| text.parse().map_err(|_| No::bad(format!("target must be an id, not {text:?}")));
+        let locked = params.get("cmsResourcesLocked").map(|_| params.flag("cmsResourcesLocked")).transpose()?;
+        Ok(Self {
+            lists,
+            targets: params.all("target").map(target).collect::<Result<_, No>>()?,
+            locked,
+            text: params.get("q").map(str::to_lowercase),
+            after: params.time("createdAfter")?,
+            before: params.time("createdBefore")?,
+            changed: params.time("changedSince")?,
+        })
+    }
+
+    /// `but`: a filter that is left out.
+    fn fits(&self, row: &Row, but: Option<&str>) -> bool {
+        let mut filters = FILTERS.iter().zip(&self.lists);
+        filters.all(|((name, of), list)| {
+            but == Some(name) || list.is_empty() || of(row).is_some_and(|value| list.contains(&value))
+        }) && (self.targets.is_empty() || self.targets.iter().any(|id| row.ids.contains(id)))
+            && self.locked.is_none_or(|locked| locked == !row.held.is_empty())
+            && self.after.is_none_or(|at| row.created_at >= at)
+            && self.before.is_none_or(|at| row.created_at < at)
+            && self.changed.is_none_or(|at| row.updated_at >= at)
+            && self
+                .text
+                .as_ref()
+                .is_none_or(|text| row.workflow_id.to_lowercase().contains(text) || row.uuid.to_string().contains(text))
+    }
+}
+
+fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, No> {
+    let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
+    let mut shown = Map::new();
+    for (name, of) in FILTERS.iter().filter(|(name, _)| *name != "id") {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let fitting = rows.iter().filter(|row| wanted.fits(row, Some(name)));
+        fitting.filter_map(of).for_each(|value| *counts.entry(value).or_default() += 1);
+        let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        let counts = counts.into_iter().take(most).map(|(value, count)| json!({"value": value, "count": count}));
+        shown.insert((*name).into(), counts.collect());
+    }
+    Ok(Value::Object(shown))
+}

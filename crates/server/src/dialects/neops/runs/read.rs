@@ -1,0 +1,90 @@
+//! What turns look at: jobs as they ended, and what they gave.
+
+use crate::{app::App, dialects::neops::namespace, problem::Problem};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use windlass_core::{Job, JobId, JobKey, State, job::Reason};
+
+/// Bytes of results that one turn looks at.
+const BYTES_MAX: usize = 32 << 20;
+const AT_ONCE: usize = 16;
+
+/// Work that was made for a step, and for which entity.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Member(pub JobId, pub Option<u64>);
+
+/// What is kept with a step whose work was made: the work, or the steps of the whole run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Made {
+    pub members: Vec<Member>,
+}
+
+pub async fn made(app: &App, step: JobId) -> Result<Made, Problem> {
+    let body = app.engine.store().body(&JobKey::new(&namespace(), step)).await?;
+    let read = body.and_then(|body| serde_json::from_slice(body.payload.as_bytes()).ok());
+    Ok(read.unwrap_or_default())
+}
+
+/// Each job, or the last of those it was tried as. The second says whether a worker had one of them.
+pub async fn last(app: &App, jobs: &[JobId]) -> Result<HashMap<JobId, (Job, bool)>, Problem> {
+    let mut found: HashMap<JobId, (Job, bool)> = HashMap::new();
+    let mut open: Vec<(JobId, JobId)> = jobs.iter().map(|id| (*id, *id)).collect();
+    while !open.is_empty() {
+        let keys: Vec<JobKey> = open.iter().map(|(_, id)| JobKey::new(&namespace(), *id)).collect();
+        let rows = app.engine.store().jobs_named(&keys).await?;
+        let rows: HashMap<JobId, Job> = rows.into_iter().map(|job| (job.key.id, job)).collect();
+        let mut next = Vec::new();
+        for (first, id) in open {
+            let Some(job) = rows.get(&id) else { continue };
+            next.extend(job.live.retry_job.map(|copy| (first, copy)));
+            let claimed = found.get(&first).is_some_and(|(_, claimed)| *claimed) || job.live.attempt > 0;
+            found.insert(first, (job.clone(), claimed));
+        }
+        open = next;
+    }
+    Ok(found)
+}
+
+/// What these jobs gave. The inner error is the run's own.
+pub async fn results(app: &App, jobs: &[&Job]) -> Result<Result<HashMap<JobId, Value>, String>, Problem> {
+    let keys: Vec<JobKey> = jobs.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
+    let (mut all, mut bytes) = (HashMap::new(), 0);
+    for some in keys.chunks(AT_ONCE) {
+        for key in some {
+            let Some(value) = super::super::results::read(app, key).await? else { continue };
+            bytes += value.to_string().len();
+            all.insert(key.id, value);
+        }
+        if bytes > BYTES_MAX {
+            return Ok(Err(format!("the results it looks at have more than {BYTES_MAX} bytes")));
+        }
+    }
+    Ok(Ok(all))
+}
+
+/// A result as expressions see it.
+pub fn shown(job: &Job, result: Option<&Value>) -> Value {
+    let field = |name: &str| result.and_then(|result| result.get(name)).cloned().unwrap_or(Value::Null);
+    json!({"success": job.state == State::Completed, "message": field("message"), "data": field("data")})
+}
+
+/// The code and the text of the reason for which a job did not succeed.
+pub fn failure(job: &Job, label: &str) -> (&'static str, String) {
+    let outcome = job.live.outcome.as_ref();
+    let code = match outcome.map(|outcome| outcome.reason) {
+        Some(Reason::WorkerLost | Reason::WorkerRemoved | Reason::LeaseExpired | Reason::TooManyLosses) => {
+            "worker_lost"
+        }
+        Some(Reason::DeadlinePassed | Reason::PendingDeadlinePassed) => "job_timed_out",
+        Some(Reason::Cancelled) => "aborted",
+        _ => "step_failed",
+    };
+    let why = outcome.map(|outcome| outcome.message.to_string()).unwrap_or_default();
+    (code, format!("step {label}: {why}"))
+}
+
+/// An error that passes is nobody's fault; others are the run's.
+pub fn passes(problem: &Problem) -> bool {
+    matches!(problem.0.status, 503 | 507)
+}

@@ -1,0 +1,191 @@
+//! Remedies for runs that failed unsafely, asked for by people.
+
+use super::{
+    ledger::{Ledger, Stand, settle},
+    row::{self, Row, Status},
+    waiting,
+};
+use crate::dialects::neops::{
+    Neops, No,
+    body::{Path, Sent, id, ok},
+    records::Kept,
+};
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+use windlass_api::Uuid;
+use windlass_core::{Command, Refusal, commands::all::All};
+use windlass_engine::Error;
+
+const TRIES: usize = 5;
+const NOTE_MAX: usize = 4_000;
+
+#[derive(Deserialize)]
+pub struct Chosen {
+    #[serde(default)]
+    jobs: Vec<Uuid>,
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resolve {
+    #[serde(flatten)]
+    chosen: Chosen,
+    note: String,
+    #[serde(default)]
+    continue_rollback: bool,
+}
+
+async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger), No> {
+    let run = id("uuid", run)?;
+    let kept = row::find(neops, run).await?.ok_or_else(|| No::not_found(format!("there is no run {run}")))?;
+    match kept.value.status {
+        Status::FailedUnsafeAck | Status::FailedSafeAck | Status::Rollback => {}
+        other => return Err(No::conflict(format!("the run is {}; there is nothing to remedy", other.as_str()))),
+    }
+    Ok((kept, Ledger::read(neops, run).await?))
+}
+
+pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, No> {
+    let (kept, ledger) = find(&neops, &run).await?;
+    Ok(ok(ledger.show(&kept.value)).into_response())
+}
+
+pub async fn roll_back(
+    State(neops): State<Neops>,
+    Path(run): Path<String>,
+    Sent(body): Sent<Chosen>,
+) -> Result<Response, No> {
+    for _ in 0..TRIES {
+        let (kept, mut ledger) = find(&neops, &run).await?;
+        let chosen = body.to_roll_back(&ledger)?;
+        let submit = ledger.roll_back(&neops, &chosen).await?;
+        let mut commands = ledger.put(None);
+        commands.extend(submit.map(Command::from));
+        if write(&neops, commands).await? {
+            return Ok(
+                ok(json!({"createdRollbackJobs": chosen.len(), "ledger": ledger.show(&kept.value)})).into_response()
+            );
+        }
+    }
+    Err(busy())
+}
+
+pub async fn resolve(
+    State(neops): State<Neops>,
+    super::By(by): super::By,
+    Path(run): Path<String>,
+    Sent(body): Sent<Resolve>,
+) -> Result<Response, No> {
+    if body.note.trim().is_empty() || body.note.len() > NOTE_MAX {
+        return Err(No::bad(format!("note must say why, in at most {NOTE_MAX} bytes")));
+    }
+    for _ in 0..TRIES {
+        let (kept, mut ledger) = find(&neops, &run).await?;
+        let (chosen, now) = (body.chosen.to_resolve(&ledger)?, neops.engine.now().await?);
+        ledger.each(|entry| {
+            if chosen.contains(&entry.job) {
+                entry.stand = Stand::Resolved;
+                entry.resolved = Some((by.clone(), now, body.note.clone()));
+            }
+        });
+        let rest = match body.continue_rollback {
+            true => Chosen { jobs: Vec::new(), all: true }.to_roll_back(&ledger)?,
+            false => Vec::new(),
+        };
+        let submit = ledger.roll_back(&neops, &rest).await?;
+        let held = kept.value.held.clone();
+        let (mut row, mut commands) = settle(&neops, &ledger, kept.value.clone()).await?;
+        commands.append(&mut row.put(&neops, kept.unchanged(), now));
+        commands.extend(submit.map(Command::from));
+        if write(&neops, commands).await? {
+            if row.held.is_empty() {
+                waiting::call(&neops, held).await;
+            }
+            let body =
+                json!({"resolvedJobs": chosen.len(), "createdRollbackJobs": rest.len(), "ledger": ledger.show(&row)});
+            return Ok(ok(body).into_response());
+        }
+    }
+    Err(busy())
+}
+
+/// False: somebody was faster.
+async fn write(neops: &Neops, commands: Vec<Command>) -> Result<bool, No> {
+    if commands.is_empty() {
+        return Ok(true);
+    }
+    match neops.engine.run(All { commands }).await {
+        Ok(_) => Ok(true),
+        Err(Error::Refused(Refusal::VersionMismatch { .. } | Refusal::NotFound { .. })) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn busy() -> No {
+    No::conflict("others are at work on this run; try again")
+}
+
+impl Chosen {
+    fn known(&self, ledger: &Ledger) -> Result<(), No> {
+        if self.all == !self.jobs.is_empty() {
+            return Err(No::bad("name jobs, or say all: true"));
+        }
+        match self.jobs.iter().find(|job| ledger.entries().all(|entry| entry.job != **job)) {
+            Some(job) => Err(No::bad(format!("jobs: the ledger has no job {job}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>, No> {
+        self.known(ledger)?;
+        let open = |stand: Stand| matches!(stand, Stand::Open | Stand::RollbackFailed);
+        let mut chosen: Vec<Uuid> = ledger
+            .entries()
+            .filter(
+                |entry| if self.all { open(entry.stand) && entry.reversible } else { self.jobs.contains(&entry.job) },
+            )
+            .map(|entry| entry.job)
+            .collect();
+        let blocked = |job: &Uuid, chosen: &[Uuid]| {
+            let entry = ledger.entries().find(|entry| entry.job == *job)?;
+            let by = ledger.blocked_by(entry).into_iter().find(|by| !chosen.contains(by));
+            match by {
+                Some(by) => Some(format!("job {job} waits for job {by}, which was done after it")),
+                None if !open(entry.stand) => Some(format!("job {job} is not open")),
+                None if !entry.reversible => Some(format!("job {job} cannot be rolled back; resolve it")),
+                None => None,
+            }
+        };
+        if self.all {
+            let all = chosen.clone();
+            chosen.retain(|job| blocked(job, &all).is_none());
+            return Ok(chosen);
+        }
+        match chosen.iter().find_map(|job| blocked(job, &chosen)) {
+            Some(why) => Err(No::conflict(why)),
+            None => Ok(chosen),
+        }
+    }
+
+    fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>, No> {
+        self.known(ledger)?;
+        let named = ledger.entries().filter(|entry| self.all || self.jobs.contains(&entry.job));
+        let mut chosen = Vec::new();
+        for entry in named {
+            match entry.stand {
+                Stand::RollbackInProgress if !self.all => {
+                    return Err(No::conflict(format!("job {} is being rolled back", entry.job)));
+                }
+                Stand::Open | Stand::RollbackFailed => chosen.push(entry.job),
+                Stand::RollbackInProgress | Stand::RolledBack | Stand::Resolved => {}
+            }
+        }
+        Ok(chosen)
+    }
+}

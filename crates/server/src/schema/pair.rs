@@ -1,0 +1,64 @@
+//! Schemas of definitions whose bodies are a dialect's own: what goes in, and what comes out.
+
+use super::{STEPS_MAX, Schema};
+use crate::{app::App, problem::Problem};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::sync::Arc;
+use windlass_core::{Namespace, Payload, cache::Cache};
+
+const KEPT: usize = 1_000;
+const KEPT_BYTES: usize = 32 << 20;
+
+pub struct Pair {
+    input: Schema,
+    output: Schema,
+}
+
+impl Pair {
+    /// Takes long. The names are those of the fields that the schemas came in.
+    pub fn new(input: (&'static str, &Value), output: (&'static str, &Value)) -> Result<Self, Problem> {
+        Ok(Self { input: Schema::new(input.0, input.1)?, output: Schema::new(output.0, output.1)? })
+    }
+
+    /// May take long.
+    pub fn check_input(&self, json: &Payload) -> Result<(), Problem> {
+        self.input.check(json, &mut { STEPS_MAX })
+    }
+
+    /// May take long.
+    pub fn check_output(&self, json: &Payload) -> Result<(), Problem> {
+        self.output.check(json, &mut { STEPS_MAX })
+    }
+
+    fn bytes(&self) -> usize {
+        4_096 + self.input.fit.bytes + self.output.fit.bytes
+    }
+}
+
+type Key = (Namespace, Arc<str>, u32);
+
+/// Those in use. A version never changes, so nothing in here goes stale.
+pub struct Pairs(Mutex<Cache<Key, Arc<Pair>>>);
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self(Mutex::new(Cache::new(KEPT, KEPT_BYTES)))
+    }
+}
+
+impl Pairs {
+    pub async fn get(
+        &self,
+        app: &App,
+        key: Key,
+        make: impl FnOnce() -> Result<Pair, Problem> + Send + 'static,
+    ) -> Result<Arc<Pair>, Problem> {
+        if let Some(known) = self.0.lock().get(&key) {
+            return Ok(known);
+        }
+        let made = Arc::new(app.aside.run(&key.0, make).await??);
+        self.0.lock().put(key, made.clone(), made.bytes());
+        Ok(made)
+    }
+}
