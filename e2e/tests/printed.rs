@@ -69,7 +69,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whole commands: lines that end in a backslash go on, and of a console only what follows a prompt counts.
+/// Whole commands: lines that end in a backslash or inside quotes go on, and of a console only what follows a prompt counts.
 fn commands(language: &str, text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut goes_on = false;
@@ -84,7 +84,8 @@ fn commands(language: &str, text: &str) -> Vec<String> {
             Some(command) if !command.trim().is_empty() && !command.starts_with('#') => found.push(command.to_owned()),
             _ => continue,
         }
-        goes_on = line.ends_with('\\');
+        let quotes = found.last().map_or(0, |last| last.matches('\'').count());
+        goes_on = line.ends_with('\\') || (language == "console" && quotes % 2 == 1);
     }
     found
 }
@@ -106,9 +107,10 @@ fn to_run(page: &str) -> Vec<String> {
 }
 
 /// Which test here runs a page.
-const RUN: [&str; 7] = [
+const RUN: [&str; 8] = [
     "README.md",
     "docs/joblib.md",
+    "docs/neops.md",
     "docs/operations.md",
     "docs/silo.md",
     "docs/worker.md",
@@ -194,7 +196,8 @@ impl Folder {
     /// With the address of this page's server.
     fn here(&self, command: &str) -> String {
         let port = self.listen.rsplit(':').next().unwrap();
-        command.replace("127.0.0.1:3000", &self.listen).replace("localhost:3000", &format!("localhost:{port}"))
+        let here = command.replace("127.0.0.1:3000", &self.listen).replace("127.0.0.1:3030", &self.listen);
+        here.replace("localhost:3000", &format!("localhost:{port}"))
     }
 
     /// Starts a server by its printed line, at this page's address, and waits until it serves.
@@ -368,6 +371,48 @@ fn the_commands_of_the_joblib_page_work() {
         r#"["@global:modifiers:Rotate","pending",null]"#,
         "rotating by 1.5 in room1",
         r#"["@global:modifiers:Rotate","completed",null]"#,
+    ] {
+        assert!(out.contains(printed), "{printed} is not in {out}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_neops_page_work() {
+    let folder = Folder::new();
+    let all = blocks("docs/neops.md");
+    let (_, block) = all.iter().find(|(language, _)| language == "python").unwrap();
+    folder.write("blocks/echo.py", block);
+    let (_, shown) = all.iter().find_map(|(_, text)| text.split_once("$ cat devices.json\n")).unwrap();
+    folder.write("devices.json", shown.split("$ ").next().unwrap());
+    // The packages lie beside the Python that reads them, not in an environment of its own with programs.
+    let clients = program("windlass").parent().and_then(|folder| folder.parent()).unwrap().join("clients");
+    let python = fs::read_to_string(clients.join("neops_python")).expect("scripts/clients was run");
+    let (packages, start) =
+        (clients.join("neops_worker"), "from neops_worker_sdk.cli.neops_worker import main; main()");
+    let worker = format!("PYTHONPATH={} exec {} -c '{start}'", packages.display(), python.trim());
+    folder.write("bin/neops_worker", &format!("#!/bin/sh\n{worker}\n"));
+
+    let mut commands = to_run("docs/neops.md");
+    let _server = folder.serve(&commands.remove(0).replace(" --listen 127.0.0.1:3030", ""));
+    commands.insert(0, "chmod +x bin/neops_worker; export PATH=$PWD/bin:$PATH".to_owned());
+    commands.push("kill %1; wait %1 || true".to_owned());
+    let until = |path: &str, asks: &str| {
+        let url = format!("http://{}/{path}", folder.listen);
+        format!("{UNTIL}; export ASKS='{asks}'; until_it sh -c \"curl -s {url} | jq -e \\\"\\$ASKS\\\"\"")
+    };
+    let registered = until("function-blocks/registrations/list", "length == 1");
+    let over = until("workflow-execution/id/$run", ".status | endswith(\"_ack\")");
+    let before = [
+        ("curl -s http://127.0.0.1:3030/workers/online", registered.as_str()),
+        ("curl -s http://127.0.0.1:3030/workflow-execution/id/", over.as_str()),
+    ];
+    let out = folder.run(&commands, &before, &[]);
+    for printed in [
+        "online\n",
+        r#"["wf.example/hello:1.0.0","published"]"#,
+        "completed_ack\nacquire\tsuccess-ack\nexecute\tsuccess-ack\n",
+        "3 created, 0 updated, 0 unchanged\n",
+        r#"[{"hostname":"sw1","id":1,"ip":"10.0.0.1","username":"ops"}]"#,
     ] {
         assert!(out.contains(printed), "{printed} is not in {out}");
     }

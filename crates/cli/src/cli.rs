@@ -4,7 +4,7 @@ use crate::{
     bench,
     commands::{
         Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
-        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, principals::PrincipalCommand,
+        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, overview, principals::PrincipalCommand,
         schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand,
         workflow::WorkflowCommand,
     },
@@ -16,7 +16,7 @@ use crate::{
     remote::Remote,
     serve,
     store::StoreCommand,
-    up, worker,
+    top, up, worker,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use std::{future::Future, path::PathBuf, process::ExitCode};
@@ -123,6 +123,9 @@ enum Command {
     Principal(PrincipalCommand),
     /// Count jobs and workers by state.
     Stats,
+    /// What needs attention: what waits longest and why, what fails, which workers are lost.
+    Overview,
+    Top(top::Top),
     #[command(flatten)]
     Store(StoreCommand),
     #[command(flatten)]
@@ -192,6 +195,8 @@ impl Command {
             Command::Token(command) => command.run(context).await,
             Command::Principal(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,
+            Command::Overview => overview::run(context).await,
+            Command::Top(top) => top.run(context).await,
             Command::Store(command) => command.run(context).await,
             Command::Dialect(noun) => noun.run(context).await,
             Command::Profile(_)

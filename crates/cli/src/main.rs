@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config_show;
 mod context;
+mod demo;
 mod dialects;
 mod fail;
 mod ids;
@@ -18,6 +19,7 @@ mod settings;
 mod store;
 mod table;
 mod times;
+mod top;
 mod up;
 mod worker;
 

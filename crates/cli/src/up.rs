@@ -5,6 +5,7 @@
 
 use crate::{
     commands::{Done, show, wait},
+    demo,
     fail::code,
     ids,
     output::say,
@@ -32,6 +33,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 use windlass_api::{
     job::{Job, ListJobs, SubmitJob},
     token::{CreateToken, Role},
@@ -54,6 +56,7 @@ const TAIL: usize = 8;
 #[derive(Args)]
 #[command(after_help = "Examples:
   windlass up
+  windlass up --demo                                   with a made-up fleet to look at
   windlass up --listen 127.0.0.1:0 --data /tmp/try     use a free port and another folder")]
 pub struct Up {
     /// Address to listen on; port 0 takes a free port.
@@ -68,6 +71,9 @@ pub struct Up {
     /// How many jobs the worker runs at a time.
     #[arg(long, value_name = "N", default_value_t = 4)]
     slots: u32,
+    /// Also start a made-up fleet: workers that come and go, jobs that fail and wait, runs, schedules. To look around.
+    #[arg(long)]
+    demo: bool,
 }
 
 const SAMPLE: &str = "\
@@ -103,19 +109,25 @@ impl Up {
                 return Ok(code::OK);
             }
         };
-        let mut worker = match begun {
-            Ok(worker) => worker,
+        let (mut worker, client) = match begun {
+            Ok(begun) => begun,
             Err(error) => {
                 end(&mut server, SERVER_ENDS).await;
                 return Err(error);
             }
         };
+        let demo = CancellationToken::new();
+        let fleet = self.demo.then(|| tokio::spawn(demo::run(client.clone(), client.base().to_owned(), demo.clone())));
         let died = tokio::select! {
             () = &mut stop => None,
             _ = server.wait() => Some(("server", self.log("server"))),
             _ = worker.wait() => Some(("worker", self.log("worker"))),
         };
         eprintln!("\nStopping: the worker finishes its jobs.");
+        demo.cancel();
+        if let Some(fleet) = fleet {
+            drop(timeout(WORKER_ENDS, fleet).await);
+        }
         end(&mut worker, WORKER_ENDS).await;
         end(&mut server, SERVER_ENDS).await;
         match died {
@@ -161,7 +173,7 @@ impl Up {
     }
 
     /// From a server that is starting to a first screen that shows something finished.
-    async fn begin(&self, server: &mut Child) -> anyhow::Result<Child> {
+    async fn begin(&self, server: &mut Child) -> anyhow::Result<(Child, Client)> {
         let url = match timeout(READY, ready(server)).await {
             Ok(Some(url)) => url,
             _ => bail!(
@@ -180,8 +192,9 @@ impl Up {
         let first = self.first_job(&client).await;
         match first {
             Ok(first) => {
-                say(self.screen(&url, &token_file, first.as_ref()))?;
-                Ok(worker)
+                let code = client.sign_in_code().await?.code;
+                say(self.screen(&url, &token_file, &code, first.as_ref()))?;
+                Ok((worker, client))
             }
             Err(error) => {
                 end(&mut worker, WORKER_ENDS).await;
@@ -224,11 +237,13 @@ impl Up {
         Ok(Some((job, text)))
     }
 
-    fn screen(&self, url: &str, token: &Path, first: Option<&(Job, String)>) -> String {
+    fn screen(&self, url: &str, token: &Path, code: &str, first: Option<&(Job, String)>) -> String {
         let (token, data) = (token.display(), self.data.display());
         let mut text = format!(
             "Windlass is running.\n\n\
              \x20 Server       {url}  (API {url}/docs)\n\
+             \x20 Dashboard    {url}/ui/#code={code}\n\
+             \x20              (this link signs in once, within ten minutes; after that {url}/ui/ asks for the token)\n\
              \x20 Token        in {token}\n\
              \x20 Definitions  in {}/, read again when they change\n\
              \x20 Logs         {data}/server.log and {data}/worker.log\n",

@@ -4,6 +4,7 @@
 use crate::{
     bulletin::Bulletin,
     feed::Feed,
+    history::History,
     notices::Notices,
     settle::Held,
     store::{Outcome, StoreError},
@@ -43,6 +44,7 @@ pub struct After {
     pub feed: Arc<Feed>,
     pub alarm: Alarm,
     pub tally: Tally,
+    pub history: History,
     batches: AtomicU64,
     commands: AtomicU64,
     log_bytes: AtomicU64,
@@ -61,6 +63,7 @@ impl After {
             feed: Arc::new(Feed::new(poll_every)),
             alarm: Alarm::default(),
             tally: Tally::default(),
+            history: History::default(),
             batches: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             log_bytes: AtomicU64::new(0),

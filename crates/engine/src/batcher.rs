@@ -336,6 +336,7 @@ impl Work {
             intake.queue.learn(took, commands);
         }
         after.tally.count(&outcome.events, &outcome.replies);
+        after.history.count(&outcome.events, &outcome.replies);
         crowd.hear(&outcome.events, settings.limits.workers_max);
         self.pace(which).learn(outcome.commit_time, callers.len());
         let mut held = Held { first_event: outcome.first_event, ..Held::default() };

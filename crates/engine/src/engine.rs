@@ -9,6 +9,7 @@ use crate::{
     feed::Subscription,
     grace,
     heavy::{self, Heavy},
+    history::History,
     ids,
     intake::{Intake, is_bulky},
     settings::Settings,
@@ -429,6 +430,11 @@ impl Engine {
     /// What was done since the start.
     pub fn tally(&self) -> &Tally {
         &self.inner.after.tally
+    }
+
+    /// What was done in each minute and is not written down yet.
+    pub fn history(&self) -> &History {
+        &self.inner.after.history
     }
 
     /// How many claimers wait in a namespace.

@@ -21,6 +21,7 @@ mod feed;
 mod gather;
 mod grace;
 mod heavy;
+pub mod history;
 pub mod ids;
 mod intake;
 mod lines;

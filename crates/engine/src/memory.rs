@@ -7,12 +7,12 @@ use crate::{
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 use windlass_core::{
-    Context, Job, JobKey, LogAppend, Namespace, Record, RecordKey, Tags, Timestamp, commands::due::Due, decider,
+    Context, Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, Tags, Timestamp, commands::due::Due, decider,
     select, tables::Tables,
 };
 
@@ -90,6 +90,21 @@ impl Store for Memory {
         let state = self.lock();
         let oldest = state.pending.values().map(|key| &state.jobs[key]).min_by_key(|job| job.seq);
         Ok(oldest.cloned())
+    }
+
+    async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let state = self.lock();
+        let mut heads: BTreeMap<(Lane, i32), &Job> = BTreeMap::new();
+        for job in state.pending.values().map(|key| &state.jobs[key]).filter(|job| job.key.namespace == *namespace) {
+            let head = heads.entry((job.lane, job.priority)).or_insert(job);
+            if job.seq < head.seq {
+                *head = job;
+            }
+        }
+        let mut found: Vec<Job> = heads.into_values().cloned().collect();
+        found.sort_by_key(|job| job.seq);
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {

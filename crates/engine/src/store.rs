@@ -188,7 +188,7 @@ pub enum Bell {
     Something,
 }
 
-/// Queues looked at for [`Store::oldest_pending`].
+/// Queues looked at for [`Store::oldest_pending`] and [`Store::queue_heads`].
 pub const QUEUES_MAX: usize = 1_000;
 
 /// What may be thrown away.
@@ -261,6 +261,9 @@ pub trait Store: Send + Sync + 'static {
     /// The pending job that has waited longest in its place, of the heads of so many queues (a lane and a priority) as can be
     /// looked at; none where nothing is pending. Says how old the oldest is, and costs nothing that grows with the jobs.
     async fn oldest_pending(&self) -> Result<Option<Job>, StoreError>;
+    /// The first job in each of a namespace's queues (a lane and a priority), those that have waited longest first, no more than
+    /// `limit`; of so many queues as can be looked at.
+    async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError>;
     /// Namespaces that have records, no more than `limit`.
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError>;
     /// How many pending jobs of the same lane go before this one, counting no further than `max`.

@@ -97,37 +97,15 @@ impl Tally {
     }
 
     fn event(&self, what: &What) {
-        let counter = match what {
-            What::Submitted { .. } => &self.submitted,
-            What::Claimed { .. } => &self.claimed,
-            What::Requeued { .. } => &self.requeued,
-            What::Completed { .. } => &self.completed,
-            What::Failed { .. } => &self.failed,
-            What::Cancelled { .. } => &self.cancelled,
-            What::Skipped { .. } => &self.skipped,
-            What::Ready { .. }
-            | What::Started { .. }
-            | What::Progress { .. }
-            | What::Released { .. }
-            | What::CancelRequested { .. }
-            | What::WorkerRegistered { .. }
-            | What::WorkerOnline { .. }
-            | What::WorkerUnreachable { .. }
-            | What::WorkerOffline { .. }
-            | What::WorkerDraining { .. }
-            | What::WorkerUndrained { .. }
-            | What::WorkerDeleted { .. }
-            | What::RunStarted { .. }
-            | What::RunGrew { .. }
-            | What::RunFinished { .. }
-            | What::DefinitionPut { .. }
-            | What::DefinitionDeleted { .. }
-            | What::Linked { .. }
-            | What::Unlinked { .. }
-            | What::RecordPut { .. }
-            | What::RecordDeleted { .. }
-            | What::Told { .. }
-            | What::Audit { .. } => return,
+        let counter = match counted(what) {
+            Some(Counted::Submitted) => &self.submitted,
+            Some(Counted::Claimed) => &self.claimed,
+            Some(Counted::Requeued) => &self.requeued,
+            Some(Counted::Completed) => &self.completed,
+            Some(Counted::Failed) => &self.failed,
+            Some(Counted::Cancelled) => &self.cancelled,
+            Some(Counted::Skipped) => &self.skipped,
+            None => return,
         };
         counter.fetch_add(1, Relaxed);
     }
@@ -145,6 +123,53 @@ impl Tally {
             Reply::All(replies) => replies.iter().for_each(|reply| self.reply(reply)),
             _ => {}
         }
+    }
+}
+
+/// What is counted of what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Submitted,
+    Claimed,
+    Requeued,
+    Completed,
+    Failed,
+    Cancelled,
+    Skipped,
+}
+
+pub(crate) fn counted(what: &What) -> Option<Counted> {
+    match what {
+        What::Submitted { .. } => Some(Counted::Submitted),
+        What::Claimed { .. } => Some(Counted::Claimed),
+        What::Requeued { .. } => Some(Counted::Requeued),
+        What::Completed { .. } => Some(Counted::Completed),
+        What::Failed { .. } => Some(Counted::Failed),
+        What::Cancelled { .. } => Some(Counted::Cancelled),
+        What::Skipped { .. } => Some(Counted::Skipped),
+        What::Ready { .. }
+        | What::Started { .. }
+        | What::Progress { .. }
+        | What::Released { .. }
+        | What::CancelRequested { .. }
+        | What::WorkerRegistered { .. }
+        | What::WorkerOnline { .. }
+        | What::WorkerUnreachable { .. }
+        | What::WorkerOffline { .. }
+        | What::WorkerDraining { .. }
+        | What::WorkerUndrained { .. }
+        | What::WorkerDeleted { .. }
+        | What::RunStarted { .. }
+        | What::RunGrew { .. }
+        | What::RunFinished { .. }
+        | What::DefinitionPut { .. }
+        | What::DefinitionDeleted { .. }
+        | What::Linked { .. }
+        | What::Unlinked { .. }
+        | What::RecordPut { .. }
+        | What::RecordDeleted { .. }
+        | What::Told { .. }
+        | What::Audit { .. } => None,
     }
 }
 

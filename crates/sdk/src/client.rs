@@ -14,8 +14,10 @@ use windlass_api::{
         ReportProgress, Sync, Synced,
     },
     log::LogPage,
+    overview::{History, Overview, ReadHistory},
     page::{Page, Paging},
     schedule::{PutSchedule, Schedule},
+    session::SignInCode,
     stats::Stats,
     token::{ChangePrincipal, CreateToken, CreatedToken, EndPrincipal, Force, Me, Principal, Token},
     why::Why,
@@ -344,6 +346,16 @@ impl Client {
     }
     pub async fn enable_principal(&self, name: &str) -> Result<Principal, Error> {
         self.post(&format!("/api/v1/principals/{}/enable", escape(name)), &()).await
+    }
+    /// A code that signs in to the dashboard once, as the caller.
+    pub async fn sign_in_code(&self) -> Result<SignInCode, Error> {
+        self.post("/api/v1/session/codes", &serde_json::json!({})).await
+    }
+    pub async fn overview(&self) -> Result<Overview, Error> {
+        self.get("/api/v1/overview", &()).await
+    }
+    pub async fn history(&self, query: &ReadHistory) -> Result<History, Error> {
+        self.get("/api/v1/history", query).await
     }
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.get("/api/v1/stats", &()).await

@@ -92,6 +92,8 @@ pub struct Inner {
     pub behind: crate::behind::Behind,
     pub writers: crate::upload::Writers,
     pub turns: Arc<crate::turns::Turns>,
+    /// Who called last in which protocol.
+    pub voices: crate::spoken::Voices,
     /// Cancelled when the server is to stop.
     pub drain: CancellationToken,
     /// When the store was last asked whether it answers, and what came of it.
@@ -124,6 +126,7 @@ impl App {
             behind: Default::default(),
             writers: Default::default(),
             turns: Arc::default(),
+            voices: Default::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
         }))
@@ -144,7 +147,7 @@ impl App {
 
 /// Those that every server has, whatever dialects it serves.
 pub fn own_routes() -> Vec<Route> {
-    [native::routes(), health::routes(), metrics::routes()].concat()
+    [native::routes(), health::routes(), metrics::routes(), crate::ui::routes()].concat()
 }
 
 /// Every route of every surface, as defaults have it.

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     artifacts, content,
     definitions::{self, Report, Watch},
-    flows,
+    flows, history,
     product::files,
     scheduler, void_tokens,
 };
@@ -49,6 +49,7 @@ impl Drop for Running {
 
 pub struct Duties {
     planner: JoinHandle<()>,
+    history: JoinHandle<()>,
     _running: Running,
 }
 
@@ -58,12 +59,16 @@ impl Duties {
         if timeout(ENDS, &mut self.planner).await.is_err() {
             tracing::warn!("a run is still being planned; it is planned again at the next start");
         }
+        if timeout(ENDS, &mut self.history).await.is_err() {
+            tracing::warn!("figures of the last minute are lost");
+        }
     }
 }
 
 impl Drop for Duties {
     fn drop(&mut self) {
         self.planner.abort();
+        self.history.abort();
     }
 }
 
@@ -80,7 +85,8 @@ pub async fn start(app: &App, folder: Option<&Path>, workflows: Option<&Path>) -
     }
     running.tasks.extend([tokio::spawn(scheduler::run(app.clone())), tokio::spawn(sweep(app.clone()))]);
     running.tasks.push(tokio::spawn(void_tokens::run(app.clone())));
-    Duties { planner: tokio::spawn(flows::planner::run(app.clone())), _running: running }
+    let history = tokio::spawn(history::run(app.clone()));
+    Duties { planner: tokio::spawn(flows::planner::run(app.clone())), history, _running: running }
 }
 
 fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {

@@ -12,6 +12,8 @@ use crate::{
     request_id::RequestId,
     room::{self, Growing, Room},
     route::{Access, BODY_MAX, Identify, Nameless, Refuse, Route, Rules, Run, changes_state},
+    session,
+    spoken::Voice,
     turns::Turn,
 };
 use axum::{
@@ -31,12 +33,15 @@ struct Post {
     access: Access,
     rules: Rules,
     identify: Option<Identify>,
+    /// Callers may come with the cookie of a page.
+    cookie: bool,
     /// The one the whole surface is about.
     namespace: Option<Namespace>,
     body_max: usize,
     changes: bool,
     asks_origin: bool,
     meter: Meter,
+    voice: Arc<Voice>,
 }
 
 /// A route behind its guard.
@@ -58,10 +63,12 @@ impl Guarded {
             access: route.access,
             rules,
             identify: route.identify.clone(),
+            cookie: route.surface.is_native(),
             namespace: rules.namespace.map(|name| Namespace::new(name).expect("the table has legal names")),
             body_max: body_max(app, route),
             changes: changes_state(&route.method),
             asks_origin: route.asks_origin,
+            voice: app.voices.of(route.surface.name, rules.namespace),
             meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
         Self { post, run: route.run.clone(), behind: route.behind }
@@ -150,6 +157,7 @@ async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
         }
         (None, access) => Some(anonymous(post, access, request)?),
     };
+    post.voice.heard(caller.as_ref().map(|caller| &caller.name));
     let room = limit(post, caller.as_ref(), request)?;
     let Some(caller) = caller else { return Ok((room, None)) };
     let turn = if post.changes { None } else { Some(post.app.turns.enter(&caller.root).await) };
@@ -167,7 +175,12 @@ async fn who(post: &Post, request: &mut Request) -> Result<Option<Caller>, Probl
     if let Some(identify) = &post.identify {
         return identify(&post.app, request).await;
     }
-    match token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed)) {
+    let sent = token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed));
+    let sent = match sent {
+        None if post.cookie => session::token(request, post.changes)?.map(Cow::Borrowed),
+        sent => sent,
+    };
+    match sent {
         Some(token) => post.app.auth.caller(&token).await.map(Some),
         None => Ok(None),
     }

@@ -37,8 +37,12 @@ pub fn prefix(role: Role) -> &'static str {
 
 /// A new token: its role's prefix and 256 random bits.
 pub fn draw_token(role: Role) -> Secret {
+    draw(prefix(role))
+}
+
+pub fn draw(prefix: &str) -> Secret {
     let random: [u8; 32] = rand::random();
-    Secret(format!("{}{}", prefix(role), BASE64_URL_SAFE_NO_PAD.encode(random)))
+    Secret(format!("{prefix}{}", BASE64_URL_SAFE_NO_PAD.encode(random)))
 }
 
 /// The first characters of a token, to recognise it by; far too few to guess the rest.

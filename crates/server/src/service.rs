@@ -12,6 +12,7 @@ use crate::{
     prefix,
     problem::{Code, Problem},
     route::{NATIVE, Route},
+    ui,
 };
 use axum::{
     body::Body,
@@ -83,6 +84,9 @@ impl Service {
     pub async fn answer(&self, mut request: Request) -> Response {
         let table = &*self.0;
         let wants_body = request.method() != Method::HEAD;
+        if let Some(way) = ui::way(&request) {
+            return guard::outside(&table.app, &table.nowhere, NATIVE.rules.refuse, &request, |_| way);
+        }
         let response = match table.find(&mut request).or_else(|| table.respelled(&mut request)) {
             Some(Found::Route(guarded)) => guarded.answer(request).await,
             Some(Found::OtherMethod(other)) => other.answer(&table.app, &request),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_engine::Error;
 
 /// Open at a time for one principal and those it made tokens for.
-pub const STREAMS_MAX: usize = 16;
+pub const STREAMS_MAX: usize = 64;
 /// So long a stream goes on at most after its token was ended by another server or ran out.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
 

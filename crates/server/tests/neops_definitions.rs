@@ -76,7 +76,8 @@ async fn every_row_of_publishing_has_its_status_and_body() {
 #[tokio::test]
 async fn what_is_wrong_with_a_document_is_said_with_its_place() {
     let server = Server::start().await;
-    let table: Vec<(fn(&mut Value), &str, &str)> = vec![
+    type Spoil = fn(&mut Value);
+    let table: Vec<(Spoil, &str, &str)> = vec![
         (|document| document["steps"] = json!([]), "Bad Request", "workflow.steps must have at least one step"),
         (|document| document["steps"][0]["label"] = json!("context"), "Bad Request", "workflow.steps[0].label"),
         (

@@ -28,6 +28,10 @@ const EVERYWHERE: &[(&str, &str)] = &[
     ("/api/v1/principals", "shows only what lies within the caller's namespaces"),
     ("/api/v1/principals/{name}", "finds only what lies within the caller's namespaces"),
     ("/api/v1/principals/{name}/enable", "finds only what lies within the caller's namespaces"),
+    ("/api/v1/session", "everybody may know who they are, and end their own session"),
+    ("/api/v1/session/codes", "signs in as the caller, with the same limits"),
+    ("/api/v1/namespaces", "shows only the caller's namespaces"),
+    ("/api/v1/dialects", "which protocols are served is no secret; who called is told only to those without limits"),
     ("/api/v1/audit", "shows only what lies within the caller's namespaces"),
 ];
 

@@ -131,7 +131,7 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
 async fn a_principal_has_so_many_streams() {
     let server = Server::start().await;
     let mut open = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..windlass_server::streams::STREAMS_MAX {
         open.push(Reader::open(&server, "/api/v1/events", None).await);
     }
     let problem = server.send(Role::Viewer, Method::GET, "/api/v1/events", None).await.expect(429);

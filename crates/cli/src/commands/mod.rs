@@ -8,6 +8,7 @@ pub mod item;
 pub mod jobs;
 pub mod logs;
 pub mod options;
+pub mod overview;
 pub mod principals;
 pub mod schedules;
 pub mod shell;

@@ -92,6 +92,9 @@ impl Store for Faulty {
     async fn oldest_pending(&self) -> Result<Option<Job>, StoreError> {
         self.through(self.inner.oldest_pending()).await
     }
+    async fn queue_heads(&self, namespace: &windlass_core::Namespace, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.through(self.inner.queue_heads(namespace, limit)).await
+    }
     async fn namespaces(&self, limit: usize) -> Result<Vec<windlass_core::Namespace>, StoreError> {
         self.through(self.inner.namespaces(limit)).await
     }

@@ -56,7 +56,9 @@ fn every_row_of_publishing() {
     let one = [("1.0.0", a.clone())];
     let dead = [("!1.0.0", a.clone())];
     let lines = [("1.0.0", a.clone()), ("1.0.4", a.clone()), ("!1.3.0", a.clone()), ("2.0.0", a.clone())];
-    let table: Vec<(&[(&str, Value)], &str, &Value, bool, Option<Level>, &str)> = vec![
+    /// What is published, as what, the document, with increment, what is accepted, and what comes of it.
+    type Row<'a> = (&'a [(&'a str, Value)], &'a str, &'a Value, bool, Option<Level>, &'a str);
+    let table: Vec<Row> = vec![
         (&[], "1.0.0", &a, false, None, "published(-) 1.0.0 bump=- floor=- try=1.0.0"),
         (&one, "1.0.0", &a, false, None, "Unchanged 1.0.0 bump=- floor=- try=1.0.0"),
         (&dead, "1.0.0", &a, false, None, "Revived 1.0.0 bump=- floor=- try=1.0.0"),

@@ -44,8 +44,8 @@ pub fn names(value: &Value, found: &mut BTreeSet<String>) -> bool {
             }),
             Err(_) => false,
         },
-        Value::Array(items) => items.iter().fold(true, |all, item| names(item, found) && all),
-        Value::Object(fields) => fields.values().fold(true, |all, value| names(value, found) && all),
+        Value::Array(items) => items.iter().all(|item| names(item, found)),
+        Value::Object(fields) => fields.values().all(|value| names(value, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) => true,
     }
 }

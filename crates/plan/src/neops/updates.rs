@@ -178,7 +178,8 @@ fn new_ids(
     known: &BTreeMap<usize, u64>,
     next: &mut BTreeMap<EntityType, u64>,
 ) -> BTreeMap<Key, u64> {
-    let (mut ids, mut made): (BTreeMap<Key, u64>, Vec<(&Map<String, Value>, Key)>) = Default::default();
+    let mut ids = BTreeMap::new();
+    let mut made: Vec<(&Map<String, Value>, Key)> = Vec::new();
     for (at, update) in updates.iter().enumerate() {
         let Change::Create { data, identifiers, unless_there } = &update.change else { continue };
         // Two steps may find the same new device.

@@ -14,6 +14,9 @@ struct Value {
     text: String,
     /// Somebody said so, as opposed to the table.
     chosen: bool,
+    /// For people to see, and where it comes from.
+    shown: String,
+    origin: String,
 }
 
 impl fmt::Debug for Values {
@@ -24,14 +27,27 @@ impl fmt::Debug for Values {
 
 impl Values {
     pub fn new(effective: &[Effective]) -> Self {
-        let value = |one: &Effective| Value { text: one.text.clone(), chosen: one.origin != Origin::Default };
+        let value = |one: &Effective| Value {
+            text: one.text.clone(),
+            chosen: one.origin != Origin::Default,
+            shown: one.shown().to_owned(),
+            origin: one.origin.to_string(),
+        };
         Self(Arc::new(effective.iter().map(|one| (one.setting.name, value(one))).collect()))
     }
 
     /// With one that somebody chose, as it would stand in a file.
     pub fn with(mut self, setting: Setting, text: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.0).insert(setting.name, Value { text: text.into(), chosen: true });
+        Arc::make_mut(&mut self.0).insert(
+            setting.name,
+            Value { text: text.into(), chosen: true, shown: String::new(), origin: String::new() },
+        );
         self
+    }
+
+    /// Names, values without secrets, and origins.
+    pub fn shown(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.shown.as_str(), value.origin.as_str()))
     }
 
     pub fn text(&self, setting: Setting) -> &str {

@@ -11,12 +11,15 @@ pub mod jobs;
 pub mod leases;
 pub mod logs;
 pub mod openapi;
+pub mod overview;
 mod pages;
 pub mod principals;
+pub mod pulse;
 mod ruling;
 pub mod runs;
 mod said;
 pub mod schedules;
+pub mod session;
 pub mod stats;
 pub mod tokens;
 pub mod why;
@@ -40,6 +43,10 @@ pub struct Shared {
     pub later: crate::flows::planner::Later,
     /// Rung when a schedule was written here.
     pub scheduler: tokio::sync::Notify,
+    /// One-time codes to sign in with.
+    pub codes: crate::session::Codes,
+    pub pulses: pulse::Pulses,
+    pub overviews: overview::Overviews,
 }
 
 /// All of it, in the order of its description.
@@ -58,9 +65,12 @@ pub fn routes() -> Vec<Route> {
         items::routes(),
         graphs::routes(),
         events::routes(),
+        pulse::routes(),
         tokens::routes(),
         principals::routes(),
+        session::routes(),
         stats::routes(),
+        overview::routes(),
         docs::routes(),
     ]
     .concat()

@@ -22,7 +22,7 @@ const COMMON: [Code; 9] = [
 ];
 const GUARDED: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::ForeignOrigin];
 /// Resources that lie in a namespace, which every call on them may name.
-const IN_NAMESPACE: [&str; 11] = [
+const IN_NAMESPACE: [&str; 14] = [
     "jobs",
     "leases",
     "workers",
@@ -34,6 +34,9 @@ const IN_NAMESPACE: [&str; 11] = [
     "items",
     "projects",
     "stats",
+    "pulse",
+    "overview",
+    "history",
 ];
 
 /// The document as it is served.

@@ -24,13 +24,9 @@ pub fn routes() -> Vec<Route> {
 }
 
 async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Problem> {
-    let mut jobs = BTreeMap::new();
-    for state in JobState::ALL {
-        jobs.insert(state.name().to_owned(), count(&app, &ask.namespace, state).await?);
-    }
     Ok(ok(Stats {
         namespace: ask.namespace.to_string(),
-        jobs,
+        jobs: jobs(&app, &ask.namespace).await?,
         workers: workers(&app, &ask.namespace).await?,
         waiting_claims: app.engine.waiting(&ask.namespace) as u64,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -39,10 +35,24 @@ async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Proble
     }))
 }
 
+/// By state.
+pub async fn jobs(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, Count>, Problem> {
+    let mut jobs = BTreeMap::new();
+    for state in JobState::ALL {
+        jobs.insert(state.name().to_owned(), count(app, namespace, state).await?);
+    }
+    Ok(jobs)
+}
+
+/// Of what was counted no further than one more.
+pub fn capped(count: usize) -> Count {
+    Count { count: count.min(COUNT_MAX) as u64, more: count > COUNT_MAX }
+}
+
 async fn count(app: &App, namespace: &Namespace, state: JobState) -> Result<Count, Problem> {
     let query = JobQuery { namespace: Some(namespace.clone()), states: vec![state], ..JobQuery::default() };
     let count = app.engine.store().count(&query, COUNT_MAX + 1).await?;
-    Ok(Count { count: count.min(COUNT_MAX) as u64, more: count > COUNT_MAX })
+    Ok(capped(count))
 }
 
 async fn workers(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, u64>, Problem> {

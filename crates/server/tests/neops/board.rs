@@ -1,10 +1,12 @@
 //! Jobs are handed out, reported on once, and read back.
 
 use super::{SECOND, bare, get, poll, polled, post, push, quick, ready, send, settings, submit, worker};
+use crate::support::Server;
 use http::Method;
 use serde_json::{Value, json};
-use windlass_core::Millis;
-use windlass_server::dialects::neops::job::Type;
+use windlass_core::{Limits, Millis};
+use windlass_engine::Settings;
+use windlass_server::{Options, dialects::neops::job::Type};
 
 #[tokio::test]
 async fn a_poll_hands_out_one_whole_job_and_its_result_is_read_back() {
@@ -127,21 +129,23 @@ async fn log_lines_are_kept_also_after_the_end() {
     post(&server, "/blackboard/job/log", line("during")).await.expect(201);
     push(&server, &job.to_string(), "success", json!({"success": true})).await.expect(201);
     post(&server, "/blackboard/job/log", line("after")).await.expect(201);
-    let log = server.get(&format!("/api/v1/jobs/{job}/log?namespace=neops")).await;
+    let log = server.get(&format!("/api/v1/jobs/{job}/logs?namespace=neops")).await;
     let text = String::from_utf8(log.body).unwrap();
     assert!(text.contains("info during") && text.contains("info after"), "{text}");
 }
 
 #[tokio::test]
 async fn a_result_too_large_for_the_store_is_a_file_of_its_job() {
-    let server = quick().await;
+    let limits = Limits { payload_bytes_max: 10_000, ..Limits::default() };
+    let server = Server::set(Settings { limits, ..Settings::default() }, Options::default()).await;
     let (id, job) = ready(&server).await;
     polled(&server, &id).await;
-    // Above what a payload may have, below what an artifact may.
-    let limit = server.engine.settings().limits.payload_bytes_max;
-    let data = json!({"echoed": "x".repeat(limit - 100)});
-    let sent = json!({"success": true, "message": "m".repeat(50), "data": data});
-    push(&server, &job.to_string(), "success", sent).await.expect(201);
+    let data = json!({"echoed": "x".repeat(20_000)});
+    let sent = json!({"success": true, "message": "long", "data": data});
+    push(&server, &job.to_string(), "success", sent.clone()).await.expect(201);
+    assert_eq!(server.artifact_files().len(), 1);
+    push(&server, &job.to_string(), "success", sent).await.expect(409);
+    assert_eq!(server.artifact_files().len(), 1, "nothing is left of what was refused");
     let read = get(&server, &format!("/blackboard/jobs/{job}/result")).await;
     assert_eq!(read["data"], data);
 }

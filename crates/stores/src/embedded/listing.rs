@@ -68,6 +68,24 @@ pub(super) fn oldest_pending(connection: &Connection) -> Result<Option<Job>> {
     oldest.map_or(Ok(None), |(_, key)| rows::load_job(connection, &key))
 }
 
+pub(super) fn queue_heads(connection: &Connection, namespace: &Namespace, limit: usize) -> Result<Vec<Job>> {
+    let mut statement = connection.prepare_cached(QUEUE_NEXT)?;
+    let mut place: (String, Vec<u8>, i64) = (namespace.to_string(), Vec::new(), i64::MIN);
+    let mut heads: Vec<(i64, JobKey)> = Vec::new();
+    for _ in 0..QUEUES_MAX {
+        let mut rows = statement.query((&place.0, &place.1, place.2))?;
+        let Some(row) = rows.next()? else { break };
+        place = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if place.0 != namespace.as_str() {
+            break;
+        }
+        heads.push((row.get(3)?, JobKey::new(namespace, rows::blob_id(row, 4)?)));
+    }
+    heads.sort_unstable_by_key(|(seq, _)| *seq);
+    let loaded = heads.iter().take(limit).map(|(_, key)| rows::load_job(connection, key));
+    loaded.filter_map(Result::transpose).collect()
+}
+
 fn namespaces(connection: &Connection, query: &JobQuery) -> Result<Vec<Namespace>> {
     if let Some(namespace) = &query.namespace {
         return Ok(vec![namespace.clone()]);

@@ -331,6 +331,11 @@ impl Store for Embedded {
         self.read(None, listing::oldest_pending).await
     }
 
+    async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let of = namespace.clone();
+        self.read(Some(namespace), move |connection| listing::queue_heads(connection, &of, limit)).await
+    }
+
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
         self.read(None, move |connection| reads::namespaces(connection, limit)).await
     }

@@ -197,6 +197,10 @@ impl Store for Postgres {
         self.inner.oldest_pending().await
     }
 
+    async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError> {
+        self.inner.queue_heads(namespace, limit).await
+    }
+
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
         self.inner.namespaces_with_records(limit).await
     }

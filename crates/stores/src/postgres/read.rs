@@ -197,6 +197,33 @@ impl Inner {
         }
     }
 
+    /// In the same way, within one namespace.
+    pub async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError> {
+        let keys = self
+            .read(async |reader| {
+                let mut filter = Filter::default();
+                let of = filter.with(namespace.to_string(), Type::TEXT);
+                let (max, limit) =
+                    (filter.with(QUEUES_MAX as i64, Type::INT8), filter.with(limit as i64, Type::INT8));
+                let head = "ORDER BY j.namespace, j.lane, j.priority, j.seq LIMIT 1";
+                let text = format!(
+                    "WITH RECURSIVE heads AS ((SELECT j.namespace, j.lane, j.priority, j.seq, j.id FROM windlass.jobs j \
+                     WHERE j.state = 2 AND j.namespace = {of} {head}) UNION ALL SELECT n.* FROM heads h CROSS JOIN LATERAL \
+                     (SELECT j.namespace, j.lane, j.priority, j.seq, j.id FROM windlass.jobs j WHERE j.state = 2 AND \
+                     j.namespace = {of} AND (j.lane, j.priority) > (h.lane, h.priority) {head}) n) \
+                     SELECT namespace, id FROM (SELECT * FROM heads LIMIT {max}) looked ORDER BY seq LIMIT {limit}"
+                );
+                let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
+                rows.iter().map(|row| Names::default().key(row)).collect::<Result<Vec<_>, _>>()
+            })
+            .await?;
+        let mut found = Vec::with_capacity(keys.len());
+        for key in &keys {
+            found.extend(self.job(key).await?);
+        }
+        Ok(found)
+    }
+
     pub async fn namespaces_with_records(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
         self.read(async |reader| {
             let mut filter = Filter::default();

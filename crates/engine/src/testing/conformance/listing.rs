@@ -309,3 +309,18 @@ pub async fn oldest(fresh: Fresh) {
     assert_eq!(found(10).await, [default()], "where workers are");
     assert!(found(0).await.is_empty());
 }
+
+/// The first of each queue, the one that has waited longest first, and nothing of other namespaces.
+pub async fn heads(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let job_of = |number: u64, priority: i32, tag: &str| NewJob { priority, tags: tags(&[tag]), ..job(number) };
+    let other = Submit { namespace: ns("a"), job: job_of(1, 0, "a") };
+    accept(&mut bench, vec![other.into(), submit(job_of(9, 7, "z"))]).await;
+    accept(&mut bench, vec![submit(job_of(8, 0, "z")), submit(job_of(7, 7, "z")), submit(job_of(2, 0, "a"))]).await;
+    let heads = async |limit| {
+        let found = bench.store.queue_heads(&default(), limit).await.expect("the store answers");
+        found.into_iter().map(|job| job.key).collect::<Vec<_>>()
+    };
+    assert_eq!(heads(10).await, [key(9), key(8), key(2)]);
+    assert_eq!(heads(2).await, [key(9), key(8)]);
+}

@@ -20,6 +20,7 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     listing::bodies(fresh().await).await;
     listing::named(fresh().await).await;
     listing::oldest(fresh().await).await;
+    listing::heads(fresh().await).await;
     logs::pages(fresh().await).await;
     logs::caps(fresh().await).await;
     records::order_and_pages(fresh().await).await;

@@ -22,7 +22,11 @@ use super::{
 use crate::{clock::Clock, store::Outcome};
 use ledger::Ledger;
 use std::collections::BTreeMap;
-use windlass_core::{Command, Job, Refusal, Reply, Timestamp, decider::Item, reply::Ended};
+use windlass_core::{
+    Command, Job, Refusal, Reply, Timestamp,
+    decider::Item,
+    reply::{Ended, Seen},
+};
 
 const SNAPSHOT_EVERY: usize = 50;
 /// How many rounds of sweeping may follow from one another before something is wrong.
@@ -317,7 +321,7 @@ fn compare(left: &Outcome, right: &Outcome) -> Told<()> {
 /// Stores draw places in the queue differently; that their order is the same is seen by who claims what.
 fn without_seq(mut reply: Reply) -> Reply {
     match &mut reply {
-        Reply::Job(job) | Reply::Ended(Ended { job, .. }) => job.seq = 0,
+        Reply::Job(job) | Reply::Ended(Ended { job, .. }) | Reply::Seen(Seen { job, .. }) => job.seq = 0,
         Reply::Leases(leases) => leases.iter_mut().for_each(|leased| leased.job.seq = 0),
         Reply::All(replies) => {
             *replies = std::mem::take(replies).into_iter().map(without_seq).collect();

@@ -89,7 +89,11 @@ impl Seen {
 async fn why(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Why>, Problem> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     let job = app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", id))?;
-    Ok(ok(explain::explain(&gather(&app, job).await?)))
+    Ok(ok(of(&app, job).await?))
+}
+
+pub async fn of(app: &App, job: Job) -> Result<Why, Problem> {
+    Ok(explain::explain(&gather(app, job).await?))
 }
 
 async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {

@@ -174,7 +174,7 @@ pub async fn known_by(
 fn facets_of(value: &Value) -> Vec<Facet> {
     let facet = |name: &&str| {
         let text = value.get(*name)?.as_str()?;
-        (!text.is_empty() && text.len() <= FACET_BYTES_MAX).then(|| Facet::new(*name, text))
+        (!text.is_empty() && text.len() <= FACET_BYTES_MAX).then(|| Facet::new(name, text))
     };
     FACETS.iter().filter_map(facet).collect()
 }
@@ -234,6 +234,6 @@ async fn claimed(app: &App, entity: EntityType, id: u64) -> Result<Option<Comman
 pub async fn delete(app: &App, entity: EntityType, id: u64) -> Result<(), Problem> {
     match app.engine.run(All { commands: vec![gone(entity, id, Expect::Anything)] }).await {
         Err(Error::Refused(Refusal::NotFound { .. })) => Err(unknown(entity, id)),
-        done => Ok(drop(done?)),
+        done => done.map(drop).map_err(Into::into),
     }
 }

@@ -25,6 +25,8 @@ use windlass_plan::neops::{
     updates::Key,
 };
 
+/// By step.
+type Clauses = Vec<Vec<Acquire>>;
 type Found = BTreeMap<EntityType, BTreeSet<u64>>;
 
 pub async fn begin(turn: &Turn<'_>) -> Result<Act, Problem> {
@@ -55,7 +57,7 @@ async fn failed(turn: &Turn<'_>, why: &str) -> Result<Act, Problem> {
 }
 
 /// The clauses of the document and of the acquire jobs, by step; the last are those of the whole workflow.
-async fn acquired(turn: &Turn<'_>) -> Result<Result<Vec<Vec<Acquire>>, String>, Problem> {
+async fn acquired(turn: &Turn<'_>) -> Result<Result<Clauses, String>, Problem> {
     let ids = turn.job.map(|job| job.spec.parents.clone()).unwrap_or_default();
     let jobs = read::last(turn.neops, &ids).await?;
     let in_order: Vec<_> = ids.iter().filter_map(|id| jobs.get(id).map(|(job, _)| job)).collect();
@@ -164,7 +166,8 @@ async fn go(turn: &Turn<'_>, found: &Found, keys: Vec<Key>, clauses: Vec<Vec<Acq
     row.held = keys.iter().map(|(entity, id)| (entity.as_str().to_owned(), *id)).collect();
     (row.status, row.retry_note, row.started_at) = (Status::Running, None, Some(turn.neops.engine.now().await?));
     let owner = turn.job.and_then(|job| job.spec.owner.clone());
-    let (mut nodes, mut members, mut before): (Vec<_>, Vec<Member>, Option<Arc<str>>) = (Vec::new(), Vec::new(), None);
+    let (mut nodes, mut members) = (Vec::new(), Vec::new());
+    let mut before: Option<Arc<str>> = None;
     for (at, block) in turn.plan.bundle.blocks.iter().enumerate() {
         let needs: Vec<Arc<str>> = before.take().into_iter().collect();
         let direct = match at {

@@ -63,8 +63,11 @@ async fn direct(turn: &Turn<'_>) -> Result<Option<JobId>, Problem> {
     Ok(job.filter(|job| !job.spec.stage.plan).map(|job| job.key.id))
 }
 
-/// What was done so far, each try once: by the last of its tries.
-pub async fn ran(turn: &Turn<'_>) -> Result<Vec<(Ran<JobId>, Job, Told)>, Problem> {
+/// A piece of work, as the rules for undoing see it, as it is kept, and as workers saw it.
+pub type Done = (Ran<JobId>, Job, Told);
+
+/// What was done so far, each once: by the last of its tries.
+pub async fn ran(turn: &Turn<'_>) -> Result<Vec<Done>, Problem> {
     let all = flows::jobs(turn.neops, &namespace(), RunId(turn.run)).await?;
     let by_id: HashMap<JobId, &Job> = all.iter().map(|job| (job.key.id, job)).collect();
     let claimed = |job: &Job| {
@@ -90,7 +93,7 @@ pub async fn ran(turn: &Turn<'_>) -> Result<Vec<(Ran<JobId>, Job, Told)>, Proble
     Ok(found)
 }
 
-fn verdict(ran: &[(Ran<JobId>, Job, Told)]) -> Verdict<JobId> {
+fn verdict(ran: &[Done]) -> Verdict<JobId> {
     classify(&ran.iter().map(|(ran, ..)| ran.clone()).collect::<Vec<_>>())
 }
 
@@ -132,7 +135,8 @@ pub async fn waves(turn: &Turn<'_>) -> Result<Vec<RunNode>, Problem> {
     if turn.row.status != Status::Rollback {
         return Ok(Vec::new());
     }
-    let (mut nodes, mut before): (Vec<RunNode>, Vec<Arc<str>>) = (Vec::new(), Vec::new());
+    let mut nodes: Vec<RunNode> = Vec::new();
+    let mut before: Vec<Arc<str>> = Vec::new();
     for at in 0..waves_of(turn).await?.len() {
         let node = staged(format!("wave.{at}"), std::mem::take(&mut before), ParentPolicy::Skip);
         before = vec![node.name.clone()];

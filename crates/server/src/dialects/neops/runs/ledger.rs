@@ -35,7 +35,6 @@ use windlass_core::{
     policy::ParentPolicy,
 };
 use windlass_engine::ids;
-use windlass_plan::neops::undo::Ran;
 
 const LEDGER: Kind<Vec<Entry>> = Kind::new("neops_ledger");
 /// Entries of one record.
@@ -75,13 +74,12 @@ pub struct Entry {
     pub resolved: Option<(Option<String>, Timestamp, String)>,
 }
 
-pub fn entries(
-    turn: &Turn<'_>,
-    ran: &[(Ran<JobId>, Job, Told)],
-    undone: &HashMap<(String, Option<i64>), (Uuid, Stand)>,
-) -> Vec<Entry> {
+/// Rollback jobs and what became of them, by the step and the entity that they undo.
+pub type Undone = HashMap<(String, Option<i64>), (Uuid, Stand)>;
+
+pub fn entries(turn: &Turn<'_>, ran: &[end::Done], undone: &Undone) -> Vec<Entry> {
     let done = ran.iter().filter(|(ran, ..)| ran.claimed && !ran.pure);
-    let entry = |(ran, _, told): &(Ran<JobId>, Job, Told)| {
+    let entry = |(ran, _, told): &end::Done| {
         let undone = undone.get(&(told.label.clone(), told.entity));
         Entry {
             job: ran.job.0,
@@ -100,7 +98,7 @@ pub fn entries(
 }
 
 /// What became of the rollback jobs of the run itself, by step and entity.
-pub async fn undone(turn: &Turn<'_>) -> Result<HashMap<(String, Option<i64>), (Uuid, Stand)>, Problem> {
+pub async fn undone(turn: &Turn<'_>) -> Result<Undone, Problem> {
     let all = flows::jobs(turn.neops, &namespace(), RunId(turn.run)).await?;
     let one = |job: &Job| {
         let told = Told::of(job).filter(|told| told.kind == job::Type::Rollback)?;
@@ -213,7 +211,8 @@ impl Ledger {
         if count > AT_ONCE_MAX {
             return Err(No::bad(format!("{count} jobs at a time; at most {AT_ONCE_MAX}")));
         }
-        let (mut nodes, mut before): (Vec<RunNode>, Vec<Arc<str>>) = (Vec::new(), Vec::new());
+        let mut nodes: Vec<RunNode> = Vec::new();
+        let mut before: Vec<Arc<str>> = Vec::new();
         let mut made: HashMap<Uuid, Uuid> = HashMap::new();
         for jobs in waves.into_values().rev() {
             let mut names = Vec::new();

@@ -136,7 +136,7 @@ impl Wanted {
         filters.all(|((name, of), list)| {
             but == Some(name) || list.is_empty() || of(row).is_some_and(|value| list.contains(&value))
         }) && (self.targets.is_empty() || self.targets.iter().any(|id| row.ids.contains(id)))
-            && self.locked.is_none_or(|locked| locked == !row.held.is_empty())
+            && self.locked.is_none_or(|locked| locked != row.held.is_empty())
             && self.after.is_none_or(|at| row.created_at >= at)
             && self.before.is_none_or(|at| row.created_at < at)
             && self.changed.is_none_or(|at| row.updated_at >= at)

@@ -46,8 +46,11 @@ pub async fn last(app: &App, jobs: &[JobId]) -> Result<HashMap<JobId, (Job, bool
     Ok(found)
 }
 
-/// What these jobs gave. The inner error is the run's own.
-pub async fn results(app: &App, jobs: &[&Job]) -> Result<Result<HashMap<JobId, Value>, String>, Problem> {
+/// By job. The error is the run's own.
+type Results = Result<HashMap<JobId, Value>, String>;
+
+/// What these jobs gave.
+pub async fn results(app: &App, jobs: &[&Job]) -> Result<Results, Problem> {
     let keys: Vec<JobKey> = jobs.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
     let (mut all, mut bytes) = (HashMap::new(), 0);
     for some in keys.chunks(AT_ONCE) {

@@ -133,7 +133,7 @@ fn busy() -> No {
 
 impl Chosen {
     fn known(&self, ledger: &Ledger) -> Result<(), No> {
-        if self.all == !self.jobs.is_empty() {
+        if self.all != self.jobs.is_empty() {
             return Err(No::bad("name jobs, or say all: true"));
         }
         match self.jobs.iter().find(|job| ledger.entries().all(|entry| entry.job != **job)) {

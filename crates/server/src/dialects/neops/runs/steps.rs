@@ -197,8 +197,8 @@ async fn world(turn: &Turn<'_>, at: usize) -> Result<Result<World, String>, Prob
     let parameters = Value::Object(turn.plan.bundle.parameters.clone());
     let mut world = World::new(&course.label, &parameters, &context);
     let (mut names, step) = (BTreeSet::new(), &course.steps[at]);
-    let texts = step.conditions.iter().chain(&step.asserts);
-    let mut known = texts.fold(true, |known, text| template::names_of(text, &mut names) && known);
+    let mut texts = step.conditions.iter().chain(&step.asserts);
+    let mut known = texts.all(|text| template::names_of(text, &mut names));
     known &= template::names(&Value::Object(step.parameters.clone()), &mut names);
     let all = !known || WHOLE.iter().any(|whole| names.contains(*whole)) || names.contains(&course.label);
     let main = match turn.job.and_then(|job| job.spec.stage.of) {
@@ -227,7 +227,10 @@ async fn members(turn: &Turn<'_>, node: JobId) -> Result<Vec<Member>, Problem> {
     }
 }
 
-async fn gave(turn: &Turn<'_>, node: JobId) -> Result<Result<Vec<(Option<u64>, Value)>, String>, Problem> {
+/// Results by entity. The error is the run's own.
+type Gave = Result<Vec<(Option<u64>, Value)>, String>;
+
+async fn gave(turn: &Turn<'_>, node: JobId) -> Result<Gave, Problem> {
     let members = members(turn, node).await?;
     let ids: Vec<JobId> = members.iter().map(|member| member.0).collect();
     let jobs = read::last(turn.neops, &ids).await?;
@@ -276,12 +279,10 @@ pub fn keep(row: &mut Row, updates: Vec<Value>) -> Vec<Command> {
     commands
 }
 
-/// What a step's work changed, or why the step failed.
-pub async fn came_of(
-    turn: &Turn<'_>,
-    at: usize,
-    node: JobId,
-) -> Result<Result<Vec<Value>, (&'static str, String)>, Problem> {
+/// What a step's work changed, or the code and the text of the reason for which the step failed.
+type Came = Result<Vec<Value>, (&'static str, String)>;
+
+pub async fn came_of(turn: &Turn<'_>, at: usize, node: JobId) -> Result<Came, Problem> {
     let label = &turn.plan.course.steps[at].label;
     let ids: Vec<JobId> = members(turn, node).await?.iter().map(|member| member.0).collect();
     let jobs = read::last(turn.neops, &ids).await?;

@@ -1,0 +1,239 @@
+//! What was done in each minute, by namespace and by definition. Counted from what batches came to, a few additions a job, and
+//! held until somebody writes it down.
+
+use crate::tally::{Counted, LONG, counted};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::{collections::HashMap, sync::Arc};
+use windlass_core::{Event, Job, Namespace, Refusal, Reply, Timestamp, reply::Ended};
+
+pub const MINUTE_MS: i64 = 60_000;
+/// Minutes that are held. Where nobody takes them, further ones are not counted.
+const HELD_MAX: usize = 20_000;
+const BUCKETS: usize = LONG.len() + 1;
+
+/// Whose figures they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Whose {
+    pub namespace: Namespace,
+    /// Absent: all jobs of the namespace. Of a definition only what ended by a report is counted.
+    pub definition: Option<Arc<str>>,
+}
+
+/// How long things took: how many fell below each of [`LONG`] and above the one before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spread {
+    /// Empty, or one more than there are bounds.
+    pub counts: Vec<u64>,
+    pub total_ms: u64,
+}
+
+impl Spread {
+    fn observe(&mut self, ms: u64) {
+        self.counts.resize(BUCKETS, 0);
+        let seconds = ms as f64 / 1e3;
+        self.counts[LONG.partition_point(|bound| *bound < seconds)] += 1;
+        self.total_ms += ms;
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);
+        self.total_ms += other.total_ms;
+    }
+
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// About how long this part of them took at most: the bound they lie below, and between bounds in proportion.
+    pub fn quantile_ms(&self, part: f64) -> Option<u64> {
+        let wanted = (self.count() as f64 * part).max(1.0);
+        let (mut below, mut from) = (0.0, 0.0);
+        for (count, bound) in self.counts.iter().zip(LONG) {
+            let here = *count as f64;
+            if here > 0.0 && below + here >= wanted {
+                return Some(((from + (bound - from) * (wanted - below) / here) * 1e3).round() as u64);
+            }
+            (below, from) = (below + here, *bound);
+        }
+        (self.count() > 0).then_some((from * 1e3) as u64)
+    }
+}
+
+/// What was done in some time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    pub submitted: u64,
+    pub claimed: u64,
+    pub requeued: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub skipped: u64,
+    /// From when a job could be claimed to when it was.
+    pub wait: Spread,
+    /// From a job's claim to the report that ended it.
+    pub run: Spread,
+}
+
+impl Figures {
+    pub fn add(&mut self, other: &Self) {
+        self.submitted += other.submitted;
+        self.claimed += other.claimed;
+        self.requeued += other.requeued;
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.cancelled += other.cancelled;
+        self.skipped += other.skipped;
+        self.wait.add(&other.wait);
+        self.run.add(&other.run);
+    }
+
+    fn count(&mut self, what: Counted) {
+        let counter = match what {
+            Counted::Submitted => &mut self.submitted,
+            Counted::Claimed => &mut self.claimed,
+            Counted::Requeued => &mut self.requeued,
+            Counted::Completed => &mut self.completed,
+            Counted::Failed => &mut self.failed,
+            Counted::Cancelled => &mut self.cancelled,
+            Counted::Skipped => &mut self.skipped,
+        };
+        *counter += 1;
+    }
+}
+
+/// A minute, counted from 1970.
+pub type Minute = i64;
+type Held = HashMap<(Whose, Minute), Figures>;
+
+#[derive(Default)]
+pub struct History(Mutex<Held>);
+
+impl History {
+    pub(crate) fn count(&self, events: &[Event], replies: &[Result<Reply, Refusal>]) {
+        let mut held = self.0.lock();
+        // Events of one batch are mostly of one namespace and one minute.
+        let mut last: Option<(&Namespace, Minute, Figures)> = None;
+        for event in events {
+            let Some(what) = counted(&event.what) else { continue };
+            let minute = event.at.0 / MINUTE_MS;
+            if last.as_ref().is_none_or(|(namespace, at, _)| (*namespace, *at) != (&event.namespace, minute)) {
+                last.take()
+                    .into_iter()
+                    .for_each(|(namespace, at, figures)| add(&mut held, namespace, None, at, &figures));
+                last = Some((&event.namespace, minute, Figures::default()));
+            }
+            last.iter_mut().for_each(|(_, _, figures)| figures.count(what));
+        }
+        last.into_iter().for_each(|(namespace, at, figures)| add(&mut held, namespace, None, at, &figures));
+        replies.iter().flatten().for_each(|reply| count_reply(&mut held, reply));
+    }
+
+    /// All that is held, and holds it no more.
+    pub fn take(&self) -> Vec<(Whose, Minute, Figures)> {
+        let held = std::mem::take(&mut *self.0.lock());
+        held.into_iter().map(|((whose, minute), figures)| (whose, minute, figures)).collect()
+    }
+
+    /// What is held of a namespace's definitions.
+    pub fn definitions(&self, namespace: &Namespace) -> Vec<(Arc<str>, Figures)> {
+        let held = self.0.lock();
+        let of = held.iter().filter(|((whose, _), _)| whose.namespace == *namespace);
+        of.filter_map(|((whose, _), figures)| Some((whose.definition.clone()?, figures.clone()))).collect()
+    }
+
+    /// What is held of somebody.
+    pub fn look(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
+        let held = self.0.lock();
+        held.iter().filter(|((of, _), _)| of == whose).map(|((_, at), figures)| (*at, figures.clone())).collect()
+    }
+}
+
+fn add(held: &mut Held, namespace: &Namespace, definition: Option<&Arc<str>>, minute: Minute, figures: &Figures) {
+    let key = (Whose { namespace: namespace.clone(), definition: definition.cloned() }, minute);
+    if held.len() < HELD_MAX || held.contains_key(&key) {
+        held.entry(key).or_default().add(figures);
+    }
+}
+
+fn count_reply(held: &mut Held, reply: &Reply) {
+    match reply {
+        Reply::Leases(leases) => {
+            for job in leases.iter().map(|leased| &leased.job) {
+                let mut figures = Figures::default();
+                if let Some((at, ms)) = between(job.live.pending_since, job.live.claimed_at) {
+                    figures.wait.observe(ms);
+                    add(held, &job.key.namespace, None, at, &figures);
+                }
+            }
+        }
+        Reply::Ended(Ended { job, replayed: false }) => count_end(held, job),
+        Reply::All(replies) => replies.iter().for_each(|reply| count_reply(held, reply)),
+        _ => {}
+    }
+}
+
+fn count_end(held: &mut Held, job: &Job) {
+    let mut figures = Figures::default();
+    let Some((at, ms)) = between(job.live.claimed_at, job.live.finished_at) else { return };
+    figures.run.observe(ms);
+    add(held, &job.key.namespace, None, at, &figures);
+    let Some(definition) = &job.spec.definition else { return };
+    match job.state {
+        windlass_core::State::Completed => figures.completed = 1,
+        windlass_core::State::Failed => figures.failed = 1,
+        _ => {}
+    }
+    add(held, &job.key.namespace, Some(&definition.name), at, &figures);
+}
+
+/// The minute something ended in, and how long it took.
+fn between(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<(Minute, u64)> {
+    let (from, to) = (from?, to?);
+    Some((to.0 / MINUTE_MS, (to.0 - from.0).max(0) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{JobId, What};
+
+    fn event(namespace: &str, at: i64, what: What) -> Event {
+        Event { namespace: Namespace::new(namespace).unwrap(), at: Timestamp(at), what }
+    }
+
+    #[test]
+    fn each_minute_of_each_namespace_is_counted_on_its_own_until_it_is_taken() {
+        let (history, job) = (History::default(), JobId::from_u128(1));
+        let (submitted, completed) = (What::Submitted { job }, What::Completed { job });
+        history.count(
+            &[event("a", 1, submitted.clone()), event("a", 2, completed), event("b", 3, submitted.clone())],
+            &[],
+        );
+        history.count(&[event("a", MINUTE_MS + 1, submitted.clone()), event("a", 59_999, submitted)], &[]);
+        let whose = Whose { namespace: Namespace::new("a").unwrap(), definition: None };
+        let mut of_a = history.look(&whose);
+        of_a.sort_by_key(|(at, _)| *at);
+        let told: Vec<_> = of_a.iter().map(|(at, figures)| (*at, figures.submitted, figures.completed)).collect();
+        assert_eq!(told, [(0, 2, 1), (1, 1, 0)]);
+        assert_eq!(history.take().len(), 3);
+        assert!(history.look(&whose).is_empty());
+    }
+
+    #[test]
+    fn quantiles_lie_between_the_bounds_their_values_lie_between() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.quantile_ms(0.5), None);
+        (0..90).for_each(|_| spread.observe(3));
+        (0..10).for_each(|_| spread.observe(2_000));
+        assert!(spread.quantile_ms(0.5).unwrap() <= 10);
+        assert!((1_000..=5_000).contains(&spread.quantile_ms(0.95).unwrap()));
+        let mut slow = Spread::default();
+        slow.observe(90_000_000);
+        assert_eq!(slow.quantile_ms(0.5), Some(43_200_000), "at least so long");
+    }
+}

@@ -1,0 +1,253 @@
+//! `/api/v1/overview` and `/api/v1/history`: how it stands and how it went; and what the dashboard says about the server itself.
+
+use super::{events::Who, stats, why};
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Query, ok},
+    history::{self, HOUR_MS},
+    problem::{Code, Problem},
+    route::{Access, Route},
+    spoken::Voice,
+    wire_time::{maybe, text},
+};
+use axum::extract::State;
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use windlass_api::overview::{
+    Dialect, Dialects, Failing, History, Lane, Namespaces, Overview, Point, ReadHistory, Setting, Settings, Span,
+};
+use windlass_core::{
+    Job, Millis, Namespace, Timestamp,
+    record::Kind,
+    worker::{Liveness, Worker},
+};
+use windlass_engine::{
+    history::{Figures, MINUTE_MS, Whose},
+    store::RecordQuery,
+};
+
+/// So old an answer may be: it is made once for all who ask.
+const FRESH: Duration = Duration::from_secs(1);
+const KEPT_MAX: usize = 1_000;
+const SHOWN: usize = 20;
+/// Lanes whose oldest job is asked why it waits.
+const EXPLAINED: usize = 5;
+const COUNT_MAX: usize = 1_000;
+const NAMESPACES_MAX: usize = 1_000;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/overview", Access::Viewer, overview)
+            .says("How it stands: jobs and workers by state, what waits longest and why, what fails")
+            .answers::<Overview>(200),
+        Route::get("/api/v1/history", Access::Viewer, read_history)
+            .says("What was done: a day by the minute, a month by the hour")
+            .query::<ReadHistory>()
+            .answers::<History>(200)
+            .refuses(&[Code::Invalid]),
+        Route::get("/api/v1/namespaces", Access::Viewer, namespaces)
+            .says("List the namespaces that the caller may see")
+            .answers::<Namespaces>(200),
+        Route::get("/api/v1/settings", Access::Admin, settings)
+            .says("The settings in effect and where each comes from; secrets are not shown")
+            .answers::<Settings>(200),
+        Route::get("/api/v1/dialects", Access::Viewer, dialects)
+            .says("The protocols that are served, and who called last in each")
+            .answers::<Dialects>(200),
+    ]
+}
+
+type Made = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Overview>)>>>;
+
+/// What was made lately, by namespace.
+#[derive(Default)]
+pub struct Overviews(Mutex<HashMap<Namespace, Made>>);
+
+impl Overviews {
+    fn of(&self, namespace: &Namespace) -> Made {
+        let mut known = self.0.lock();
+        if known.len() >= KEPT_MAX && !known.contains_key(namespace) {
+            known.clear();
+        }
+        known.entry(namespace.clone()).or_default().clone()
+    }
+}
+
+async fn overview(State(app): State<App>, ask: Ask) -> Result<Answer<Arc<Overview>>, Problem> {
+    let made = app.native.overviews.of(&ask.namespace);
+    let mut made = made.lock().await;
+    if let Some((_, known)) = made.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+        return Ok(ok(known.clone()));
+    }
+    let fresh = Arc::new(make(&app, &ask.namespace).await?);
+    *made = Some((Instant::now(), fresh.clone()));
+    Ok(ok(fresh))
+}
+
+async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
+    let now = app.engine.now().await?;
+    let (workers, lost_workers) = workers(app, namespace, now).await?;
+    Ok(Overview {
+        namespace: namespace.to_string(),
+        now: text(now),
+        jobs: stats::jobs(app, namespace).await?,
+        workers,
+        lanes: lanes(app, namespace).await?,
+        failing: failing(app, namespace, now).await?,
+        lost_workers,
+        store_full: app.engine.is_full(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        store: app.options.store.to_owned(),
+    })
+}
+
+async fn workers(
+    app: &App,
+    namespace: &Namespace,
+    now: Timestamp,
+) -> Result<(BTreeMap<String, u64>, Vec<String>), Problem> {
+    let query = RecordQuery {
+        namespace: namespace.clone(),
+        kind: Worker::KIND.into(),
+        parent: None,
+        facet: None,
+        after: None,
+        limit: COUNT_MAX,
+    };
+    let names = ["online", "unreachable", "offline", "draining"];
+    let mut counts = BTreeMap::from(names.map(|state| (state.to_owned(), 0)));
+    let mut lost = Vec::new();
+    for record in app.engine.store().records(&query).await? {
+        let Ok(worker) = serde_json::from_str::<Worker>(&record.value) else { continue };
+        let liveness = worker.liveness(now);
+        *counts.entry(liveness.name().to_owned()).or_default() += 1;
+        *counts.entry("draining".to_owned()).or_default() += u64::from(worker.draining);
+        if liveness != Liveness::Online && lost.len() < SHOWN {
+            lost.push(record.key.key.to_string());
+        }
+    }
+    Ok((counts, lost))
+}
+
+async fn lanes(app: &App, namespace: &Namespace) -> Result<Vec<Lane>, Problem> {
+    let heads = app.engine.store().queue_heads(namespace, 5 * SHOWN).await?;
+    let mut found: Vec<Job> = Vec::new();
+    for head in heads {
+        if found.len() < SHOWN && found.iter().all(|known| known.lane != head.lane) {
+            found.push(head);
+        }
+    }
+    let mut lanes = Vec::with_capacity(found.len());
+    for (at, job) in found.into_iter().enumerate() {
+        lanes.push(lane(app, job, at < EXPLAINED).await?);
+    }
+    Ok(lanes)
+}
+
+async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane, Problem> {
+    // All of the lane go before one that would be the very last.
+    let last = Job { priority: i32::MAX, seq: i64::MAX, ..job.clone() };
+    let waiting = app.engine.store().ahead(&last, COUNT_MAX + 1).await?;
+    Ok(Lane {
+        tags: job.spec.tags.iter().map(ToString::to_string).collect(),
+        waiting: stats::capped(waiting),
+        oldest: job.key.id.0,
+        oldest_name: job.spec.name.as_ref().map(ToString::to_string),
+        since: maybe(job.live.pending_since),
+        reason: if explained { Some(why::of(app, job).await?.summary) } else { None },
+    })
+}
+
+async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec<Failing>, Problem> {
+    let found = history::definitions(app, namespace, now).await?;
+    let mut failing: Vec<Failing> = found
+        .into_iter()
+        .filter(|(_, figures)| figures.failed > 0)
+        .map(|(name, figures)| Failing {
+            definition: name.to_string(),
+            completed: figures.completed,
+            failed: figures.failed,
+        })
+        .collect();
+    failing.sort_by_key(|one| std::cmp::Reverse(one.failed));
+    failing.truncate(SHOWN);
+    Ok(failing)
+}
+
+async fn read_history(
+    State(app): State<App>,
+    ask: Ask,
+    Query(query): Query<ReadHistory>,
+) -> Result<Answer<History>, Problem> {
+    let definition: Option<Arc<str>> = query.definition.as_deref().map(Into::into);
+    let by_minute = query.span.unwrap_or_default() == Span::Day && definition.is_none();
+    let length = if query.span == Some(Span::Month) { 30 * 24 * HOUR_MS } else { 24 * HOUR_MS };
+    let since = Timestamp(app.engine.now().await?.0 - Millis(length).0);
+    let whose = Whose { namespace: ask.namespace.clone(), definition };
+    let step = if by_minute { MINUTE_MS } else { HOUR_MS };
+    let rows = history::rows(&app, &whose, by_minute, since).await?;
+    let points = rows.iter().map(|(at, figures)| point(Timestamp(at * step), figures)).collect();
+    Ok(ok(History { step_ms: step as u64, points }))
+}
+
+fn point(at: Timestamp, figures: &Figures) -> Point {
+    Point {
+        at: text(at),
+        submitted: figures.submitted,
+        claimed: figures.claimed,
+        requeued: figures.requeued,
+        completed: figures.completed,
+        failed: figures.failed,
+        cancelled: figures.cancelled,
+        skipped: figures.skipped,
+        wait_p50_ms: figures.wait.quantile_ms(0.5),
+        wait_p95_ms: figures.wait.quantile_ms(0.95),
+        run_p50_ms: figures.run.quantile_ms(0.5),
+        run_p95_ms: figures.run.quantile_ms(0.95),
+    }
+}
+
+async fn namespaces(State(app): State<App>, Who(caller): Who) -> Result<Answer<Namespaces>, Problem> {
+    let found = app.engine.store().namespaces(NAMESPACES_MAX).await?;
+    let mut items: Vec<String> =
+        found.iter().filter(|one| caller.check_namespace(one).is_ok()).map(Namespace::to_string).collect();
+    let default = Namespace::default();
+    if caller.check_namespace(&default).is_ok() && !items.iter().any(|name| name == default.as_str()) {
+        items.push(default.to_string());
+    }
+    items.sort();
+    Ok(ok(Namespaces { items }))
+}
+
+async fn settings(State(app): State<App>, Who(caller): Who) -> Result<Answer<Settings>, Problem> {
+    if !caller.rules_all() {
+        return Err(Problem::new(Code::Forbidden, "settings concern all namespaces; use the token of an admin of all"));
+    }
+    let one = |(name, value, origin): (&str, &str, &str)| Setting {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        origin: origin.to_owned(),
+    };
+    Ok(ok(Settings { items: app.options.values.shown().map(one).collect() }))
+}
+
+async fn dialects(State(app): State<App>, Who(caller): Who) -> Result<Answer<Dialects>, Problem> {
+    let now = app.engine.now().await?;
+    let one = |voice: Arc<Voice>| {
+        let heard = voice.last();
+        let at = heard.seconds_ago.map(|ago| text(Timestamp(now.0 - i64::try_from(ago * 1_000).unwrap_or(0))));
+        Dialect {
+            name: voice.name.to_owned(),
+            namespace: voice.namespace.map(str::to_owned),
+            calls: heard.calls,
+            last_call: at,
+            // Others may call in namespaces that are not this caller's.
+            last_caller: heard.who.filter(|_| caller.namespaces.is_empty()).map(|who| who.to_string()),
+        }
+    };
+    Ok(ok(Dialects { items: app.voices.all().into_iter().map(one).collect() }))
+}

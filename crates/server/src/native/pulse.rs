@@ -1,0 +1,156 @@
+//! `/api/v1/pulse`: that something changed, told at most twice a second however much did.
+//!
+//! Pages that show what is going on need not hear every event: they look again at what they show. All pages of a namespace share
+//! one reader of its events, and each message is written once for all of them.
+
+use super::events::Who;
+use crate::{
+    app::App,
+    ask::Ask,
+    problem::{Code, Problem},
+    route::{Access, Route},
+    sse::{self, Closed, Sink},
+    wire_time::text,
+};
+use axum::{extract::State, response::Response};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    sync::broadcast::{self, Receiver, Sender, error::RecvError},
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+use windlass_api::pulse::{Hello, Pulse};
+use windlass_core::{About, Event, Namespace};
+use windlass_engine::{FeedItem, Subscription};
+
+const EVERY: Duration = Duration::from_millis(500);
+/// Jobs and runs named in one message; of more it is only said that there are more.
+const NAMED_MAX: usize = 500;
+/// Messages that may wait for a slow page. One that missed some is told to look at everything.
+const BEHIND_MAX: usize = 16;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/pulse", Access::Viewer, listen)
+            .says("Follow a summary of what changes, as server-sent events `hello` and `pulse`, at most two a second")
+            .answers_with(200, "text/event-stream")
+            .refuses(&[Code::Invalid, Code::TooMany]),
+    ]
+}
+
+/// The readers that are at work, by namespace.
+#[derive(Default)]
+pub struct Pulses(Mutex<HashMap<Namespace, Sender<Arc<str>>>>);
+
+impl Pulses {
+    async fn join(&self, app: &App, namespace: &Namespace) -> Result<Receiver<Arc<str>>, Problem> {
+        if let Some(sender) = self.0.lock().get(namespace) {
+            return Ok(sender.subscribe());
+        }
+        let events = app.engine.follow(namespace.clone(), None).await?;
+        let mut pulses = self.0.lock();
+        // Somebody else may have been faster.
+        if let Some(sender) = pulses.get(namespace) {
+            return Ok(sender.subscribe());
+        }
+        let (sender, receiver) = broadcast::channel(BEHIND_MAX);
+        pulses.insert(namespace.clone(), sender.clone());
+        tokio::spawn(read(app.clone(), namespace.clone(), events, sender));
+        Ok(receiver)
+    }
+
+    /// Whether nobody listens any more; then the next one begins anew.
+    fn ends(&self, namespace: &Namespace, sender: &Sender<Arc<str>>) -> bool {
+        let mut pulses = self.0.lock();
+        let ends = sender.receiver_count() == 0;
+        if ends {
+            pulses.remove(namespace);
+        }
+        ends
+    }
+}
+
+async fn read(app: App, namespace: Namespace, mut events: Subscription, sender: Sender<Arc<str>>) {
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut gathered = Pulse::default();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                if gathered != Pulse::default() {
+                    let pulse = std::mem::take(&mut gathered);
+                    let data = serde_json::to_string(&pulse).unwrap_or_default();
+                    // Nobody listens: said below.
+                    drop(sender.send(sse::frame(None, "pulse", &data).into()));
+                }
+                if app.native.pulses.ends(&namespace, &sender) {
+                    return;
+                }
+            }
+            item = events.next() => match item {
+                Ok(FeedItem::Event(_, event)) => {
+                    gather(&mut gathered, &namespace, &event);
+                    while let Some((_, event)) = events.ready() {
+                        gather(&mut gathered, &namespace, &event);
+                    }
+                }
+                Ok(FeedItem::Gap { .. }) => gathered.more = true,
+                Err(error) => {
+                    tracing::warn!(%error, "pages are not told of changes because the store cannot be read");
+                    app.native.pulses.0.lock().remove(&namespace);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn gather(pulse: &mut Pulse, namespace: &Namespace, event: &Event) {
+    if event.namespace != *namespace || event.what.about() == About::Audit {
+        return;
+    }
+    let kind = event.what.name();
+    *pulse.counts.entry(kind.to_owned()).or_default() += 1;
+    let named = |map: &mut BTreeMap<_, String>, id| {
+        let room = map.len() < NAMED_MAX || map.contains_key(&id);
+        room.then(|| map.insert(id, kind.to_owned()));
+        !room
+    };
+    if let Some(job) = event.what.job() {
+        pulse.more |= named(&mut pulse.jobs, job.0);
+    } else if let Some(run) = event.what.run() {
+        pulse.more |= named(&mut pulse.runs, run.0);
+    }
+}
+
+async fn listen(State(app): State<App>, Who(caller): Who, ask: Ask) -> Result<Response, Problem> {
+    let pulses = app.native.pulses.join(&app, &ask.namespace).await?;
+    let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned(), now: text(app.engine.now().await?) };
+    let hello = serde_json::to_string(&hello).unwrap_or_default();
+    sse::open(&app, &caller, |sink| async move {
+        // However it ends, the page comes back and looks at everything.
+        drop(pump(sink, pulses, hello).await);
+    })
+}
+
+async fn pump(mut sink: Sink, mut pulses: Receiver<Arc<str>>, hello: String) -> Result<(), Closed> {
+    sink.send(sse::frame(None, "hello", &hello)).await?;
+    let mut next_beat = Instant::now() + sse::BEAT;
+    loop {
+        let frame = tokio::select! {
+            () = sink.over() => return Ok(()),
+            () = sleep_until(next_beat) => sse::beat(None),
+            pulse = pulses.recv() => match pulse {
+                Ok(frame) => frame.to_string(),
+                Err(RecvError::Lagged(_)) => sse::frame(None, "pulse", r#"{"more":true}"#),
+                Err(RecvError::Closed) => return Ok(()),
+            },
+        };
+        sink.send(frame).await?;
+        next_beat = Instant::now() + sse::BEAT;
+    }
+}

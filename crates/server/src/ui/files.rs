@@ -1,0 +1,40 @@
+//! Made by `npm run build` in `web/`.
+
+use super::File;
+
+#[rustfmt::skip]
+pub static FILES: &[File] = &[
+    File { name: "audit-CQKslBCH.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/audit-CQKslBCH.js.gz") },
+    File { name: "basics-B0JKZCSV.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/basics-B0JKZCSV.js.gz") },
+    File { name: "chart-B8I07t6_.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/chart-B8I07t6_.js.gz") },
+    File { name: "chart-CnsZ1jie.css", content: "text/css; charset=utf-8", bytes: include_bytes!("built/chart-CnsZ1jie.css.gz") },
+    File { name: "definition-BLb0Vhdc.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/definition-BLb0Vhdc.js.gz") },
+    File { name: "definitions-D8cMepVS.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/definitions-D8cMepVS.js.gz") },
+    File { name: "events-BrZrRO_o.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/events-BrZrRO_o.js.gz") },
+    File { name: "features-BcVTO12p.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/features-BcVTO12p.js.gz") },
+    File { name: "gate-CYKPvx2O.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/gate-CYKPvx2O.js.gz") },
+    File { name: "graph-CMKSc5v9.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/graph-CMKSc5v9.js.gz") },
+    File { name: "index-D36wQenH.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/index-D36wQenH.js.gz") },
+    File { name: "index-gCeqW9g3.css", content: "text/css; charset=utf-8", bytes: include_bytes!("built/index-gCeqW9g3.css.gz") },
+    File { name: "items-CS7gzc8k.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/items-CS7gzc8k.js.gz") },
+    File { name: "job-kt2uIsR6.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/job-kt2uIsR6.js.gz") },
+    File { name: "json-DeKWQnuy.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/json-DeKWQnuy.js.gz") },
+    File { name: "live.worker-CewxQAfx.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/live.worker-CewxQAfx.js.gz") },
+    File { name: "pages-BQwQrMfP.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/pages-BQwQrMfP.js.gz") },
+    File { name: "react-dom-BY8dNiB5.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/react-dom-BY8dNiB5.js.gz") },
+    File { name: "run-B4GpqtsV.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/run-B4GpqtsV.js.gz") },
+    File { name: "runs-v9hllyXc.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/runs-v9hllyXc.js.gz") },
+    File { name: "schedules-Cj5tjduk.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/schedules-Cj5tjduk.js.gz") },
+    File { name: "server-BxY_wr70.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/server-BxY_wr70.js.gz") },
+    File { name: "style-Cndz4muC.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/style-Cndz4muC.js.gz") },
+    File { name: "style-DLioOiRN.css", content: "text/css; charset=utf-8", bytes: include_bytes!("built/style-DLioOiRN.css.gz") },
+    File { name: "text-DlyKEJwc.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/text-DlyKEJwc.js.gz") },
+    File { name: "tokens-spENknki.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/tokens-spENknki.js.gz") },
+    File { name: "useBaseQuery-CmfbtPq5.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/useBaseQuery-CmfbtPq5.js.gz") },
+    File { name: "useMatch-DLVhUKVC.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/useMatch-DLVhUKVC.js.gz") },
+    File { name: "useNavigate-B43yqFrW.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/useNavigate-B43yqFrW.js.gz") },
+    File { name: "useQuery-D3wfp31a.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/useQuery-D3wfp31a.js.gz") },
+    File { name: "useSearch-CTtUBWZL.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/useSearch-CTtUBWZL.js.gz") },
+    File { name: "with-selector-DYgUlpei.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/with-selector-DYgUlpei.js.gz") },
+    File { name: "workers-CNhbf-3J.js", content: "text/javascript; charset=utf-8", bytes: include_bytes!("built/workers-CNhbf-3J.js.gz") },
+];

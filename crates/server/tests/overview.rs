@@ -1,0 +1,94 @@
+//! How it stands and how it went: what waits and why, what fails, and figures that outlive the server's memory.
+
+use crate::support::Server;
+use http::Method;
+use serde_json::{Value, json};
+use windlass_core::{Millis, principal::Role};
+use windlass_server::history;
+
+async fn work(server: &Server, fails: bool) {
+    let claim = json!({"worker": "w", "tags": ["mail"], "max": 1});
+    let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
+    let lease = &claimed["leases"][0]["lease"];
+    server.clock.advance(Millis(2_000));
+    match fails {
+        true => server.work("/api/v1/leases/fail", json!({"lease": lease, "message": "no", "permanent": true})).await,
+        false => server.work("/api/v1/leases/complete", json!({"lease": lease})).await,
+    }
+    .expect(200);
+}
+
+#[tokio::test]
+async fn the_overview_says_what_waits_longest_and_why_and_what_fails() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/send", json!({"tags": ["mail"]})).await.expect(200);
+    let gpu = server.post("/api/v1/jobs", json!({"name": "train", "tags": ["gpu"]})).await.expect(201);
+    for _ in 0..3 {
+        server.post("/api/v1/jobs", json!({"definition": "send"})).await.expect(201);
+    }
+    work(&server, true).await;
+    work(&server, false).await;
+    let overview = server.get("/api/v1/overview").await.expect(200);
+    let lanes = overview["lanes"].as_array().unwrap();
+    assert_eq!(lanes.len(), 2, "{overview}");
+    assert_eq!((&lanes[0]["oldest"], &lanes[0]["oldest_name"]), (&gpu["id"], &json!("train")));
+    assert!(lanes[0]["reason"].as_str().unwrap().contains("gpu"), "{overview}");
+    assert_eq!((&lanes[1]["tags"], &lanes[1]["waiting"]["count"]), (&json!(["mail"]), &json!(1)));
+    assert_eq!(overview["failing"], json!([{"definition": "send", "completed": 1, "failed": 1}]));
+    assert_eq!(overview["jobs"]["pending"]["count"], 2);
+    // Nothing of another namespace.
+    let other = server.get("/api/v1/overview?namespace=other").await.expect(200);
+    assert_eq!((&other["lanes"], &other["failing"]), (&json!([]), &json!([])));
+}
+
+fn sums(history: &Value) -> (u64, u64, u64) {
+    let sum =
+        |field: &str| history["points"].as_array().unwrap().iter().filter_map(|point| point[field].as_u64()).sum();
+    (sum("submitted"), sum("completed"), sum("failed"))
+}
+
+#[tokio::test]
+async fn what_was_done_is_told_before_and_after_it_is_written_down() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/send", json!({"tags": ["mail"]})).await.expect(200);
+    for fails in [false, false, true] {
+        server.post("/api/v1/jobs", json!({"definition": "send"})).await.expect(201);
+        work(&server, fails).await;
+    }
+    let paths = ["/api/v1/history", "/api/v1/history?span=month", "/api/v1/history?definition=send"];
+    let submitted = |path: &str| if path.contains("definition") { 0 } else { 3 };
+    for path in paths {
+        assert_eq!(sums(&server.get(path).await.expect(200)), (submitted(path), 2, 1), "{path}");
+    }
+    history::write_down(&server.app).await;
+    server.pass(Millis::from_secs(90)).await;
+    server.post("/api/v1/jobs", json!({"definition": "send"})).await.expect(201);
+    work(&server, false).await;
+    for path in paths {
+        let submitted = if path.contains("definition") { 0 } else { 4 };
+        let told = server.get(path).await.expect(200);
+        assert_eq!(sums(&told), (submitted, 3, 1), "{path}");
+        let run = told["points"].as_array().unwrap().last().unwrap()["run_p50_ms"].as_u64().unwrap();
+        assert!((1_000..=5_000).contains(&run), "{told}");
+    }
+    // Added to, not replaced.
+    history::write_down(&server.app).await;
+    assert_eq!(sums(&server.get("/api/v1/history").await.expect(200)), (4, 3, 1));
+    // A day later the minutes are gone, and the hours are there.
+    server.pass(Millis::from_secs(27 * 3_600)).await;
+    assert_eq!(sums(&server.get("/api/v1/history").await.expect(200)), (0, 0, 0));
+    assert_eq!(sums(&server.get("/api/v1/history?span=month").await.expect(200)), (4, 3, 1));
+}
+
+#[tokio::test]
+async fn callers_learn_of_the_namespaces_they_may_see_and_admins_of_the_settings() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/x?namespace=team", json!({})).await.expect(200);
+    let names = server.get("/api/v1/namespaces").await.expect(200);
+    assert_eq!(names["items"], json!(["default", "team"]));
+    let dialects = server.get("/api/v1/dialects").await.expect(200);
+    let native = dialects["items"].as_array().unwrap().iter().find(|one| one["name"] == "native").unwrap().clone();
+    assert!(native["calls"].as_u64().unwrap() >= 2 && native["last_caller"] == "test-admin", "{native}");
+    server.get("/api/v1/settings").await.expect(200);
+    server.send(Role::Editor, Method::GET, "/api/v1/settings", None).await.expect(403);
+}

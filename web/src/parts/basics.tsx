@@ -1,0 +1,205 @@
+// Small parts that every page uses.
+import { useMutation } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { now } from "../api/live";
+import { say } from "./said";
+import { ago, brief, clean, length, local, shortId } from "./text";
+
+const seconds = new Set<() => void>();
+let second = 0;
+setInterval(() => {
+  second++;
+  seconds.forEach((watcher) => watcher());
+}, 1000);
+
+/** Draws again every second, all on the same one. */
+export function useSecond() {
+  return useSyncExternalStore(
+    (watcher) => {
+      seconds.add(watcher);
+      return () => seconds.delete(watcher);
+    },
+    () => second,
+  );
+}
+
+export function Ago({ time }: { time?: string | null }) {
+  useSecond();
+  if (!time) return <span className="quiet">–</span>;
+  return (
+    <time dateTime={time} title={local(time)}>
+      {ago(now() - Date.parse(time))}
+    </time>
+  );
+}
+
+/** How long something took, or has taken so far. */
+export function Took({ from, to }: { from?: string | null; to?: string | null }) {
+  useSecond();
+  if (!from) return <span className="quiet">–</span>;
+  return <>{length((to ? Date.parse(to) : now()) - Date.parse(from))}</>;
+}
+
+const SIGNS: Record<string, string> = {
+  completed: "✓",
+  failed: "✕",
+  cancelled: "⊘",
+  skipped: "↷",
+  running: "▶",
+  claimed: "▷",
+  pending: "•",
+  scheduled: "◷",
+  blocked: "‖",
+  online: "●",
+  unreachable: "◐",
+  offline: "○",
+};
+
+/** A state is told by its word and its sign, never by its colour alone. */
+export function State({ of }: { of: string }) {
+  return (
+    <span className={`state ${of}`}>
+      <span aria-hidden="true">{SIGNS[of] ?? "•"}</span> {of}
+    </span>
+  );
+}
+
+export function Fault({ error }: { error: unknown }) {
+  if (!error) return null;
+  return (
+    <p className="fault" role="alert">
+      {brief((error as Error).message, 2000)}
+    </p>
+  );
+}
+
+export const Empty = ({ children }: { children: ReactNode }) => <p className="empty">{children}</p>;
+
+export function Card({ title, children, side, id }: { title?: ReactNode; children: ReactNode; side?: ReactNode; id?: string }) {
+  return (
+    <section className="card" id={id}>
+      {title && (
+        <header>
+          <h2>{title}</h2>
+          <div className="side">{side}</div>
+        </header>
+      )}
+      {children}
+    </section>
+  );
+}
+
+export function Copy({ text, label = "Copy" }: { text: string | (() => string); label?: string }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    const value = typeof text === "string" ? text : text();
+    try {
+      await navigator.clipboard.writeText(value);
+      setDone(true);
+      setTimeout(() => setDone(false), 1500);
+    } catch {
+      say("The browser does not allow copying here; it does on https and on this machine.", "bad");
+    }
+  };
+  return (
+    <button className="small" onClick={() => void copy()}>
+      {done ? "Copied" : label}
+    </button>
+  );
+}
+
+type Does = {
+  act: () => Promise<unknown>;
+  children: ReactNode;
+  /** Asked before it is done. */
+  ask?: string;
+  said?: string;
+  then?: (reply: unknown) => void;
+  className?: string;
+};
+
+/** A button that does something on the server, and says what came of it. */
+export function Does({ act, children, ask, said, then, className }: Does) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [asking, setAsking] = useState(false);
+  const doing = useMutation({
+    mutationFn: act,
+    onSuccess: (reply) => {
+      if (said) say(said);
+      then?.(reply);
+    },
+  });
+  useEffect(() => {
+    if (asking) dialog.current?.showModal();
+  }, [asking]);
+  return (
+    <>
+      <button className={className} disabled={doing.isPending} onClick={() => (ask ? setAsking(true) : doing.mutate())}>
+        {children}
+      </button>
+      {asking && (
+        <dialog ref={dialog} onClose={() => setAsking(false)} aria-label="Please confirm">
+          <p>{ask}</p>
+          <div className="row end">
+            <button onClick={() => dialog.current?.close()}>No</button>
+            <button
+              className="danger"
+              autoFocus
+              onClick={() => {
+                dialog.current?.close();
+                doing.mutate();
+              }}
+            >
+              Yes
+            </button>
+          </div>
+        </dialog>
+      )}
+    </>
+  );
+}
+
+export const JobLink = ({ id, children }: { id: string; children?: ReactNode }) => (
+  <Link to="/jobs/$id" params={{ id }} className={children ? "" : "mono"} title={id}>
+    {children ?? shortId(id)}
+  </Link>
+);
+export const RunLink = ({ id, children }: { id: string; children?: ReactNode }) => (
+  <Link to="/runs/$id" params={{ id }} className={children ? "" : "mono"} title={id}>
+    {children ?? shortId(id)}
+  </Link>
+);
+export const WorkerLink = ({ name }: { name?: string | null }) =>
+  name ? (
+    <Link to="/workers/$name" params={{ name }}>
+      {brief(name, 60)}
+    </Link>
+  ) : (
+    <span className="quiet">–</span>
+  );
+
+export function Facts({ of }: { of: [string, ReactNode][] }) {
+  return (
+    <dl className="facts">
+      {of
+        .filter(([, value]) => value !== undefined && value !== null && value !== false && value !== "")
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+export const Tags = ({ of }: { of?: string[] }) => (
+  <>
+    {of?.map((tag) => (
+      <span key={tag} className="tag">
+        {clean(tag)}
+      </span>
+    ))}
+  </>
+);

@@ -1,0 +1,136 @@
+// The steps of a run as a graph, in layers. What belongs to one map is one node, so that ten thousand items stay readable.
+import dagre from "@dagrejs/dagre";
+import { Background, Controls, type Edge, Handle, MiniMap, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
+import "@xyflow/react/dist/style.css";
+import { useMemo } from "react";
+import type { Step } from "../api/client";
+import { State } from "./basics";
+import { brief } from "./text";
+
+const WIDTH = 190;
+const HEIGHT = 52;
+/** Maps with more items than this are one node. */
+const FOLD_FROM = 12;
+const NODES_MAX = 3000;
+
+type Group = { key: string; name: string; steps: Step[]; state: string };
+type Data = { group: Group; chosen: boolean };
+
+const WORST = ["failed", "running", "claimed", "pending", "scheduled", "blocked", "cancelled", "skipped", "completed"];
+const mapOf = (name: string) => /^(.*)\[\d+\]/.exec(name)?.[1];
+
+function groups(steps: Step[]): Group[] {
+  const sizes = new Map<string, number>();
+  for (const step of steps) {
+    const map = mapOf(step.name);
+    if (map) sizes.set(map, (sizes.get(map) ?? 0) + 1);
+  }
+  const found = new Map<string, Group>();
+  for (const step of steps) {
+    const map = mapOf(step.name);
+    const folded = map !== undefined && (sizes.get(map) ?? 0) > FOLD_FROM;
+    const key = folded ? `${map}[…]` : step.job;
+    const group = found.get(key);
+    if (group) group.steps.push(step);
+    else found.set(key, { key, name: folded ? `${map}[…]` : step.name, steps: [step], state: step.state });
+  }
+  for (const group of found.values()) {
+    group.state = WORST.find((state) => group.steps.some((step) => step.state === state)) ?? group.state;
+  }
+  return [...found.values()].slice(0, NODES_MAX);
+}
+
+/** The step that an item of a map or a step of a sub-workflow belongs to. */
+const ownerOf = (name: string) => /^(.*?)(\[\d+\]|\/[^/]*)$/.exec(name)?.[1];
+
+function edgesOf(all: Group[]): Edge[] {
+  const steps = all.flatMap((group) => group.steps.map((step) => ({ step, key: group.key })));
+  const of = new Map(steps.map(({ step, key }) => [step.job, key]));
+  const named = new Map(steps.map(({ step, key }) => [step.name, { step, key }]));
+  const edges = new Map<string, Edge>();
+  const add = (source: string | undefined, target: string) => {
+    const id = `${source}→${target}`;
+    if (source && source !== target) edges.set(id, { id, source, target });
+  };
+  for (const { step, key } of steps) {
+    const owner = named.get(ownerOf(step.name) ?? "");
+    // What belongs to a step begins after what the step waits for, and the step ends after it.
+    if (owner) add(key, owner.key);
+    const after = step.after?.length || !owner ? step.after : owner.step.after;
+    for (const before of after ?? []) add(of.get(before), key);
+  }
+  return [...edges.values()];
+}
+
+function places(all: Group[], edges: Edge[]): Map<string, { x: number; y: number }> {
+  const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 50 }).setDefaultEdgeLabel(() => ({}));
+  all.forEach((group) => graph.setNode(group.key, { width: WIDTH, height: HEIGHT }));
+  edges.forEach((edge) => graph.setEdge(edge.source, edge.target));
+  dagre.layout(graph);
+  return new Map(all.map(({ key }) => [key, { x: graph.node(key).x - WIDTH / 2, y: graph.node(key).y - HEIGHT / 2 }]));
+}
+
+function StepNode({ data }: NodeProps<Node<Data>>) {
+  const { group, chosen } = data;
+  const many = group.steps.length > 1;
+  const count = (state: string) => group.steps.filter((step) => step.state === state).length;
+  const undo = group.name.startsWith("~undo/");
+  return (
+    <div className={`step ${group.state}${chosen ? " chosen" : ""}${undo ? " undo" : ""}`} title={group.name}>
+      <Handle type="target" position={Position.Left} isConnectable={false} />
+      <div className="step-name">{brief(undo ? `undo ${group.name.slice(6)}` : group.name, 40)}</div>
+      {many ? (
+        <div className="quiet">
+          {count("completed")}/{group.steps.length} done{count("failed") > 0 && `, ${count("failed")} failed`}
+        </div>
+      ) : (
+        <State of={group.state} />
+      )}
+      <Handle type="source" position={Position.Right} isConnectable={false} />
+    </div>
+  );
+}
+
+const nodeTypes = { step: StepNode };
+type Props = { steps: Step[]; chosen?: string; choose: (job: string) => void };
+
+export default function Graph({ steps, chosen, choose }: Props) {
+  const all = useMemo(() => groups(steps), [steps]);
+  // Laid out again only when steps or their order changed, not with every state.
+  const shape = all.map((group) => group.key).join() + steps.length;
+  const edges = useMemo(() => edgesOf(all), [shape]);
+  const at = useMemo(() => places(all, edges), [shape]);
+  const nodes: Node<Data>[] = all.map((group) => ({
+    id: group.key,
+    type: "step",
+    position: at.get(group.key) ?? { x: 0, y: 0 },
+    data: { group, chosen: group.steps.some((step) => step.job === chosen) },
+    width: WIDTH,
+    height: HEIGHT,
+    ariaLabel: `Step ${group.name}: ${group.state}`,
+  }));
+  const pick = (group: Group) => choose((group.steps.find((step) => step.state === group.state) ?? group.steps[0]).job);
+  return (
+    <div className="graph">
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={nodeTypes}
+        onNodeClick={(_, node) => pick((node.data as Data).group)}
+        onSelectionChange={({ nodes: [node] }) => node && pick((node.data as Data).group)}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        edgesFocusable={false}
+        onlyRenderVisibleElements={all.length > 100}
+        fitView
+        fitViewOptions={{ maxZoom: 1 }}
+        minZoom={0.05}
+        proOptions={{ hideAttribution: false }}
+      >
+        <Background />
+        <Controls showInteractive={false} />
+        {all.length > 24 && <MiniMap pannable zoomable nodeClassName={(node) => `mini ${(node.data as Data).group.state}`} />}
+      </ReactFlow>
+    </div>
+  );
+}

@@ -1,0 +1,182 @@
+// What is around every page: where one is, where one can go, and whether what is shown is current.
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
+import { Suspense, useEffect, useRef, useState } from "react";
+import { get, here, setNamespace } from "../api/client";
+import { connect, useLiveState } from "../api/live";
+import { signOut, useMay, useSession } from "./gate";
+import { KEYS, useKeys } from "./keys";
+import { applyTheme, theme, type Theme } from "./theme";
+
+type Place = { to: string; name: string; key?: string; admin?: boolean };
+export const PLACES: Place[] = [
+  { to: "/", name: "Overview", key: "o" },
+  { to: "/jobs", name: "Jobs", key: "j" },
+  { to: "/runs", name: "Runs", key: "r" },
+  { to: "/workers", name: "Workers", key: "w" },
+  { to: "/definitions", name: "Definitions", key: "d" },
+  { to: "/schedules", name: "Schedules", key: "s" },
+  { to: "/items", name: "Items" },
+  { to: "/events", name: "Events", key: "e" },
+  { to: "/tokens", name: "Tokens", admin: true },
+  { to: "/audit", name: "Audit", admin: true },
+  { to: "/settings", name: "Settings", admin: true },
+  { to: "/dialects", name: "Dialects" },
+];
+
+export function Shell() {
+  const { admin } = useMay();
+  const [menu, setMenu] = useState(false);
+  const [help, setHelp] = useState(false);
+  const going = useRef(false);
+  const navigate = useNavigate();
+  const path = useRouterState({ select: (state) => state.location.pathname });
+  useEffect(() => setMenu(false), [path]);
+  useKeys((key) => {
+    if (going.current) {
+      going.current = false;
+      const place = PLACES.find((place) => place.key === key);
+      if (place) void navigate({ to: place.to });
+      return !!place;
+    }
+    if (key === "g") return (going.current = true);
+    if (key === "?") {
+      setHelp(true);
+      return true;
+    }
+    if (key === "/") {
+      const search = document.querySelector<HTMLInputElement>("[data-search]");
+      search?.focus();
+      return !!search;
+    }
+  });
+  return (
+    <div className="shell">
+      <a className="skip" href="#main">
+        Skip to the page
+      </a>
+      <header className="top">
+        <button className="menu" aria-expanded={menu} aria-controls="places" onClick={() => setMenu(!menu)}>
+          ☰<span className="hidden"> Menu</span>
+        </button>
+        <Link to="/" className="brand">
+          Windlass
+        </Link>
+        <Namespaces />
+        <Live />
+        <span className="grow" />
+        <Themes />
+        <button className="plain" onClick={() => setHelp(true)} aria-label="Keyboard help" title="Keyboard help">
+          ?
+        </button>
+        <Me />
+      </header>
+      <nav id="places" className={menu ? "open" : ""} aria-label="Pages">
+        {PLACES.filter((place) => !place.admin || admin).map((place) => (
+          <Link key={place.to} to={place.to} activeProps={{ "aria-current": "page" }} activeOptions={{ exact: place.to === "/" }}>
+            {place.name}
+          </Link>
+        ))}
+      </nav>
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<p className="empty">Loading…</p>}>
+          <Outlet />
+        </Suspense>
+      </main>
+      {help && <Help close={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Keyboard">
+      <h2>Keyboard</h2>
+      <table>
+        <tbody>
+          {KEYS.map(([key, does]) => (
+            <tr key={key}>
+              <th scope="row">
+                <kbd>{key}</kbd>
+              </th>
+              <td>{does}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <div className="row end">
+        <button autoFocus onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+function Live() {
+  const state = useLiveState();
+  const words = { live: "Live", connecting: "Connecting…", down: "Reconnecting…" }[state];
+  return (
+    <span className={`live ${state}`} role="status">
+      <span aria-hidden="true" className="dot" /> {words}
+    </span>
+  );
+}
+
+function Namespaces() {
+  const client = useQueryClient();
+  const { namespaces } = useSession();
+  const [shown, setShown] = useState(here());
+  const all = useQuery({
+    queryKey: ["namespaces"],
+    queryFn: () => get<{ items: string[] }>("namespaces").then((page) => page.items),
+    enabled: namespaces.length === 0,
+  });
+  const names = [...new Set([...(namespaces.length ? namespaces : (all.data ?? ["default"])), shown])].sort();
+  const change = (name: string) => {
+    setNamespace(name);
+    setShown(name);
+    connect();
+    void client.resetQueries({ predicate: (query) => query.queryKey[0] !== "session" && query.queryKey[0] !== "namespaces" });
+  };
+  return (
+    <label className="namespace">
+      <span className="hidden">Namespace</span>
+      <select value={shown} onChange={(event) => change(event.target.value)}>
+        {names.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Themes() {
+  const [value, setValue] = useState<Theme>(theme());
+  const next = ({ auto: "light", light: "dark", dark: "auto" } as const)[value];
+  const change = () => {
+    applyTheme(next);
+    setValue(next);
+  };
+  return (
+    <button className="plain" onClick={change} title={`Colours: ${value}`} aria-label={`Colours: ${value}; change to ${next}`}>
+      {{ auto: "◐", light: "☀", dark: "☾" }[value]}
+    </button>
+  );
+}
+
+function Me() {
+  const session = useSession();
+  return (
+    <span className="me">
+      <span title={`Role: ${session.role}`}>
+        {session.principal} <span className="quiet">{session.role}</span>
+      </span>
+      <button className="plain" onClick={() => void signOut()}>
+        Sign out
+      </button>
+    </span>
+  );
+}
