@@ -111,6 +111,20 @@ async fn a_task_goes_its_way_from_submit_to_completed() {
 }
 
 #[tokio::test]
+async fn a_page_of_large_payloads_ends_early_and_goes_on_behind_its_last_task() {
+    let server = Server::start().await;
+    serve(&server, ANN, "r", "Job", None).await.expect(201);
+    for _ in 0..12 {
+        submit(&server, "r", "r:modifiers:Job", json!({"text": "x".repeat(1_000_000)})).await.expect(202);
+    }
+    let first = get(&server, "/rooms/r/tasks?limit=500").await;
+    let shown = first["items"].as_array().unwrap().len();
+    assert_eq!((shown, &first["total"]), (9, &json!(12)), "8 MiB, and the one that went beyond");
+    let rest = get(&server, &format!("/rooms/r/tasks?limit=500&offset={shown}")).await;
+    assert_eq!(rest["items"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn who_may_move_a_task_and_in_which_order_it_is_asked() {
     let server = Server::start().await;
     let worker = worker_of(&serve(&server, ANN, "r", "Job", None).await.expect(201));

@@ -16,6 +16,9 @@ pub const ROOM_AND_JOB: &str = "room_job";
 /// No position in a queue is counted further: a submit must not cost more the more tasks wait.
 pub const AHEAD_MAX: usize = 10_000;
 
+/// Of payloads and results on one page: the task with which there are more is the last.
+const PAGE_BYTES_MAX: usize = 8 << 20;
+
 pub const STATUSES: [&str; 6] = ["pending", "claimed", "running", "completed", "failed", "cancelled"];
 
 pub fn status(state: State) -> &'static str {
@@ -154,13 +157,17 @@ pub async fn with_worker(app: &App, job: &Job) -> Result<Task, No> {
     Ok(task(job, Beside { payload: body.payload, result: body.result, worker: true, ahead: None }))
 }
 
-/// The tasks of a page: each worker and each lane is looked at once.
+/// The tasks of a page: each worker and each lane is looked at once. There are fewer of them where payloads are large.
 pub async fn several(app: &App, jobs: &[Job]) -> Result<Vec<Task>, No> {
     let workers = present(app, jobs).await?;
     let mut ahead = positions(app, jobs).await?;
-    let mut tasks = Vec::with_capacity(jobs.len());
+    let (mut tasks, mut bytes) = (Vec::with_capacity(jobs.len()), 0);
     for job in jobs {
+        if bytes > PAGE_BYTES_MAX {
+            break;
+        }
         let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
+        bytes += body.payload.len() + body.result.as_ref().map_or(0, Payload::len);
         let worker = job.live.lease.as_ref().is_some_and(|lease| workers.contains(&lease.worker));
         let ahead = ahead.remove(&job.key);
         tasks.push(task(job, Beside { payload: body.payload, result: body.result, worker, ahead }));
