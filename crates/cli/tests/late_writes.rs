@@ -86,11 +86,11 @@ impl Server {
 async fn add_token(engine: &Engine, role: Role) -> String {
     let token = format!("late-{role:?}");
     let name: Arc<str> = token.as_str().into();
-    let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
+    let create = CreatePrincipal { namespace: auth::system_namespace(), name: name.clone(), role, namespaces: vec![] };
     engine.run(create).await.unwrap();
     let hash = auth::hash(&token).into();
     let issue = IssueToken {
-        namespace: auth::home(),
+        namespace: auth::system_namespace(),
         principal: name.clone(),
         hash,
         shown: name,

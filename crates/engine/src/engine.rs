@@ -83,7 +83,7 @@ pub struct Inner {
     /// Other servers use the store too, and it does not pass on what they do.
     deaf: AtomicBool,
     /// True once nobody may wait any longer.
-    hurry: watch::Sender<bool>,
+    stopping: watch::Sender<bool>,
 }
 
 impl Engine {
@@ -95,7 +95,7 @@ impl Engine {
             crowd: Arc::default(),
             after: Arc::new(After::new(settings.poll_every)),
             deaf: AtomicBool::new(settings.poll_every.is_some()),
-            hurry: watch::Sender::new(false),
+            stopping: watch::Sender::new(false),
             store,
             settings,
         });
@@ -220,7 +220,7 @@ impl Engine {
                 woken = timeout_at(until, waiter.woken()) => woken.is_err(),
                 // The next look says so.
                 () = Box::pin(self.drained(&claim, mark)) => true,
-                () = self.hurried() => true,
+                () = self.until_stopping() => true,
             };
             if timed_out && self.is_over(deadline) {
                 return Ok(Vec::new());
@@ -278,7 +278,7 @@ impl Engine {
         let told = timeout_at(deadline, notices.told(worker.hint(), mark));
         tokio::select! {
             _ = told => {}
-            () = self.hurried() => {}
+            () = self.until_stopping() => {}
         }
         let (news, mark) = notices.since(worker.hint(), mark);
         (news || deaf, notices.token(mark))
@@ -363,22 +363,22 @@ impl Engine {
         };
         tokio::select! {
             _ = timeout_at(until, news) => {}
-            () = self.hurried() => {}
+            () = self.until_stopping() => {}
         }
     }
 
     fn is_over(&self, deadline: Instant) -> bool {
-        Instant::now() >= deadline || *self.inner.hurry.borrow()
+        Instant::now() >= deadline || *self.inner.stopping.borrow()
     }
 
-    async fn hurried(&self) {
-        // The sender lives as long as this engine, so this ends only when somebody is in a hurry.
-        drop(self.inner.hurry.subscribe().wait_for(|hurry| *hurry).await);
+    async fn until_stopping(&self) {
+        // The sender lives as long as this engine, so this ends only when the server is about to stop.
+        drop(self.inner.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
 
     /// Answers everyone who waits with what there is now, and lets nobody wait from here on: the server is about to stop.
     pub fn stop_waiting(&self) {
-        self.inner.hurry.send_replace(true);
+        self.inner.stopping.send_replace(true);
     }
 
     /// Returns when the store has stopped for good, as it does after a failed sync. A damaged row alone is not that, so
@@ -409,7 +409,7 @@ impl Engine {
 
     /// A place among those who decide for runs. Taken before looking, so that no turn that comes later goes unheard.
     pub fn planner(&self) -> Waiter {
-        let query = HeadQuery { namespace: stage::home(), offered: Tags::default() };
+        let query = HeadQuery { namespace: stage::system_namespace(), offered: Tags::default() };
         self.inner.after.waiters.register(query, usize::MAX).expect("there is no limit")
     }
 

@@ -96,7 +96,7 @@ impl Waiters {
 
     /// Claimers; planners are none.
     pub fn total(&self) -> usize {
-        let planners = stage::home();
+        let planners = stage::system_namespace();
         let groups = self.lock();
         let claimers = groups.spaces.iter().filter(|(namespace, _)| **namespace != planners);
         claimers.flat_map(|(_, lines)| lines.values()).map(BTreeMap::len).sum()

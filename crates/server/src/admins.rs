@@ -1,7 +1,7 @@
 //! Who could give rights back: admins of everything with a valid token. Only a search; that one stays is decided by the rules
 //! ([`windlass_core::commands::tokens::NeedAdmin`]) together with what takes rights away.
 
-use crate::auth::{Caller, home};
+use crate::auth::{Caller, system_namespace};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{
     Timestamp,
@@ -27,7 +27,7 @@ impl<'a> Lookup<'a> {
 
     pub async fn principal(&mut self, name: &Arc<str>) -> Result<Option<&Principal>, Error> {
         if !self.principals.contains_key(name) {
-            let found = self.engine.read_record::<Principal>(&home(), name).await?;
+            let found = self.engine.read_record::<Principal>(&system_namespace(), name).await?;
             self.principals.insert(name.clone(), found);
         }
         Ok(self.principals[name].as_ref())
@@ -35,7 +35,7 @@ impl<'a> Lookup<'a> {
 
     async fn token(&mut self, hash: &Arc<str>) -> Result<Option<&Token>, Error> {
         if !self.tokens.contains_key(hash) {
-            let found = self.engine.read_record::<Token>(&home(), hash).await?;
+            let found = self.engine.read_record::<Token>(&system_namespace(), hash).await?;
             self.tokens.insert(hash.clone(), found);
         }
         Ok(self.tokens[hash].as_ref())
@@ -112,5 +112,12 @@ pub async fn find(
 
 /// A page of all tokens.
 pub fn tokens_after(after: Option<Arc<str>>) -> RecordQuery {
-    RecordQuery { namespace: home(), kind: Token::KIND.into(), parent: None, facet: None, after, limit: PAGE }
+    RecordQuery {
+        namespace: system_namespace(),
+        kind: Token::KIND.into(),
+        parent: None,
+        facet: None,
+        after,
+        limit: PAGE,
+    }
 }

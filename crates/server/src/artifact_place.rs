@@ -4,7 +4,7 @@
 //! The place carries a mark, and the database knows which. A folder of its own that a second server brings along has no mark
 //! or another one, and so has a volume that was not mounted.
 
-use crate::auth::home;
+use crate::auth::system_namespace;
 use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use serde::{Deserialize, Serialize};
 use windlass_api::Uuid;
@@ -64,7 +64,7 @@ fn not_the_place(place: &str, known: &str) -> String {
 }
 
 fn key() -> RecordKey {
-    RecordKey { namespace: home(), kind: KIND.into(), key: "artifacts".into() }
+    RecordKey { namespace: system_namespace(), kind: KIND.into(), key: "artifacts".into() }
 }
 
 async fn known(engine: &Engine) -> Result<Option<Known>, String> {

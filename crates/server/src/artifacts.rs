@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    auth::home,
+    auth::system_namespace,
     content,
     problem::{Code, Problem},
 };
@@ -17,7 +17,7 @@ pub const KIND: &str = "artifact";
 const SWEEP_PAGE: usize = 500;
 
 pub fn record_key(id: Uuid) -> RecordKey {
-    RecordKey { namespace: home(), kind: KIND.into(), key: id.to_string().into() }
+    RecordKey { namespace: system_namespace(), kind: KIND.into(), key: id.to_string().into() }
 }
 
 /// What keeps an artifact in mind.
@@ -53,7 +53,7 @@ pub fn of_namespace(namespace: &Namespace) -> Facet {
 
 /// Bytes and number of all that have the facet.
 pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64), Problem> {
-    content::total(app, home(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
+    content::total(app, system_namespace(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
 }
 
 /// Finds a job's artifacts.
@@ -64,8 +64,14 @@ pub fn of_job(namespace: &Namespace, job: Uuid) -> Facet {
 /// All artifacts of a job, the oldest first.
 pub async fn all_of_job(app: &App, namespace: &Namespace, job: Uuid) -> Result<Vec<Artifact>, Problem> {
     let facet = Some(of_job(namespace, job));
-    let mut query =
-        RecordQuery { namespace: home(), kind: KIND.into(), parent: None, facet, after: None, limit: SWEEP_PAGE };
+    let mut query = RecordQuery {
+        namespace: system_namespace(),
+        kind: KIND.into(),
+        parent: None,
+        facet,
+        after: None,
+        limit: SWEEP_PAGE,
+    };
     let mut all = Vec::new();
     loop {
         let found = app.engine.store().records(&query).await?;
@@ -83,8 +89,14 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
 }
 
 async fn sweep_records(app: &App) -> Result<usize, Problem> {
-    let mut query =
-        RecordQuery { namespace: home(), kind: KIND.into(), parent: None, facet: None, after: None, limit: SWEEP_PAGE };
+    let mut query = RecordQuery {
+        namespace: system_namespace(),
+        kind: KIND.into(),
+        parent: None,
+        facet: None,
+        after: None,
+        limit: SWEEP_PAGE,
+    };
     let mut gone = 0;
     loop {
         let found = app.engine.store().records(&query).await?;

@@ -32,7 +32,7 @@ use windlass_engine::{Engine, Error};
 const HOME: &str = "system";
 
 /// Where principals and tokens live, whatever namespaces they may use.
-pub fn home() -> Namespace {
+pub fn system_namespace() -> Namespace {
     Namespace::new(HOME).expect("a legal name")
 }
 
@@ -158,7 +158,7 @@ impl Auth {
             return Err(not_valid());
         }
         let text: Arc<str> = text.into();
-        let lookup = UseToken { namespace: home(), hash: text.clone() };
+        let lookup = UseToken { namespace: system_namespace(), hash: text.clone() };
         match self.engine.run(lookup).await {
             Ok(KnownToken { principal, token }) => {
                 let caller = Caller::new(&principal, &token, text);
@@ -172,7 +172,7 @@ impl Auth {
 
     async fn is_there(&self, hash: &str) -> Result<bool, Problem> {
         let _turn = self.looks.acquire().await.map_err(|_| not_valid())?;
-        Ok(self.engine.read_record::<Token>(&home(), hash).await?.is_some())
+        Ok(self.engine.read_record::<Token>(&system_namespace(), hash).await?.is_some())
     }
 
     /// Whom it stands for, nobody where it is known to be wrong; or else how often everything was forgotten so far.

@@ -11,7 +11,7 @@
 use crate::{
     admins,
     app::App,
-    auth::{hash, home},
+    auth::{hash, system_namespace},
     secret::{Secret, draw_token},
     streams::rights_changed,
 };
@@ -109,13 +109,14 @@ pub async fn admin(
 
 /// Whether there is a principal for the admin token. One that was taken away is brought back only if there is no other admin.
 async fn ensure_principal(engine: &Engine) -> Result<bool, BootstrapError> {
-    let create = CreatePrincipal { namespace: home(), name: ADMIN.into(), role: Role::Admin, namespaces: vec![] };
+    let create =
+        CreatePrincipal { namespace: system_namespace(), name: ADMIN.into(), role: Role::Admin, namespaces: vec![] };
     match engine.run(create).await {
         Ok(_) => return Ok(true),
         Err(EngineError::Refused(Refusal::Exists { .. })) => {}
         Err(error) => return Err(error.into()),
     }
-    if engine.read_record::<Principal>(&home(), ADMIN).await?.is_some_and(|found| found.rules_all()) {
+    if engine.read_record::<Principal>(&system_namespace(), ADMIN).await?.is_some_and(|found| found.rules_all()) {
         return Ok(true);
     }
     if admins::find(engine, None, None, |_, _| true).await?.is_some() {
@@ -123,15 +124,15 @@ async fn ensure_principal(engine: &Engine) -> Result<bool, BootstrapError> {
     }
     tracing::warn!("no admin was left: the principal {ADMIN} is an admin again");
     let (role, namespaces) = (Some(Role::Admin), Some(vec![]));
-    engine.run(EnablePrincipal { namespace: home(), name: ADMIN.into() }).await?;
-    engine.run(ChangePrincipal { namespace: home(), name: ADMIN.into(), role, namespaces }).await?;
+    engine.run(EnablePrincipal { namespace: system_namespace(), name: ADMIN.into() }).await?;
+    engine.run(ChangePrincipal { namespace: system_namespace(), name: ADMIN.into(), role, namespaces }).await?;
     Ok(true)
 }
 
 /// Makes a token valid; false if it was revoked.
 async fn keep(engine: &Engine, hash: &Arc<str>, label: &str, until: Option<Timestamp>) -> Result<bool, BootstrapError> {
     let (principal, shown) = (ADMIN.into(), label.into());
-    match engine.run(KeepToken { namespace: home(), principal, hash: hash.clone(), shown, until }).await {
+    match engine.run(KeepToken { namespace: system_namespace(), principal, hash: hash.clone(), shown, until }).await {
         Ok(_) => Ok(true),
         Err(EngineError::Refused(Refusal::Forbidden { .. })) => Ok(false),
         Err(error) => Err(error.into()),
@@ -143,7 +144,7 @@ async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result
     let mut after = None;
     loop {
         let query = RecordQuery {
-            namespace: home(),
+            namespace: system_namespace(),
             kind: Token::KIND.into(),
             parent: Some(ADMIN.into()),
             facet: None,
@@ -156,7 +157,7 @@ async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result
             if !goes(&record.key.key, &token) {
                 continue;
             }
-            match engine.run(ReplaceToken { namespace: home(), hash: record.key.key.clone() }).await {
+            match engine.run(ReplaceToken { namespace: system_namespace(), hash: record.key.key.clone() }).await {
                 Ok(_) | Err(EngineError::Refused(Refusal::NotFound { .. })) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -28,7 +28,7 @@ use std::{borrow::Cow, sync::Arc, time::Instant};
 use windlass_core::Namespace;
 
 /// What the guard of one route knows about it.
-struct Post {
+struct RouteFacts {
     app: App,
     access: Access,
     rules: Rules,
@@ -46,19 +46,19 @@ struct Post {
 
 /// A route behind its guard.
 pub struct Guarded {
-    post: Post,
+    facts: RouteFacts,
     run: Run,
     behind: bool,
 }
 
 impl Guarded {
     pub fn rules(&self) -> &Rules {
-        &self.post.rules
+        &self.facts.rules
     }
 
     pub fn new(app: &App, route: &Route) -> Self {
         let rules = route.surface.rules;
-        let post = Post {
+        let facts = RouteFacts {
             app: app.clone(),
             access: route.access,
             rules,
@@ -71,28 +71,28 @@ impl Guarded {
             voice: app.voices.of(route.surface.name, rules.namespace),
             meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
         };
-        Self { post, run: route.run.clone(), behind: route.behind }
+        Self { facts, run: route.run.clone(), behind: route.behind }
     }
 
     pub async fn answer(&self, mut request: Request) -> Response {
-        let (post, began) = (&self.post, Instant::now());
+        let (facts, began) = (&self.facts, Instant::now());
         let id = RequestId::of(request.headers());
         let origin = request.headers().get(header::ORIGIN).cloned();
-        let response = match admit(post, &mut request).await {
+        let response = match admit(facts, &mut request).await {
             // What the body takes in memory is free when the answer is made.
             Ok(_held) => {
-                let caller = request.extensions().get::<Caller>().filter(|_| !post.changes);
+                let caller = request.extensions().get::<Caller>().filter(|_| !facts.changes);
                 let share = caller.map(|caller| caller.root.clone());
-                let work = (self.run)(request, post.app.clone());
-                let response = if self.behind { post.app.behind.run(work).await } else { work.await };
+                let work = (self.run)(request, facts.app.clone());
+                let response = if self.behind { facts.app.behind.run(work).await } else { work.await };
                 match share {
-                    Some(share) => hold(post, &share, response).unwrap_or_else(Problem::into_response),
+                    Some(share) => hold(facts, &share, response).unwrap_or_else(Problem::into_response),
                     None => response,
                 }
             }
             Err(problem) => problem.into_response(),
         };
-        finish(&post.app, &post.meter, post.rules.refuse, began, id, origin.as_ref(), response)
+        finish(&facts.app, &facts.meter, facts.rules.refuse, began, id, origin.as_ref(), response)
     }
 }
 
@@ -137,72 +137,72 @@ pub fn method_name(method: &Method) -> &'static str {
 /// What a request holds until it is answered.
 type Held = (Option<Room>, Option<Turn>);
 
-async fn admit(post: &Post, request: &mut Request) -> Result<Held, Problem> {
-    origin::check_host(&post.app.options, request)?;
-    if post.asks_origin {
-        origin::check_origin(&post.app.options, request)?;
+async fn admit(facts: &RouteFacts, request: &mut Request) -> Result<Held, Problem> {
+    origin::check_host(&facts.app.options, request)?;
+    if facts.asks_origin {
+        origin::check_origin(&facts.app.options, request)?;
     }
-    let caller = match (who(post, request).await?, post.access) {
+    let caller = match (who(facts, request).await?, facts.access) {
         (caller, Access::Open) => caller,
         (Some(caller), access) => {
-            if post.rules.is_unknown(caller.role, access) {
+            if facts.rules.is_unknown(caller.role, access) {
                 return Err(not_valid());
             }
             if !caller.may(access) {
                 let why = format!("the role {:?} may not do this", caller.role).to_lowercase();
                 return Err(Problem::new(Code::Forbidden, why));
             }
-            post.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
+            facts.namespace.as_ref().map_or(Ok(()), |namespace| caller.check_namespace(namespace))?;
             Some(caller)
         }
-        (None, access) => Some(anonymous(post, access, request)?),
+        (None, access) => Some(anonymous(facts, access, request)?),
     };
-    post.voice.heard(caller.as_ref().map(|caller| &caller.name));
-    let room = limit(post, caller.as_ref(), request)?;
+    facts.voice.heard(caller.as_ref().map(|caller| &caller.name));
+    let room = limit(facts, caller.as_ref(), request)?;
     let Some(caller) = caller else { return Ok((room, None)) };
-    let turn = if post.changes { None } else { Some(post.app.turns.enter(&caller.root).await) };
+    let turn = if facts.changes { None } else { Some(facts.app.turns.enter(&caller.root).await) };
     turn.clone().map(|turn| request.extensions_mut().insert(turn));
     request.extensions_mut().insert::<Caller>(caller);
     Ok((room, turn))
 }
 
 /// Whom the request says it comes from, if it does. Where anybody may call, nobody is turned away for a token that has run out.
-async fn who(post: &Post, request: &mut Request) -> Result<Option<Caller>, Problem> {
-    let in_path = path_token(post, request)?;
-    if post.access == Access::Open {
+async fn who(facts: &RouteFacts, request: &mut Request) -> Result<Option<Caller>, Problem> {
+    let in_path = path_token(facts, request)?;
+    if facts.access == Access::Open {
         return Ok(None);
     }
-    if let Some(identify) = &post.identify {
-        return identify(&post.app, request).await;
+    if let Some(identify) = &facts.identify {
+        return identify(&facts.app, request).await;
     }
-    let sent = token(request.headers(), post.rules.basic).or(in_path.as_deref().map(Cow::Borrowed));
+    let sent = token(request.headers(), facts.rules.basic).or(in_path.as_deref().map(Cow::Borrowed));
     let sent = match sent {
-        None if post.cookie => session::token(request, post.changes)?.map(Cow::Borrowed),
+        None if facts.cookie => session::token(request, facts.changes)?.map(Cow::Borrowed),
         sent => sent,
     };
     match sent {
-        Some(token) => post.app.auth.caller(&token).await.map(Some),
+        Some(token) => facts.app.auth.caller(&token).await.map(Some),
         None => Ok(None),
     }
 }
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
 /// as far as its rules say.
-fn anonymous(post: &Post, access: Access, request: &Request) -> Result<Caller, Problem> {
+fn anonymous(facts: &RouteFacts, access: Access, request: &Request) -> Result<Caller, Problem> {
     let needed = || Problem::new(Code::Unauthorized, "send a token");
-    let nameless = post.rules.nameless;
-    let namespace = post.namespace.as_ref().filter(|_| nameless != Nameless::Nothing).ok_or_else(needed)?;
+    let nameless = facts.rules.nameless;
+    let namespace = facts.namespace.as_ref().filter(|_| nameless != Nameless::Nothing).ok_or_else(needed)?;
     let caller = Caller::nameless(namespace, nameless);
     let admitted = caller.may(access)
-        && !(post.changes && nameless == Nameless::Reads)
-        && post.app.options.without_token.admits(request);
+        && !(facts.changes && nameless == Nameless::Reads)
+        && facts.app.options.without_token.admits(request);
     admitted.then_some(caller).ok_or_else(needed)
 }
 
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
-fn path_token(post: &Post, request: &Request) -> Result<Option<Arc<str>>, Problem> {
+fn path_token(facts: &RouteFacts, request: &Request) -> Result<Option<Arc<str>>, Problem> {
     match request.extensions().get::<Prefixed>() {
-        Some(_) if !post.rules.in_path => Err(Problem::new(Code::NotFound, "there is nothing at this path")),
+        Some(_) if !facts.rules.in_path => Err(Problem::new(Code::NotFound, "there is nothing at this path")),
         prefixed => Ok(prefixed.and_then(|prefixed| prefixed.0.clone())),
     }
 }
@@ -223,21 +223,21 @@ pub fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
 
 /// A body that says it is too large is refused before it is read; one that does not say is cut off. Either has to find room
 /// in memory unless it is small. A file that is uploaded passes through, and needs only what it passes through.
-fn limit(post: &Post, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>, Problem> {
-    let body_max = post.body_max;
+fn limit(facts: &RouteFacts, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>, Problem> {
+    let body_max = facts.body_max;
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|told| told > body_max as u64) {
         return Err(too_large(body_max));
     }
     let passes = body_max >= content::ROUTE_MAX;
     let held = match told {
-        told if passes => told.unwrap_or(u64::MAX).min(content::upload_buffers(&post.app)),
+        told if passes => told.unwrap_or(u64::MAX).min(content::upload_buffers(&facts.app)),
         told => told.unwrap_or(0),
     };
     if held <= room::FREE && told.is_some() || request.body().is_end_stream() {
         return Ok(None);
     }
-    let room = post.app.rooms.take(&share(caller), held)?;
+    let room = facts.app.rooms.take(&share(caller), held)?;
     // What told its length is held to it by the connection.
     if told.is_none() && !passes {
         let body = std::mem::take(request.body_mut());
@@ -252,10 +252,10 @@ fn share(caller: Option<&Caller>) -> Arc<str> {
 }
 
 /// An answer that is large takes room until its reader has it. Only answers to questions: what was done is told in any case.
-fn hold(post: &Post, share: &Arc<str>, response: Response) -> Result<Response, Problem> {
+fn hold(facts: &RouteFacts, share: &Arc<str>, response: Response) -> Result<Response, Problem> {
     match response.body().size_hint().exact() {
         Some(bytes) if bytes > room::ANSWER_FREE => {
-            let room = post.app.rooms.take(share, bytes)?;
+            let room = facts.app.rooms.take(share, bytes)?;
             Ok(response.map(|body| Body::new(room::Held::new(body, room))))
         }
         _ => Ok(response),

@@ -5,7 +5,7 @@
 
 use crate::{
     app::App,
-    auth::{hash, home},
+    auth::{hash, system_namespace},
     problem::Problem,
 };
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ impl Name {
 
     fn key(&self) -> RecordKey {
         let key = format!("{}{:010}", self.prefix(), self.number).into();
-        RecordKey { namespace: home(), kind: KIND.into(), key }
+        RecordKey { namespace: system_namespace(), kind: KIND.into(), key }
     }
 
     /// Sheets of definitions are found by their day.
@@ -160,7 +160,7 @@ pub async fn rows(
     let name = Name::new(whose, by_minute, since.0 / MINUTE_MS);
     let prefix = name.prefix();
     let query = RecordQuery {
-        namespace: home(),
+        namespace: system_namespace(),
         kind: KIND.into(),
         parent: None,
         facet: None,
@@ -194,7 +194,7 @@ pub async fn definitions(
         [(hour - 1) * HOUR_MS / DAY_MS, hour * HOUR_MS / DAY_MS].into_iter().collect::<std::collections::BTreeSet<_>>()
     {
         let query = RecordQuery {
-            namespace: home(),
+            namespace: system_namespace(),
             kind: KIND.into(),
             parent: Some(parent(namespace, day)),
             facet: None,

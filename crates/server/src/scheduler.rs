@@ -9,7 +9,7 @@
 
 use crate::{
     app::App,
-    auth::home,
+    auth::system_namespace,
     calendar::Calendar,
     native::schedules::{POINTER, Pointer},
     problem::Problem,
@@ -69,8 +69,14 @@ async fn sleep(app: &App, until: Option<Instant>) {
 
 /// Fires what is due, and says how long it is to the next one.
 pub async fn tick(app: &App) -> Result<Option<Duration>, Problem> {
-    let mut query =
-        RecordQuery { namespace: home(), kind: POINTER.into(), parent: None, facet: None, after: None, limit: PAGE };
+    let mut query = RecordQuery {
+        namespace: system_namespace(),
+        kind: POINTER.into(),
+        parent: None,
+        facet: None,
+        after: None,
+        limit: PAGE,
+    };
     let mut wait: Option<Duration> = None;
     loop {
         let found = app.engine.store().records(&query).await?;

@@ -4,7 +4,7 @@
 use crate::{
     admins::{Lookup, PAGE, tokens_after},
     app::App,
-    auth::home,
+    auth::system_namespace,
     problem::Problem,
 };
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
         for record in &found {
             let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
             if !lookup.is_upheld(&token, |_, _| true).await? {
-                void.push(RevokeToken { namespace: home(), hash: record.key.key.clone() });
+                void.push(RevokeToken { namespace: system_namespace(), hash: record.key.key.clone() });
             }
         }
         for reply in app.engine.run_many(void).await? {

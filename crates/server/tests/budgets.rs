@@ -123,7 +123,7 @@ async fn dear(server: &Server, namespace: &str) -> (String, JobId) {
 async fn times_begun(app: &App, run: &str, job: JobId) -> Option<u64> {
     let run: RunId = run.parse().unwrap();
     let key = stage::turn_key(&Namespace::default(), run, Some(job));
-    let key = RecordKey { namespace: stage::home(), kind: "turn_begun".into(), key: key.into() };
+    let key = RecordKey { namespace: stage::system_namespace(), kind: "turn_begun".into(), key: key.into() };
     let found = app.engine.store().record(&key).await.unwrap()?;
     serde_json::from_str::<Value>(&found.value).unwrap()["times"].as_u64()
 }

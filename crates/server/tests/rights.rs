@@ -39,7 +39,7 @@ const ADMIN: &str = "test-admin";
 
 async fn stored(server: &Server, token: &str) -> Token {
     let hash = auth::hash(token);
-    server.engine.read_record::<Token>(&auth::home(), &hash).await.unwrap().expect("it is kept")
+    server.engine.read_record::<Token>(&auth::system_namespace(), &hash).await.unwrap().expect("it is kept")
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn what_ended_with_its_maker_leaves_nothing_behind() {
     server.delete(&format!("/api/v1/tokens/{deputy_id}")).await.expect(204);
     windlass_server::void_tokens::sweep(&server.app).await.unwrap();
     let is_kept = async |token: &str| {
-        server.engine.read_record::<Token>(&auth::home(), &auth::hash(token)).await.unwrap().is_some()
+        server.engine.read_record::<Token>(&auth::system_namespace(), &auth::hash(token)).await.unwrap().is_some()
     };
     for token in [&child, &grandchild, &orphan] {
         assert!(!is_kept(token).await);

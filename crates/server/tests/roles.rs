@@ -94,10 +94,19 @@ async fn answered(server: &Server, request: http::request::Builder) -> StatusCod
 
 async fn issue(engine: &Engine, name: &str, role: Role, namespaces: Vec<Namespace>, expires_at: Option<Timestamp>) {
     let name: Arc<str> = name.into();
-    engine.run(CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces }).await.unwrap();
+    engine
+        .run(CreatePrincipal { namespace: auth::system_namespace(), name: name.clone(), role, namespaces })
+        .await
+        .unwrap();
     let hash = auth::hash(&name).into();
-    let issue =
-        IssueToken { namespace: auth::home(), principal: name.clone(), hash, shown: name, expires_at, made_by: None };
+    let issue = IssueToken {
+        namespace: auth::system_namespace(),
+        principal: name.clone(),
+        hash,
+        shown: name,
+        expires_at,
+        made_by: None,
+    };
     engine.run(issue).await.unwrap();
 }
 
@@ -111,7 +120,7 @@ async fn every_route_lets_in_whom_its_row_says_and_nobody_else() {
         issue(&server.engine, &format!("revoked-{kind}"), role, vec![], None).await;
         issue(&server.engine, &format!("foreign-{kind}"), role, elsewhere(), None).await;
         let hash = auth::hash(&format!("revoked-{kind}")).into();
-        server.engine.run(RevokeToken { namespace: auth::home(), hash }).await.unwrap();
+        server.engine.run(RevokeToken { namespace: auth::system_namespace(), hash }).await.unwrap();
     }
     let mut cells = 0;
     for route in app::routes() {
@@ -231,7 +240,11 @@ async fn a_revoked_token_is_void_at_once() {
     let list =
         app::routes().into_iter().find(|route| route.path == "/api/v1/jobs" && route.method == Method::GET).unwrap();
     assert_eq!(status(&server, &list, Some("leaked")).await, StatusCode::OK);
-    server.engine.run(RevokeToken { namespace: auth::home(), hash: auth::hash("leaked").into() }).await.unwrap();
+    server
+        .engine
+        .run(RevokeToken { namespace: auth::system_namespace(), hash: auth::hash("leaked").into() })
+        .await
+        .unwrap();
     server.app.auth.forget();
     assert_eq!(status(&server, &list, Some("leaked")).await, StatusCode::UNAUTHORIZED);
 }

@@ -103,10 +103,11 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
     let server = Server::start().await;
     let namespaces = vec![Namespace::new("mine").unwrap()];
     let name: std::sync::Arc<str> = "limited".into();
-    let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role: Role::Viewer, namespaces };
+    let create =
+        CreatePrincipal { namespace: auth::system_namespace(), name: name.clone(), role: Role::Viewer, namespaces };
     server.engine.run(create).await.unwrap();
     let hash = auth::hash("limited-token").into();
-    let (namespace, shown) = (auth::home(), "limited".into());
+    let (namespace, shown) = (auth::system_namespace(), "limited".into());
     let issue = IssueToken { namespace, principal: name, hash, shown, expires_at: None, made_by: None };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/jobs?namespace=other", json!({})).await.expect(201);

@@ -56,7 +56,7 @@ async fn guessing_tokens_costs_the_engine_nothing() {
     let token = "a-token-somebody-chose-beforehand";
     as_token(&server, token, Method::GET, "/api/v1/me", json!({})).await.expect(401);
     let issue = windlass_core::commands::tokens::IssueToken {
-        namespace: windlass_server::auth::home(),
+        namespace: windlass_server::auth::system_namespace(),
         principal: crate::support::token(Role::Viewer).into(),
         hash: windlass_server::auth::hash(token).into(),
         shown: "a-token".into(),

@@ -8,7 +8,7 @@ use crate::{
     guard::Guard,
     output::{Output, Piece},
     plan::{self, NoPlan, Plan, Rules},
-    process::{self, Broken, Ear, Start},
+    process::{self, Broken, OutputSink, Start},
 };
 use nix::sys::signal::Signal;
 use std::{
@@ -105,9 +105,9 @@ async fn attempt(
         Dialect::WorkflowGraph => Output::with_outputs(),
         Dialect::Native | Dialect::Silo => Output::default(),
     };
-    let ear = Told { job: job.clone(), output };
-    let (status, mut ears) = process::run(start, vec![ear], stop(setup, job)).await.map_err(broken)?;
-    Ok((status, ears.pop().map(|ear| ear.output).unwrap_or_default()))
+    let sink = PrintedOutput { job: job.clone(), output };
+    let (status, mut ears) = process::run(start, vec![sink], stop(setup, job)).await.map_err(broken)?;
+    Ok((status, ears.pop().map(|sink| sink.output).unwrap_or_default()))
 }
 
 fn command(setup: &Setup, job: &JobContext, plan: &Plan, folder: &Folder) -> io::Result<Command> {
@@ -156,12 +156,12 @@ async fn stop(setup: &Setup, job: &JobContext) -> Duration {
 }
 
 /// Passes on what a command prints.
-struct Told {
+struct PrintedOutput {
     job: JobContext,
     output: Output,
 }
 
-impl Ear for Told {
+impl OutputSink for PrintedOutput {
     async fn hear(&mut self, bytes: &[u8]) {
         for piece in self.output.feed(bytes) {
             say(&self.job, piece).await;

@@ -24,7 +24,7 @@ const READ_BYTES: usize = 64 << 10;
 const PIPE_BYTES_MAX: usize = 1 << 20;
 
 /// Somebody who takes what a command prints.
-pub trait Ear: Send + 'static {
+pub trait OutputSink: Send + 'static {
     fn hear(&mut self, bytes: &[u8]) -> impl Future<Output = ()> + Send;
     /// After the last byte.
     fn end(&mut self) -> impl Future<Output = ()> + Send;
@@ -55,9 +55,9 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Runs it to its end, which comes by itself or after `stop`, which says how long it may take to end when asked to. One ear
+/// Runs it to its end, which comes by itself or after `stop`, which says how long it may take to end when asked to. One sink
 /// hears both outputs in their order; two hear one each, standard output first. They are given back.
-pub async fn run<E: Ear>(
+pub async fn run<E: OutputSink>(
     start: Start<'_>,
     ears: Vec<E>,
     stop: impl Future<Output = Duration>,
@@ -71,7 +71,7 @@ pub async fn run<E: Ear>(
     feed(&mut child, stdin);
     let over = CancellationToken::new();
     let heard: Vec<_> =
-        ears.into_iter().zip(readers).map(|(ear, reader)| tokio::spawn(listen(ear, reader, over.clone()))).collect();
+        ears.into_iter().zip(readers).map(|(sink, reader)| tokio::spawn(listen(sink, reader, over.clone()))).collect();
     let status = follow(&mut child, group, stop).await;
     let marked = mark.to_owned();
     drop(tokio::task::spawn_blocking(move || group::kill_rest(group, &marked)).await);
@@ -125,20 +125,20 @@ async fn follow(child: &mut Child, group: Pid, stop: impl Future<Output = Durati
 async fn last_words<E>(heard: Vec<JoinHandle<E>>, over: &CancellationToken) -> Result<Vec<E>, String> {
     let mut ears = Vec::with_capacity(heard.len());
     for mut one in heard {
-        let ear = match timeout(LAST_WORDS, &mut one).await {
-            Ok(ear) => ear,
+        let sink = match timeout(LAST_WORDS, &mut one).await {
+            Ok(sink) => sink,
             Err(_) => {
                 over.cancel();
                 one.await
             }
         };
-        ears.push(ear.map_err(|error| error.to_string())?);
+        ears.push(sink.map_err(|error| error.to_string())?);
     }
     Ok(ears)
 }
 
 /// Reads until nobody can write any more. A task of its own: what was read is also said, however long the server takes.
-async fn listen<E: Ear>(mut ear: E, mut reader: pipe::Receiver, over: CancellationToken) -> E {
+async fn listen<E: OutputSink>(mut sink: E, mut reader: pipe::Receiver, over: CancellationToken) -> E {
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let count = tokio::select! {
@@ -149,16 +149,16 @@ async fn listen<E: Ear>(mut ear: E, mut reader: pipe::Receiver, over: Cancellati
         if count == 0 {
             break;
         }
-        ear.hear(&buffer[..count]).await;
+        sink.hear(&buffer[..count]).await;
         if over.is_cancelled() {
             // Somebody who got away still writes; what the command itself left in the pipe is read, and no more.
             for _ in 0..PIPE_BYTES_MAX / READ_BYTES {
                 let Ok(count @ 1..) = reader.try_read(&mut buffer) else { break };
-                ear.hear(&buffer[..count]).await;
+                sink.hear(&buffer[..count]).await;
             }
             break;
         }
     }
-    ear.end().await;
-    ear
+    sink.end().await;
+    sink
 }

@@ -6,7 +6,7 @@ use windlass_core::{Record, RecordKey};
 use windlass_engine::{Bulk, Store, StoreError, bulk::Rows};
 
 pub fn key() -> RecordKey {
-    RecordKey { namespace: windlass_server::auth::home(), kind: "import".into(), key: "unfinished".into() }
+    RecordKey { namespace: windlass_server::auth::system_namespace(), kind: "import".into(), key: "unfinished".into() }
 }
 
 /// Before the first row.

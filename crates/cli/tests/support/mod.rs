@@ -65,10 +65,11 @@ async fn serve() -> String {
     let store = Memory::new(Arc::new(clock::System::default()));
     let engine = Engine::start(Arc::new(store), Settings::default()).await.unwrap();
     for (name, role, token) in [("admin", Role::Admin, ADMIN), ("worker", Role::Worker, WORKER)] {
-        let create = CreatePrincipal { namespace: auth::home(), name: name.into(), role, namespaces: vec![] };
+        let create =
+            CreatePrincipal { namespace: auth::system_namespace(), name: name.into(), role, namespaces: vec![] };
         engine.run(create).await.unwrap();
         let hash = auth::hash(token).into();
-        let (namespace, principal, shown) = (auth::home(), name.into(), name.into());
+        let (namespace, principal, shown) = (auth::system_namespace(), name.into(), name.into());
         let issue = IssueToken { namespace, principal, hash, shown, expires_at: None, made_by: None };
         engine.run(issue).await.unwrap();
     }

@@ -98,7 +98,7 @@ impl Advance {
 
     fn turn_key(&self, keys: &mut Keys, job: Option<JobId>) {
         keys.want_record(
-            record::key_of::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, job)),
+            record::key_of::<Turn>(&stage::system_namespace(), &stage::turn_key(&self.namespace, self.run, job)),
             true,
         );
     }
@@ -111,12 +111,15 @@ impl Advance {
             let over = found.as_ref().is_none_or(|job| job.state.is_final());
             let job = found.filter(|job| is_turn(job, *hold));
             if over || job.is_some() {
-                desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, Some(*id)))?;
+                desk.remove::<Turn>(
+                    &stage::system_namespace(),
+                    &stage::turn_key(&self.namespace, self.run, Some(*id)),
+                )?;
             }
             job.map_or(Ok(()), |job| self.apply(desk, job, wanted))
         })?;
         if let Some(undo) = &self.undo {
-            desk.remove::<Turn>(&stage::home(), &stage::turn_key(&self.namespace, self.run, None))?;
+            desk.remove::<Turn>(&stage::system_namespace(), &stage::turn_key(&self.namespace, self.run, None))?;
             self.last_word(desk, undo)?;
         }
         Ok(Ok(()))
@@ -249,7 +252,10 @@ mod tests {
         let lease = story.claim("w");
         story.complete(lease).unwrap();
         assert_eq!(turns(&story), 1, "by the very transaction");
-        assert!(story.tables.wakes.iter().any(|wake| wake.namespace == stage::home()), "and somebody is woken");
+        assert!(
+            story.tables.wakes.iter().any(|wake| wake.namespace == stage::system_namespace()),
+            "and somebody is woken"
+        );
         story.run(advance(2, Move::Go { payload: "1".into() })).unwrap();
         story.run(advance(2, Move::Fail { why: "late".into() })).unwrap();
         assert_eq!((story.state(2), turns(&story)), (State::Pending, 0));

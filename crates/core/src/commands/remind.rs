@@ -25,13 +25,13 @@ impl Remind {
     }
 
     pub(crate) fn keys(&self, keys: &mut Keys) {
-        keys.want_record(record::key_of::<Turn>(&stage::home(), &self.key()), true);
+        keys.want_record(record::key_of::<Turn>(&stage::system_namespace(), &self.key()), true);
     }
 
     /// A turn that is over needs nobody.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
-        if let Some(turn) = desk.get::<Turn>(&stage::home(), &self.key())? {
-            desk.put(&stage::home(), &self.key(), &turn)?;
+        if let Some(turn) = desk.get::<Turn>(&stage::system_namespace(), &self.key())? {
+            desk.put(&stage::system_namespace(), &self.key(), &turn)?;
         }
         Ok(Ok(()))
     }

@@ -145,7 +145,7 @@ impl Desk {
             Some(WorkerKey { namespace: event.namespace.clone(), worker: worker.clone() })
         }));
         if planners {
-            let (namespace, tags) = (stage::home(), Tags::default());
+            let (namespace, tags) = (stage::system_namespace(), Tags::default());
             out.wakes.push(Wake { lane: Lane::of(&namespace, &tags), namespace, tags });
         }
         out

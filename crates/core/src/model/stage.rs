@@ -160,7 +160,7 @@ pub fn index_key(run: RunId) -> String {
 pub const OF_RUN: &str = "of_run";
 
 /// Where planners look for turns.
-pub fn home() -> Namespace {
+pub fn system_namespace() -> Namespace {
     Namespace::new("system").expect("a legal name")
 }
 

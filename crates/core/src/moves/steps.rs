@@ -9,7 +9,7 @@ use crate::{
         payload::Payload,
         record::{Kind, key_of},
         run::Run,
-        stage::{EarlyPlan, Hold, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting, home, place, turn_key},
+        stage::{EarlyPlan, Hold, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting, place, system_namespace, turn_key},
     },
     moves::life,
 };
@@ -17,7 +17,7 @@ use crate::{
 /// Tells the planners.
 pub(crate) fn call(desk: &mut Desk, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<(), Stop> {
     let turn = Turn { namespace: namespace.clone(), run, job };
-    desk.put(&home(), &turn_key(namespace, run, job), &turn)
+    desk.put(&system_namespace(), &turn_key(namespace, run, job), &turn)
 }
 
 /// All that a held job waited for beside its hold is done. Gives the job back if it has ended by that.

@@ -1,6 +1,6 @@
 //! A store on the bench: its clock in the test's hand, commands run one batch at a time.
 
-use super::Told;
+use super::TestResult;
 use crate::{
     clock::Simulated,
     store::{Batch, Outcome, Store},
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     /// Runs the commands as one batch, each with a seed of its own.
-    pub async fn run(&mut self, commands: Vec<Command>) -> Told<Outcome> {
+    pub async fn run(&mut self, commands: Vec<Command>) -> TestResult<Outcome> {
         let seeded = |command| {
             self.seeds += 1;
             Item { command, seed: self.seeds }
@@ -58,7 +58,7 @@ impl Bench {
         self.run_items(items).await
     }
 
-    pub async fn run_items(&mut self, items: Vec<Item>) -> Told<Outcome> {
+    pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Outcome> {
         let count = items.len();
         let batch = Batch { items, limits: self.limits };
         let outcome = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;
@@ -69,13 +69,13 @@ impl Bench {
         Ok(outcome)
     }
 
-    pub async fn one(&mut self, command: impl Into<Command>) -> Told<windlass_core::Reply> {
+    pub async fn one(&mut self, command: impl Into<Command>) -> TestResult<windlass_core::Reply> {
         let mut outcome = self.run(vec![command.into()]).await?;
         outcome.replies.remove(0).map_err(|refusal| format!("refused {}: {refusal}", refusal.code()))
     }
 
     /// Sweeps until nothing is due, as the engine would. Says how many rows were due.
-    pub async fn tick(&mut self) -> Told<usize> {
+    pub async fn tick(&mut self) -> TestResult<usize> {
         let mut swept = 0;
         for _ in 0..ROUNDS_MAX {
             let page = self.store.due(PAGE).await.map_err(|error| format!("due: {error}"))?;
@@ -98,14 +98,14 @@ impl Bench {
     }
 
     /// All kept events, once the store has numbered every one that was told.
-    pub async fn events(&self) -> Told<Vec<(u64, Event)>> {
+    pub async fn events(&self) -> TestResult<Vec<(u64, Event)>> {
         events(&*self.store, self.told).await
     }
 }
 
 /// All kept events in order, page by page. A store may number them a moment after the commit, so this waits until
 /// `told` of them are numbered.
-pub async fn events(store: &dyn Store, told: u64) -> Told<Vec<(u64, Event)>> {
+pub async fn events(store: &dyn Store, told: u64) -> TestResult<Vec<(u64, Event)>> {
     let (mut found, mut after): (Vec<(u64, Event)>, u64) = (Vec::new(), 0);
     for _ in 0..1_000 {
         let page = store.events_after(after, PAGE).await.map_err(|error| format!("events: {error}"))?;

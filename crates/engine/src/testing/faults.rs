@@ -4,7 +4,7 @@
 //! after all the repeating the store must hold exactly what it holds when nothing ever fails.
 
 use super::{
-    Fresh, START, Told,
+    Fresh, START, TestResult,
     snapshot::{Scope, Snapshot, snapshot},
 };
 use crate::store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim};
@@ -140,7 +140,7 @@ pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh) {
 }
 
 /// Gives back what the store holds in the end, how many calls it took and how many events were told.
-async fn play(fresh: Fresh, nth: usize, when: When, told: Option<u64>) -> Told<(Snapshot, usize, u64)> {
+async fn play(fresh: Fresh, nth: usize, when: When, told: Option<u64>) -> TestResult<(Snapshot, usize, u64)> {
     let Fresh { store, clock, keep } = fresh;
     let faulty = Faulty::new(store.clone(), nth, when);
     let mut work = Work { store: &faulty, told: 0 };
@@ -160,7 +160,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn run(&mut self, commands: Vec<Command>) -> Told<Vec<Result<Reply, Refusal>>> {
+    async fn run(&mut self, commands: Vec<Command>) -> TestResult<Vec<Result<Reply, Refusal>>> {
         let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1 });
         let batch = Batch { items: items.collect(), limits: Limits::default() };
         for _ in 0..3 {
@@ -177,7 +177,7 @@ impl Work<'_> {
     }
 
     /// Runs a command that must be accepted, or have been accepted when it was asked before.
-    async fn one(&mut self, command: impl Into<Command>) -> Told<Option<Reply>> {
+    async fn one(&mut self, command: impl Into<Command>) -> TestResult<Option<Reply>> {
         let command: Command = command.into();
         let name = command.name();
         match self.run(vec![command]).await?.remove(0) {
@@ -187,7 +187,7 @@ impl Work<'_> {
         }
     }
 
-    async fn claim(&mut self, request: &str, max: u128) -> Told<Vec<Holder>> {
+    async fn claim(&mut self, request: &str, max: u128) -> TestResult<Vec<Holder>> {
         let secrets = (0..max).map(|at| uuid::Uuid::from_u128(request.len() as u128 * 100 + at)).collect();
         let mut claim = Claim::new(&ns(), WorkerId::trusted("w1"), Default::default(), secrets);
         claim.request_id = Some(request.into());
@@ -197,7 +197,7 @@ impl Work<'_> {
         }
     }
 
-    async fn tick(&mut self) -> Told<()> {
+    async fn tick(&mut self) -> TestResult<()> {
         for _ in 0..10 {
             let Ok(page) = self.store.due(10).await else { continue };
             if page.due.is_empty() {
@@ -209,7 +209,7 @@ impl Work<'_> {
     }
 
     /// One of everything that a worker and its users do.
-    async fn all(&mut self, clock: &crate::clock::Simulated) -> Told<()> {
+    async fn all(&mut self, clock: &crate::clock::Simulated) -> TestResult<()> {
         self.submit_all().await?;
         let held = self.claim("q", 4).await?;
         let [first, second, third, fourth] = &held[..] else { return Err(format!("{} leases", held.len())) };
@@ -238,7 +238,7 @@ impl Work<'_> {
         self.tick().await
     }
 
-    async fn submit_all(&mut self) -> Told<()> {
+    async fn submit_all(&mut self) -> TestResult<()> {
         for number in 1..=5 {
             let mut job = new(number);
             job.unique =
@@ -271,7 +271,7 @@ impl Work<'_> {
     }
 
     /// Putting a schedule again writes it again, so this looks first.
-    async fn put_schedule(&mut self, schedule: Schedule) -> Told<()> {
+    async fn put_schedule(&mut self, schedule: Schedule) -> TestResult<()> {
         let key = RecordKey { namespace: ns(), kind: "schedule".into(), key: schedule.name.clone() };
         for _ in 0..4 {
             let Ok(found) = self.store.record(&key).await else { continue };

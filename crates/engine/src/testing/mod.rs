@@ -16,4 +16,4 @@ pub use bench::{Bench, Fresh, START};
 pub use eventually::{eventually, eventually_blocking};
 
 /// A failure in words; tests print it whole.
-pub type Told<T> = Result<T, String>;
+pub type TestResult<T> = Result<T, String>;

@@ -1,6 +1,6 @@
 //! All that a store holds, through its reads alone, in a form that two stores can be compared in.
 
-use super::{Told, bench};
+use super::{TestResult, bench};
 use crate::store::{JobBody, JobQuery, RecordQuery, Store, StoreError};
 use std::{fmt::Debug, sync::Arc};
 use windlass_core::{Event, Job, JobKey, LogAppend, Namespace, Record};
@@ -62,7 +62,7 @@ pub struct FullJob {
     pub log: Vec<LogAppend>,
 }
 
-pub async fn snapshot(store: &dyn Store, scope: &Scope) -> Told<Snapshot> {
+pub async fn snapshot(store: &dyn Store, scope: &Scope) -> TestResult<Snapshot> {
     let read = |error: StoreError| format!("reading back: {error}");
     let mut jobs = all_jobs(store, PAGE).await.map_err(read)?;
     rank(&mut jobs);

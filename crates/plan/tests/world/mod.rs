@@ -213,5 +213,7 @@ fn ids(drawn: &mut u128) -> impl FnMut() -> JobId {
 #[test]
 fn turns_lie_where_planners_look() {
     let world = World::start("steps: {a: {if: 'true'}}", Value::Null);
-    assert!(world.tables.records.keys().any(|key| *key.kind == *Turn::KIND && key.namespace == stage::home()));
+    assert!(
+        world.tables.records.keys().any(|key| *key.kind == *Turn::KIND && key.namespace == stage::system_namespace())
+    );
 }

@@ -137,13 +137,13 @@ impl Reporter<'_> {
 
     /// Goes on trying while the worker drains; when it is to stop at once, only for a moment.
     async fn pause(&self, wait: Duration) -> bool {
-        let hurry = async {
+        let stop_early = async {
             self.shared.hard_stop.cancelled().await;
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {
             () = tokio::time::sleep(wait) => true,
-            () = hurry => false,
+            () = stop_early => false,
         }
     }
 }

@@ -153,10 +153,10 @@ async fn run(folder: PathBuf, address: SocketAddr) -> (Running, SocketAddr) {
 
 async fn add_token(engine: &Engine, role: Role) {
     let name: Arc<str> = token(role).into();
-    let create = CreatePrincipal { namespace: auth::home(), name: name.clone(), role, namespaces: vec![] };
+    let create = CreatePrincipal { namespace: auth::system_namespace(), name: name.clone(), role, namespaces: vec![] };
     engine.run(create).await.unwrap();
     let hash = auth::hash(&name).into();
-    let (namespace, principal) = (auth::home(), name.clone());
+    let (namespace, principal) = (auth::system_namespace(), name.clone());
     let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None };
     engine.run(issue).await.unwrap();
 }

@@ -42,7 +42,7 @@ pub fn why() -> Arc<str> {
 /// None: it was begun too often already.
 pub async fn begin(app: &App, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<Option<Begun>, Problem> {
     let name = stage::turn_key(namespace, run, job);
-    let key = RecordKey { namespace: stage::home(), kind: KIND.into(), key: name.into() };
+    let key = RecordKey { namespace: stage::system_namespace(), kind: KIND.into(), key: name.into() };
     let now = app.engine.now().await?;
     let found = app.engine.store().record(&key).await?;
     let found = found.filter(|record| record.due.is_none_or(|due| due > now));

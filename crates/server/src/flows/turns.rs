@@ -83,8 +83,14 @@ impl std::ops::Deref for Found {
 }
 
 async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Found>, Problem> {
-    let query =
-        RecordQuery { namespace: stage::home(), kind: Turn::KIND.into(), parent: None, facet: None, after, limit };
+    let query = RecordQuery {
+        namespace: stage::system_namespace(),
+        kind: Turn::KIND.into(),
+        parent: None,
+        facet: None,
+        after,
+        limit,
+    };
     let found = app.engine.store().records(&query).await?;
     let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new(Code::Damaged, error.to_string()));
     found.into_iter().map(|record| Ok(Found { turn: turn(&record.value)?, version: record.version })).collect()

@@ -9,7 +9,7 @@ use crate::{
     app::App,
     artifacts::{KIND, forget, of_job, of_namespace, put, record_key},
     ask::{Answer, Ask, Path, Query, ok},
-    auth::home,
+    auth::system_namespace,
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
     problem::{Code, Problem},
     quota::Owner,
@@ -180,7 +180,7 @@ async fn list(
         None => of_namespace(&ask.namespace),
     };
     let records = RecordQuery {
-        namespace: home(),
+        namespace: system_namespace(),
         kind: KIND.into(),
         parent: None,
         facet: Some(facet),

@@ -4,7 +4,7 @@ use super::{convert, jobs::page_size};
 use crate::{
     app::App,
     ask::{Answer, Query, ok},
-    auth::{Caller, home},
+    auth::{Caller, system_namespace},
     flows, guard,
     problem::{Code, Problem},
     route::{Access, Route},
@@ -201,7 +201,7 @@ async fn audit(
 ) -> Result<Answer<Page<Event>>, Problem> {
     let limit = page_size(query.limit)?;
     let may_see = |namespace: &Namespace| {
-        caller.check_namespace(namespace).is_ok() || (*namespace == home() && caller.namespaces.is_empty())
+        caller.check_namespace(namespace).is_ok() || (*namespace == system_namespace() && caller.namespaces.is_empty())
     };
     let bounds = app.engine.store().events_after(u64::MAX - 1, 1).await?;
     let mut below = match query.cursor.as_deref() {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
-    auth::{Caller, home},
+    auth::{Caller, system_namespace},
     problem::{Code, Problem},
     route::{Access, Route},
     streams::rights_changed,
@@ -85,7 +85,7 @@ async fn principals(
 
 /// The principal, if there is one that the caller rules over.
 async fn ruled(app: &App, caller: &Caller, name: &str) -> Result<Row, Problem> {
-    let row = app.engine.read_record::<Row>(&home(), name).await?;
+    let row = app.engine.read_record::<Row>(&system_namespace(), name).await?;
     row.filter(|row| rules(caller, &row.namespaces)).ok_or_else(|| Problem::not_found("principal", name))
 }
 
@@ -101,8 +101,8 @@ async fn disable(
     }
     let name: Arc<str> = name.into();
     let command: Command = match query.remove {
-        true => DeletePrincipal { namespace: home(), name: name.clone() }.into(),
-        false => DisablePrincipal { namespace: home(), name: name.clone() }.into(),
+        true => DeletePrincipal { namespace: system_namespace(), name: name.clone() }.into(),
+        false => DisablePrincipal { namespace: system_namespace(), name: name.clone() }.into(),
     };
     let command = sparing(&app, &caller, query.force, command, None, |_, token| token.principal != name).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
@@ -126,7 +126,7 @@ async fn change(
     let name: Arc<str> = name.into();
     let role = body.role.map(convert::role_back);
     let after = Row { role: role.unwrap_or(row.role), namespaces: namespaces.clone().unwrap_or(row.namespaces), ..row };
-    let change = ChangePrincipal { namespace: home(), name: name.clone(), role, namespaces };
+    let change = ChangePrincipal { namespace: system_namespace(), name: name.clone(), role, namespaces };
     let but = Some(&name).filter(|_| !after.rules_all());
     let command = sparing(&app, &caller, query.force, change.into(), but, |_, _| true).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
@@ -140,7 +140,7 @@ async fn enable(
     Path(name): Path<String>,
 ) -> Result<Answer<Principal>, Problem> {
     let row = ruled(&app, &caller, &name).await?;
-    let enable = EnablePrincipal { namespace: home(), name: name.into() };
+    let enable = EnablePrincipal { namespace: system_namespace(), name: name.into() };
     app.engine.run(Audited::new(&caller.name, enable)).await?;
     Ok(ok(principal(&Row { disabled: false, ..row })))
 }

@@ -5,7 +5,7 @@ use super::{jobs::page_size, records_page};
 use crate::{
     admins,
     app::App,
-    auth::{Caller, home},
+    auth::{Caller, system_namespace},
     problem::{Code, Problem},
 };
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Scan {
             );
             return Err(Problem::new(Code::TooMany, why));
         }
-        let (found, next) = records_page(app, &home(), kind, &self.step).await?;
+        let (found, next) = records_page(app, &system_namespace(), kind, &self.step).await?;
         self.looked += found.len();
         self.is_over = next.is_none();
         self.step.cursor = next;
@@ -100,5 +100,5 @@ pub async fn sparing(
     }
     let found = admins::find(&app.engine, caller.token.as_ref(), but, stays).await?;
     let hash = found.ok_or_else(|| Problem::from(Refusal::LastAdmin))?;
-    Ok(All { commands: vec![command, NeedAdmin { namespace: home(), hash }.into()] }.into())
+    Ok(All { commands: vec![command, NeedAdmin { namespace: system_namespace(), hash }.into()] }.into())
 }

@@ -4,7 +4,7 @@ use super::{jobs::new_job, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    auth::home,
+    auth::system_namespace,
     calendar::Calendar,
     problem::{Code, Problem},
     route::{Access, Route},
@@ -100,7 +100,7 @@ fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
 
 fn pointer(namespace: &Namespace, name: &str) -> RecordKey {
     let key = crate::auth::hash(&format!("{namespace}/{name}"));
-    RecordKey { namespace: home(), kind: POINTER.into(), key: key.into() }
+    RecordKey { namespace: system_namespace(), kind: POINTER.into(), key: key.into() }
 }
 
 /// Where a pointer leads.

@@ -4,7 +4,7 @@ use super::{convert, events::Who};
 use crate::{
     app::App,
     ask::{Answer, Sent, ok},
-    auth::{self, Caller, home, not_valid},
+    auth::{self, Caller, not_valid, system_namespace},
     problem::{Code, Problem},
     route::{Access, Header, Route},
     secret::{self, Secret},
@@ -89,7 +89,7 @@ fn set_cookie(response: &mut Response, cookie: &str) -> Result<(), Problem> {
 async fn issue(app: &App, caller: &Caller) -> Result<Secret, Problem> {
     let token = secret::draw(PREFIX);
     let command = IssueToken {
-        namespace: home(),
+        namespace: system_namespace(),
         principal: caller.name.clone(),
         hash: auth::hash(token.reveal()).into(),
         shown: secret::shown(&token).into(),
@@ -120,7 +120,7 @@ async fn show(State(app): State<App>, Who(caller): Who, request: Request) -> Res
 async fn sign_out(State(app): State<App>, Who(caller): Who, request: Request) -> Result<Response, Problem> {
     let token = session::token(&request, false)?.ok_or_else(|| Problem::new(Code::NotFound, "there is no session"))?;
     let hash: Arc<str> = auth::hash(token).into();
-    app.engine.run(Audited::new(&caller.name, RevokeToken { namespace: home(), hash })).await?;
+    app.engine.run(Audited::new(&caller.name, RevokeToken { namespace: system_namespace(), hash })).await?;
     rights_changed(&app).await;
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&mut response, &format!("{}=; HttpOnly; SameSite=Strict; Max-Age=0", cookie_name(&request)))?;

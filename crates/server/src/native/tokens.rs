@@ -15,7 +15,7 @@ use crate::{
     admins::Lookup,
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
-    auth::{self, Caller, home},
+    auth::{self, Caller, system_namespace},
     problem::{Code, Problem},
     route::{Access, Route},
     secret,
@@ -78,7 +78,7 @@ async fn create(
     let role = convert::role_back(body.role);
     let namespaces = body.namespaces.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>()?;
     let name: Arc<str> = body.principal.as_str().into();
-    let known = app.engine.read_record::<Row>(&home(), &name).await?;
+    let known = app.engine.read_record::<Row>(&system_namespace(), &name).await?;
     if let Some(known) = &known
         && (known.role != role || (!namespaces.is_empty() && known.namespaces != namespaces))
     {
@@ -98,7 +98,7 @@ async fn create(
     let now = app.engine.now().await?;
     let expires_at = body.expires_ms.map(|length| now + millis(length));
     let issue = IssueToken {
-        namespace: home(),
+        namespace: system_namespace(),
         principal: name.clone(),
         hash: hash.clone(),
         shown,
@@ -108,7 +108,7 @@ async fn create(
     let made = match known {
         Some(_) => app.engine.run(Audited::new(&caller.name, issue)).await?,
         None => {
-            let make = CreatePrincipal { namespace: home(), name, role, namespaces };
+            let make = CreatePrincipal { namespace: system_namespace(), name, role, namespaces };
             app.engine.run(Audited::new(&caller.name, Both(make, issue))).await?.1
         }
     };
@@ -171,15 +171,15 @@ async fn revoke(
     }
     let missing = || Problem::not_found("token", &id);
     let after = Paging { limit: Some(1), cursor: Some(id.clone()) };
-    let (found, _) = records_page(&app, &home(), TokenRow::KIND, &after).await?;
+    let (found, _) = records_page(&app, &system_namespace(), TokenRow::KIND, &after).await?;
     let found = found.first().filter(|record| record.key.key.starts_with(&id)).ok_or_else(missing)?;
     let row: TokenRow = serde_json::from_str(&found.value).map_err(|_| missing())?;
-    let principal = app.engine.read_record::<Row>(&home(), &row.principal).await?;
+    let principal = app.engine.read_record::<Row>(&system_namespace(), &row.principal).await?;
     if !rules(&caller, principal.as_ref().map_or(&[], |principal| &principal.namespaces)) {
         return Err(missing());
     }
     let hash = found.key.key.clone();
-    let revoke = RevokeToken { namespace: home(), hash: hash.clone() };
+    let revoke = RevokeToken { namespace: system_namespace(), hash: hash.clone() };
     let command = sparing(&app, &caller, query.force, revoke.into(), None, |key, _| *key != *hash).await?;
     app.engine.run(Audited::new(&caller.name, command)).await?;
     rights_changed(&app).await;

@@ -328,7 +328,7 @@ async fn what_a_token_makes_never_outlives_it() {
     let runner = text(&runner["token"]);
     let ends = async |token: &str| {
         let hash = auth::hash(token);
-        silo.app().engine.read_record::<Token>(&auth::home(), &hash).await.unwrap().unwrap().expires_at
+        silo.app().engine.read_record::<Token>(&auth::system_namespace(), &hash).await.unwrap().unwrap().expires_at
     };
     let last = ends(&guest).await;
     assert!(last.is_some());

@@ -37,7 +37,7 @@ impl Offset {
 
 /// What the database said, and between which readings of the monotonic clock it said so.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct ClockReading {
     pub database: Timestamp,
     offset: Offset,
     /// When the latest batch was decided.
@@ -65,7 +65,7 @@ struct Verdict {
 
 impl State {
     /// Never behind what is stored.
-    fn start(told: &Told) -> (Self, Verdict) {
+    fn start(told: &ClockReading) -> (Self, Verdict) {
         let shared = told.offset.shared(told.database);
         let now = told.latest.map_or(shared, |latest| latest.max(shared));
         let write = (now - shared).0 > JUMP_MS;
@@ -88,7 +88,7 @@ impl State {
     }
 
     /// The same, with the offset as it is stored now. One that does not agree is for all to settle, not for this look.
-    fn look_told(&mut self, told: &Told) -> Option<Timestamp> {
+    fn look_told(&mut self, told: &ClockReading) -> Option<Timestamp> {
         let shared = told.offset.shared(told.database);
         if self.ahead(shared, told.sent, told.received).abs() > JUMP_MS {
             return None;
@@ -97,7 +97,7 @@ impl State {
         self.look(told.database, told.sent, told.received)
     }
 
-    fn judge(&self, told: &Told) -> Verdict {
+    fn judge(&self, told: &ClockReading) -> Verdict {
         let shared = told.offset.shared(told.database);
         let ahead = self.ahead(shared, told.sent, told.received);
         let mine = self.steady.at(told.received);
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-fn offset_for(now: Timestamp, told: &Told) -> Offset {
+fn offset_for(now: Timestamp, told: &ClockReading) -> Offset {
     Offset { ms: (now - told.database).0, since: told.database.0 }
 }
 
@@ -144,11 +144,11 @@ impl Time {
         self.state.lock()
     }
 
-    fn told(&self, row: &Row, sent: Duration) -> Result<Told, Failure> {
+    fn told(&self, row: &Row, sent: Duration) -> Result<ClockReading, Failure> {
         let number = |at: usize| row.try_get::<_, Option<i64>>(at);
         let offset = Offset { ms: number(1)?.unwrap_or(0), since: number(2)?.unwrap_or(0) };
         let (database, latest) = (Timestamp(row.try_get(0)?), number(3)?.map(Timestamp));
-        Ok(Told { database, offset, latest, sent, received: self.started.elapsed() })
+        Ok(ClockReading { database, offset, latest, sent, received: self.started.elapsed() })
     }
 }
 
@@ -169,7 +169,7 @@ impl Inner {
     }
 
     /// The same, with what is stored about the offset: another server may have set it.
-    pub fn now_told(&self, told: &Told) -> Option<Timestamp> {
+    pub fn now_told(&self, told: &ClockReading) -> Option<Timestamp> {
         if let Some(clock) = &self.clock {
             return Some(clock.now());
         }
@@ -189,7 +189,7 @@ impl Inner {
     }
 
     /// What the database says about the time, from the answer to [`Sql::Clock`].
-    pub fn told(&self, rows: &[Row], sent: Duration) -> Result<Told, Failure> {
+    pub fn told(&self, rows: &[Row], sent: Duration) -> Result<ClockReading, Failure> {
         let row = rows.first().ok_or_else(|| Failure::corrupt("the database does not tell the time"))?;
         self.time.told(row, sent)
     }
@@ -260,10 +260,10 @@ mod tests {
     }
 
     impl World {
-        fn told(&self, missed: i64) -> Told {
+        fn told(&self, missed: i64) -> ClockReading {
             let at = Duration::from_millis((self.real - missed) as u64);
             let database = Timestamp(START + self.real + self.jumped);
-            Told { database, offset: self.offset, latest: self.latest, sent: at, received: at }
+            ClockReading { database, offset: self.offset, latest: self.latest, sent: at, received: at }
         }
 
         fn start(&mut self) {

@@ -1,6 +1,6 @@
 //! What a command prints, line by line: progress, log entries, and the last thing it complained about.
 
-use crate::process::Ear;
+use crate::process::OutputSink;
 use tokio::sync::mpsc;
 
 /// The server takes 64 KiB in an entry; a longer line becomes several.
@@ -55,7 +55,7 @@ impl Lines {
     }
 }
 
-impl Ear for Lines {
+impl OutputSink for Lines {
     async fn hear(&mut self, bytes: &[u8]) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             for piece in part.chunks(LINE_BYTES_MAX) {

@@ -1,7 +1,7 @@
 //! What a scenario can look at: jobs, runs, workers, records and the events told.
 
 use super::{
-    super::Told,
+    super::TestResult,
     command::record_key,
     line::{Line, length},
     names::{Names, shown},
@@ -41,7 +41,7 @@ impl Look<'_> {
         (LOOKS.contains(&word) || word == "count") && line.words.get(1).is_some_and(|second| second != "claims")
     }
 
-    pub async fn check(&mut self, line: &Line) -> Told<()> {
+    pub async fn check(&mut self, line: &Line) -> TestResult<()> {
         let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
         match words[..] {
             ["events", "worker", name, ref told @ ..] => self.events(&["worker", name], told).await,
@@ -62,7 +62,7 @@ impl Look<'_> {
     }
 
     /// `j1 pending`, `r1 failed`, `w1 offline`, `new j2 pending`, each perhaps `gone`.
-    pub async fn state(&mut self, clause: &[String]) -> Told<()> {
+    pub async fn state(&mut self, clause: &[String]) -> TestResult<()> {
         let words: Vec<&str> = clause.iter().map(String::as_str).collect();
         let (name, state) = match words[..] {
             ["new", name, state] => {
@@ -81,7 +81,7 @@ impl Look<'_> {
     }
 
     /// Gives a name to the oldest job that has none: a retry or a scheduled firing drew its id by itself.
-    async fn name_new(&mut self, name: &str) -> Told<()> {
+    async fn name_new(&mut self, name: &str) -> TestResult<()> {
         let query = JobQuery { namespace: Some(self.stage.namespace.clone()), limit: 10_000, ..JobQuery::default() };
         let jobs = self.stage.bench.store.jobs(&query).await.map_err(|error| error.to_string())?;
         let unnamed = jobs.iter().filter(|job| !self.stage.names.knows(job.key.id)).min_by_key(|job| job.seq);
@@ -90,7 +90,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    async fn facts(&mut self, line: &Line, kind: &str, name: &str, state: &[&str]) -> Told<()> {
+    async fn facts(&mut self, line: &Line, kind: &str, name: &str, state: &[&str]) -> TestResult<()> {
         let mut options = Options::of(line);
         let namespace = options.namespace(&self.stage.namespace)?;
         let found = self.find(kind, name, &namespace).await?;
@@ -108,7 +108,12 @@ impl Look<'_> {
         Ok(())
     }
 
-    async fn find(&mut self, kind: &str, name: &str, namespace: &windlass_core::Namespace) -> Told<Option<Facts<'_>>> {
+    async fn find(
+        &mut self,
+        kind: &str,
+        name: &str,
+        namespace: &windlass_core::Namespace,
+    ) -> TestResult<Option<Facts<'_>>> {
         let now = self.stage.bench.clock.now();
         if kind == "job" {
             let key = JobKey::new(namespace, self.stage.names.job(name));
@@ -130,7 +135,7 @@ impl Look<'_> {
         Facts::of_record(kind, record, now).map(Some)
     }
 
-    async fn events(&mut self, about: &[&str], expected: &[&str]) -> Told<()> {
+    async fn events(&mut self, about: &[&str], expected: &[&str]) -> TestResult<()> {
         let told = self.stage.bench.events().await?;
         let names = &mut self.stage.names;
         let wanted: Box<dyn Fn(&What) -> bool> = match *about {
@@ -152,13 +157,13 @@ impl Look<'_> {
         compare(&format!("events of {} are", about.join(" ")), &expected.join(" "), &is.join(" "))
     }
 
-    async fn attempts(&mut self, job: &str, expected: &[&str]) -> Told<()> {
+    async fn attempts(&mut self, job: &str, expected: &[&str]) -> TestResult<()> {
         let body = self.read_body(job).await?;
         let is: Vec<String> = body.attempts.iter().map(|attempt| word(&attempt.outcome.reason)).collect();
         compare(&format!("past attempts of {job} are"), &expected.join(" "), &is.join(" "))
     }
 
-    async fn body(&mut self, job: &str, part: &str, expected: &[&str]) -> Told<()> {
+    async fn body(&mut self, job: &str, part: &str, expected: &[&str]) -> TestResult<()> {
         let body = self.read_body(job).await?;
         let payload = if part == "result" { body.result } else { Some(body.payload) };
         let text = |payload: windlass_core::Payload| String::from_utf8_lossy(payload.as_bytes()).into_owned();
@@ -166,13 +171,13 @@ impl Look<'_> {
         compare(&format!("{part} of {job} is"), &expected.join(" "), &is)
     }
 
-    async fn read_body(&mut self, job: &str) -> Told<crate::store::JobBody> {
+    async fn read_body(&mut self, job: &str) -> TestResult<crate::store::JobBody> {
         let key = JobKey::new(&self.stage.namespace, self.stage.names.job(job));
         let body = self.stage.bench.store.body(&key).await.map_err(|error| error.to_string())?;
         body.ok_or_else(|| format!("there is no job {job}"))
     }
 
-    async fn log(&mut self, job: &str, expected: &[&str]) -> Told<()> {
+    async fn log(&mut self, job: &str, expected: &[&str]) -> TestResult<()> {
         let key = JobKey::new(&self.stage.namespace, self.stage.names.job(job));
         let log = super::super::snapshot::whole_log(&*self.stage.bench.store, &key).await;
         let log = log.map_err(|error| error.to_string())?;
@@ -181,7 +186,7 @@ impl Look<'_> {
         compare(&format!("log of {job} is"), &expected.join("|"), &is.join("|"))
     }
 
-    async fn count(&mut self, state: &str, expected: &str) -> Told<()> {
+    async fn count(&mut self, state: &str, expected: &str) -> TestResult<()> {
         let states = State::ALL.into_iter().filter(|have| have.name() == state || state == "all").collect();
         let query = JobQuery { namespace: Some(self.stage.namespace.clone()), states, ..JobQuery::default() };
         let count = self.stage.bench.store.count(&query, 100_000).await.map_err(|error| error.to_string())?;
@@ -189,7 +194,7 @@ impl Look<'_> {
     }
 }
 
-fn compare(what: &str, expected: &str, is: &str) -> Told<()> {
+fn compare(what: &str, expected: &str, is: &str) -> TestResult<()> {
     let same_length = || matches!((length(expected), length(is)), (Ok(expected), Ok(is)) if expected == is);
     if expected == is || same_length() { Ok(()) } else { Err(format!("{what} {is:?}, not {expected:?}")) }
 }
@@ -239,7 +244,7 @@ enum Of<'a> {
 }
 
 impl Facts<'_> {
-    fn of_record(kind: &str, record: Record, now: windlass_core::Timestamp) -> Told<Self> {
+    fn of_record(kind: &str, record: Record, now: windlass_core::Timestamp) -> TestResult<Self> {
         let odd = |error: serde_json::Error| format!("record {:?}: {error}", record.key);
         let (state, of) = match kind {
             "run" => {

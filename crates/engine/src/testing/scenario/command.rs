@@ -1,7 +1,7 @@
 //! From a line to the command it stands for.
 
 use super::{
-    super::Told,
+    super::TestResult,
     line::Line,
     names::{Names, token_hash},
     options::Options,
@@ -55,7 +55,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    pub fn command(&mut self, line: &Line) -> Told<Command> {
+    pub fn command(&mut self, line: &Line) -> TestResult<Command> {
         let mut options = Options::of(line);
         let namespace = options.namespace(self.namespace)?;
         let words: Vec<&str> = line.words.iter().map(String::as_str).collect();
@@ -66,7 +66,9 @@ impl Builder<'_> {
                 Submit { namespace, job }.into()
             }
             ["submit-run", run] => self.submit_run(&namespace, run, &mut options, &line.block)?.into(),
-            ["all"] => All { commands: line.block.iter().map(|line| self.command(line)).collect::<Told<_>>()? }.into(),
+            ["all"] => {
+                All { commands: line.block.iter().map(|line| self.command(line)).collect::<TestResult<_>>()? }.into()
+            }
             [worker, "claims"] => self.claim(&namespace, worker, &mut options)?.into(),
             ["cancel", job] => {
                 let by = options.arc("by").unwrap_or_else(|| "admin".into());
@@ -146,7 +148,7 @@ impl Builder<'_> {
         run: &str,
         options: &mut Options,
         block: &[Line],
-    ) -> Told<SubmitRun> {
+    ) -> TestResult<SubmitRun> {
         Ok(SubmitRun {
             namespace: namespace.clone(),
             id: self.names.run(run),
@@ -166,7 +168,7 @@ impl Builder<'_> {
         step: &str,
         how: &str,
         options: &mut Options,
-    ) -> Told<Advance> {
+    ) -> TestResult<Advance> {
         let job = self.names.job(&format!("{run}.{step}"));
         let payload = options.bytes("payload")?;
         let wanted = match how {
@@ -181,7 +183,7 @@ impl Builder<'_> {
         Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None })
     }
 
-    fn nodes(&mut self, run: &str, block: &[Line]) -> Told<Vec<RunNode>> {
+    fn nodes(&mut self, run: &str, block: &[Line]) -> TestResult<Vec<RunNode>> {
         let mut nodes = Vec::new();
         for line in block {
             let ["node", name] = line.words.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
@@ -197,7 +199,7 @@ impl Builder<'_> {
         Ok(nodes)
     }
 
-    fn claim(&mut self, namespace: &Namespace, worker: &str, options: &mut Options) -> Told<Claim> {
+    fn claim(&mut self, namespace: &Namespace, worker: &str, options: &mut Options) -> TestResult<Claim> {
         let max = options.number("max")?.unwrap_or(1);
         let secrets = (0..max).map(|_| self.names.secret()).collect();
         let mut claim = Claim::new(namespace, worker_id(worker)?, options.tags("tags"), secrets);
@@ -216,7 +218,7 @@ impl Builder<'_> {
     }
 
     /// `L1`, `j1 by w1`, `j1 by-owner alice`, or `j1` alone.
-    fn holder(&mut self, namespace: &Namespace, address: &[&str], options: &mut Options) -> Told<Holder> {
+    fn holder(&mut self, namespace: &Namespace, address: &[&str], options: &mut Options) -> TestResult<Holder> {
         let address = match *address {
             [name] => match self.names.lease(name) {
                 Some(lease) => Address::Lease(lease),
@@ -229,7 +231,13 @@ impl Builder<'_> {
         Ok(Holder { namespace: namespace.clone(), address, principal: options.arc("as") })
     }
 
-    fn report(&mut self, verb: &str, namespace: &Namespace, address: &[&str], options: &mut Options) -> Told<Command> {
+    fn report(
+        &mut self,
+        verb: &str,
+        namespace: &Namespace,
+        address: &[&str],
+        options: &mut Options,
+    ) -> TestResult<Command> {
         let holder = self.holder(namespace, address, options)?;
         Ok(match verb {
             "start" => Start { holder }.into(),
@@ -254,7 +262,7 @@ impl Builder<'_> {
         })
     }
 
-    fn record_command(&mut self, words: &[&str], namespace: Namespace, options: &mut Options) -> Told<Command> {
+    fn record_command(&mut self, words: &[&str], namespace: Namespace, options: &mut Options) -> TestResult<Command> {
         Ok(match *words {
             ["define", name] => {
                 PutDefinition { namespace, name: name.into(), body: options.arc("body").unwrap_or_default() }.into()
@@ -302,7 +310,7 @@ impl Builder<'_> {
         })
     }
 
-    fn schedule(&mut self, namespace: Namespace, name: &str, options: &mut Options) -> Told<PutSchedule> {
+    fn schedule(&mut self, namespace: Namespace, name: &str, options: &mut Options) -> TestResult<PutSchedule> {
         let rule = match (options.length("every")?, options.arc("calendar")) {
             (Some(every), None) => Rule::Every(every),
             (None, Some(calendar)) => Rule::Calendar(calendar),
@@ -318,7 +326,7 @@ impl Builder<'_> {
     }
 }
 
-fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut Options) -> Told<Command> {
+fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut Options) -> TestResult<Command> {
     let worker = worker_id(worker)?;
     Ok(match verb {
         "register" => RegisterWorker {
@@ -347,11 +355,11 @@ fn worker_command(verb: &str, namespace: Namespace, worker: &str, options: &mut 
     })
 }
 
-fn worker_id(name: &str) -> Told<WorkerId> {
+fn worker_id(name: &str) -> TestResult<WorkerId> {
     WorkerId::new(name).map_err(|refusal| refusal.to_string())
 }
 
-fn role(text: Option<&str>) -> Told<Role> {
+fn role(text: Option<&str>) -> TestResult<Role> {
     match text {
         Some("viewer") => Ok(Role::Viewer),
         None | Some("editor") => Ok(Role::Editor),
@@ -361,12 +369,12 @@ fn role(text: Option<&str>) -> Told<Role> {
     }
 }
 
-pub(super) fn record_key(namespace: &Namespace, text: &str) -> Told<RecordKey> {
+pub(super) fn record_key(namespace: &Namespace, text: &str) -> TestResult<RecordKey> {
     let (kind, key) = text.split_once('/').ok_or_else(|| format!("write kind/key, not {text}"))?;
     Ok(RecordKey { namespace: namespace.clone(), kind: kind.into(), key: key.into() })
 }
 
-fn expect(options: &mut Options) -> Told<Expect> {
+fn expect(options: &mut Options) -> TestResult<Expect> {
     match options.text("expect").as_deref() {
         None | Some("anything") => Ok(Expect::Anything),
         Some("nothing") => Ok(Expect::Nothing),

@@ -6,7 +6,7 @@
 //!
 //! `"…"` keeps spaces together, `{300xa}` stands for three hundred a's, `\0` inside quotes for a zero byte.
 
-use super::super::Told;
+use super::super::TestResult;
 use windlass_core::Millis;
 
 /// Verbs that lines can be indented under. Under any other line, indenting is only for the eye.
@@ -24,7 +24,7 @@ pub(super) struct Line {
 }
 
 /// The lines of a text, indented ones under the line they belong to.
-pub(super) fn parse(text: &str) -> Told<Vec<Line>> {
+pub(super) fn parse(text: &str) -> TestResult<Vec<Line>> {
     let mut open: Vec<(usize, Line)> = Vec::new();
     let mut done = Vec::new();
     for (at, raw) in text.lines().enumerate() {
@@ -67,7 +67,7 @@ struct Token {
     quoted: bool,
 }
 
-fn line(number: usize, tokens: Vec<Token>) -> Told<Line> {
+fn line(number: usize, tokens: Vec<Token>) -> TestResult<Line> {
     let mut line = Line { number, ..Line::default() };
     let mut tokens = tokens.into_iter().peekable();
     if tokens.peek().is_some_and(|token| token.text == "at" && !token.quoted) {
@@ -101,7 +101,7 @@ fn push_clause_word(expect: &mut Vec<Vec<String>>, token: Token) {
     }
 }
 
-fn tokens(raw: &str) -> Told<Vec<Token>> {
+fn tokens(raw: &str) -> TestResult<Vec<Token>> {
     let (mut found, mut rest) = (Vec::new(), raw.trim_start());
     while !rest.is_empty() && !rest.starts_with('#') {
         let (mut text, quoted) = (String::new(), rest.starts_with('"'));
@@ -122,7 +122,7 @@ fn tokens(raw: &str) -> Told<Vec<Token>> {
     Ok(found)
 }
 
-fn quoted_part<'a>(rest: &'a str, text: &mut String) -> Told<&'a str> {
+fn quoted_part<'a>(rest: &'a str, text: &mut String) -> TestResult<&'a str> {
     let mut chars = rest.char_indices();
     while let Some((at, c)) = chars.next() {
         match c {
@@ -139,7 +139,7 @@ fn quoted_part<'a>(rest: &'a str, text: &mut String) -> Told<&'a str> {
     Err("a quote is not closed".into())
 }
 
-fn repeated<'a>(rest: &'a str, text: &mut String) -> Told<&'a str> {
+fn repeated<'a>(rest: &'a str, text: &mut String) -> TestResult<&'a str> {
     let wrong = || "write {300xa} for three hundred a's".to_string();
     let (inside, after) = rest.split_once('}').ok_or_else(wrong)?;
     let (count, what) = inside.split_once('x').ok_or_else(wrong)?;
@@ -148,7 +148,7 @@ fn repeated<'a>(rest: &'a str, text: &mut String) -> Told<&'a str> {
 }
 
 /// Also with a minus.
-pub(super) fn length(text: &str) -> Told<Millis> {
+pub(super) fn length(text: &str) -> TestResult<Millis> {
     let Some(text) = text.strip_prefix('-') else { return text.parse() };
     text.parse().map(|Millis(length)| Millis(-length))
 }

@@ -22,7 +22,7 @@ mod options;
 mod stage;
 mod told;
 
-use super::{Fresh, Told};
+use super::{Fresh, TestResult};
 
 macro_rules! scenarios {
     ($($name:literal),+ $(,)?) => {
@@ -81,6 +81,6 @@ scenarios![
 ];
 
 /// Plays one text on a fresh store. The error names the file, the line and what differed.
-pub async fn play(fresh: impl Into<Fresh>, name: &str, text: &str) -> Told<()> {
+pub async fn play(fresh: impl Into<Fresh>, name: &str, text: &str) -> TestResult<()> {
     stage::play(fresh.into(), text).await.map_err(|why| format!("{name}.txt, {why}"))
 }

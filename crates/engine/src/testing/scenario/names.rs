@@ -1,6 +1,6 @@
 //! What a scenario calls things, and what they are.
 
-use super::super::{START, Told};
+use super::super::{START, TestResult};
 use std::collections::HashMap;
 use uuid::Uuid;
 use windlass_core::{JobId, LeaseId, RunId, Timestamp};
@@ -76,7 +76,7 @@ impl Names {
     }
 
     /// Gives the lease this name; if it has it already, it must be the same lease.
-    pub fn bind_lease(&mut self, name: &str, lease: LeaseId) -> Told<()> {
+    pub fn bind_lease(&mut self, name: &str, lease: LeaseId) -> TestResult<()> {
         match self.leases.insert(name.into(), lease) {
             Some(before) if before != lease => Err(format!("{name} is another lease than before")),
             _ => Ok(()),

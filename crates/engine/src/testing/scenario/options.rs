@@ -1,7 +1,7 @@
 //! What follows a verb as `name=value`.
 
 use super::{
-    super::{START, Told},
+    super::{START, TestResult},
     line::{Line, length},
     names::Names,
 };
@@ -36,16 +36,16 @@ impl Options {
         self.text(name).map(Into::into)
     }
 
-    pub fn length(&mut self, name: &str) -> Told<Option<Millis>> {
+    pub fn length(&mut self, name: &str) -> TestResult<Option<Millis>> {
         self.text(name).map(|text| length(&text)).transpose()
     }
 
     /// A time counted from the start of the scenario.
-    pub fn time(&mut self, name: &str) -> Told<Option<Timestamp>> {
+    pub fn time(&mut self, name: &str) -> TestResult<Option<Timestamp>> {
         Ok(self.length(name)?.map(|since| START + since))
     }
 
-    pub fn number<T: std::str::FromStr>(&mut self, name: &str) -> Told<Option<T>> {
+    pub fn number<T: std::str::FromStr>(&mut self, name: &str) -> TestResult<Option<T>> {
         let parse = |text: String| text.parse().map_err(|_| format!("{name}={text} is no such number"));
         self.text(name).map(parse).transpose()
     }
@@ -59,20 +59,20 @@ impl Options {
         self.list(name).iter().map(String::as_str).collect()
     }
 
-    pub fn facets(&mut self) -> Told<Vec<Facet>> {
+    pub fn facets(&mut self) -> TestResult<Vec<Facet>> {
         let pair = |text: &String| text.split_once(':').map(|(name, value)| Facet::new(name, value));
         let wrong = || "write facets=name:value,name:value".to_string();
         self.list("facets").iter().map(|text| pair(text).ok_or_else(wrong)).collect()
     }
 
-    pub fn bytes(&mut self, name: &str) -> Told<Payload> {
+    pub fn bytes(&mut self, name: &str) -> TestResult<Payload> {
         if let Some(count) = self.number::<usize>("bytes")? {
             return Ok(Payload::from(vec![b'x'; count]));
         }
         Ok(Payload::from(self.text(name).unwrap_or_default().as_str()))
     }
 
-    pub fn namespace(&mut self, usual: &Namespace) -> Told<Namespace> {
+    pub fn namespace(&mut self, usual: &Namespace) -> TestResult<Namespace> {
         match self.text("ns") {
             Some(name) => Namespace::new(&name).map_err(|refusal| refusal.to_string()),
             None => Ok(usual.clone()),
@@ -80,7 +80,7 @@ impl Options {
     }
 
     /// One of a few words.
-    fn one_of<T: Clone>(&mut self, name: &str, words: &[(&str, T)], into: &mut T) -> Told<()> {
+    fn one_of<T: Clone>(&mut self, name: &str, words: &[(&str, T)], into: &mut T) -> TestResult<()> {
         let Some(text) = self.text(name) else { return Ok(()) };
         let found = words.iter().find(|(word, _)| *word == text);
         let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
@@ -89,7 +89,7 @@ impl Options {
         Ok(())
     }
 
-    pub fn finish(self) -> Told<()> {
+    pub fn finish(self) -> TestResult<()> {
         match self.left.first() {
             Some((name, _)) => Err(format!("nobody knows the option {name}=")),
             None => Ok(()),
@@ -97,7 +97,7 @@ impl Options {
     }
 
     /// Everything a job can be submitted with.
-    pub fn new_job(&mut self, names: &mut Names, id: windlass_core::JobId, now: Timestamp) -> Told<NewJob> {
+    pub fn new_job(&mut self, names: &mut Names, id: windlass_core::JobId, now: Timestamp) -> TestResult<NewJob> {
         let mut job = NewJob::new(id);
         job.priority = self.number("priority")?.unwrap_or(job.priority);
         job.tags = self.tags("tags");
@@ -121,7 +121,7 @@ impl Options {
     }
 
     /// `staged=plan`, `wait=approval`, `wait=event:go`, `wait=time`; `wait-for=10s`, `then=complete`.
-    fn stage(&mut self) -> Told<Stage> {
+    fn stage(&mut self) -> TestResult<Stage> {
         let mut stage = Stage { plan: self.text("staged").is_some(), ..Stage::default() };
         if let Some(wait) = self.text("wait") {
             let event = wait.strip_prefix("event:").map(Into::into);
@@ -135,13 +135,13 @@ impl Options {
         Ok(stage)
     }
 
-    fn unique(&mut self) -> Told<Option<UniqueKey>> {
+    fn unique(&mut self) -> TestResult<Option<UniqueKey>> {
         let Some(key) = self.arc("unique") else { return Ok(None) };
         let until = self.length("unique-for")?.map_or(UniqueUntil::Final, UniqueUntil::After);
         Ok(Some(UniqueKey { key, body_hash: self.arc("body").unwrap_or_default(), until }))
     }
 
-    pub fn policy(&mut self, policy: &mut JobPolicy) -> Told<()> {
+    pub fn policy(&mut self, policy: &mut JobPolicy) -> TestResult<()> {
         policy.lease.length = match self.text("lease").as_deref() {
             None | Some("asked") => LeaseLength::Asked,
             Some("deadline") => LeaseLength::FromDeadline,
@@ -170,7 +170,7 @@ impl Options {
         self.retry(policy)
     }
 
-    fn retry(&mut self, policy: &mut JobPolicy) -> Told<()> {
+    fn retry(&mut self, policy: &mut JobPolicy) -> TestResult<()> {
         let retry = &mut policy.retry;
         retry.attempts = self.number("attempts")?.unwrap_or(retry.attempts);
         retry.losses_max = self.number("losses")?.unwrap_or(retry.losses_max);
@@ -186,7 +186,7 @@ impl Options {
         self.one_of("form", &[("same", RetryForm::SameJob), ("new", RetryForm::NewJob)], &mut retry.form)
     }
 
-    pub fn unregister(&mut self, name: &str) -> Told<Option<Unregister>> {
+    pub fn unregister(&mut self, name: &str) -> TestResult<Option<Unregister>> {
         let words = [
             ("requeue", Some(Unregister::Requeue)),
             ("fail", Some(Unregister::Fail)),
@@ -197,7 +197,7 @@ impl Options {
         Ok(how)
     }
 
-    pub fn worker_policy(&mut self) -> Told<WorkerPolicy> {
+    pub fn worker_policy(&mut self) -> TestResult<WorkerPolicy> {
         let mut policy = WorkerPolicy::default();
         self.one_of("alive", &[("heartbeat", AliveBy::Heartbeat), ("any", AliveBy::AnyCall)], &mut policy.alive_by)?;
         let may_claim = [("always", MayClaim::Always), ("online", MayClaim::OnlineOnly)];
@@ -217,20 +217,20 @@ impl Options {
     }
 }
 
-fn definition(text: &str) -> Told<DefinitionRef> {
+fn definition(text: &str) -> TestResult<DefinitionRef> {
     let parsed = text.split_once('@').and_then(|(name, version)| Some((name, version.parse().ok()?)));
     let (name, version) = parsed.ok_or("write definition=name@version or name@newest")?;
     Ok(DefinitionRef { name: name.into(), version })
 }
 
-fn concurrency(text: &str) -> Told<ConcurrencyKey> {
+fn concurrency(text: &str) -> TestResult<ConcurrencyKey> {
     let parsed = text.split_once('/').and_then(|(key, limit)| Some((key, limit.parse().ok()?)));
     let (key, limit) = parsed.ok_or("write key=name/limit")?;
     Ok(ConcurrencyKey { key: key.into(), limit })
 }
 
 /// `none`, `5s`, or `exp:1s:60s:50` for base, cap and percent of jitter.
-fn backoff(text: &str) -> Told<Backoff> {
+fn backoff(text: &str) -> TestResult<Backoff> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts[..] {
         ["none"] => Ok(Backoff::None),

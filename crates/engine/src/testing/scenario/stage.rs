@@ -1,7 +1,7 @@
 //! Plays a text line by line and compares what was answered with what the text says.
 
 use super::{
-    super::{Bench, Fresh, Told},
+    super::{Bench, Fresh, TestResult},
     check::Look,
     command::Builder,
     line::{self, Line},
@@ -18,7 +18,7 @@ pub(super) struct Stage {
     pub namespace: Namespace,
 }
 
-pub(super) async fn play(fresh: Fresh, text: &str) -> Told<()> {
+pub(super) async fn play(fresh: Fresh, text: &str) -> TestResult<()> {
     let mut stage = Stage { bench: Bench::new(fresh), names: Names::default(), namespace: Namespace::default() };
     for line in line::parse(text)? {
         if let Some(at) = line.at {
@@ -35,7 +35,7 @@ fn at_line(line: &Line, why: String) -> String {
 }
 
 impl Stage {
-    async fn line(&mut self, line: &Line) -> Told<()> {
+    async fn line(&mut self, line: &Line) -> TestResult<()> {
         match line.words.first().map(String::as_str) {
             Some("together") => self.batch(&line.block.iter().collect::<Vec<_>>()).await,
             Some("tick") => self.tick(line).await,
@@ -50,8 +50,8 @@ impl Stage {
         }
     }
 
-    async fn batch(&mut self, lines: &[&Line]) -> Told<()> {
-        let commands: Vec<Command> = lines.iter().map(|line| self.build(line)).collect::<Told<_>>()?;
+    async fn batch(&mut self, lines: &[&Line]) -> TestResult<()> {
+        let commands: Vec<Command> = lines.iter().map(|line| self.build(line)).collect::<TestResult<_>>()?;
         let outcome = self.bench.run(commands).await?;
         for (line, reply) in lines.iter().zip(&outcome.replies) {
             self.compare(line, reply).map_err(|why| at_line(line, why))?;
@@ -59,13 +59,13 @@ impl Stage {
         Ok(())
     }
 
-    fn build(&mut self, line: &Line) -> Told<Command> {
+    fn build(&mut self, line: &Line) -> TestResult<Command> {
         let now = self.bench.clock.now();
         let mut builder = Builder { names: &mut self.names, namespace: &self.namespace, now };
         builder.command(line).map_err(|why| at_line(line, why))
     }
 
-    fn compare(&mut self, line: &Line, reply: &Result<Reply, Refusal>) -> Told<()> {
+    fn compare(&mut self, line: &Line, reply: &Result<Reply, Refusal>) -> TestResult<()> {
         if let (Some(expected), Ok(Reply::Leases(leases))) = (&line.expect, reply) {
             return self.compare_leases(expected, leases);
         }
@@ -84,7 +84,7 @@ impl Stage {
     }
 
     /// `j1 as L1, new j2 as L2`, or `nothing`.
-    fn compare_leases(&mut self, expected: &[Vec<String>], leases: &[Leased]) -> Told<()> {
+    fn compare_leases(&mut self, expected: &[Vec<String>], leases: &[Leased]) -> TestResult<()> {
         let nothing = expected.len() == 1 && expected[0] == ["nothing"];
         let wanted = if nothing { 0 } else { expected.len() };
         if wanted != leases.len() {
@@ -111,7 +111,7 @@ impl Stage {
     }
 
     /// Sweeps, then looks at the states it names.
-    async fn tick(&mut self, line: &Line) -> Told<()> {
+    async fn tick(&mut self, line: &Line) -> TestResult<()> {
         let swept = self.bench.tick().await?;
         for clause in line.expect.iter().flatten() {
             if clause == &["nothing"] {
@@ -125,7 +125,7 @@ impl Stage {
         Ok(())
     }
 
-    fn set_limits(&mut self, line: &Line) -> Told<()> {
+    fn set_limits(&mut self, line: &Line) -> TestResult<()> {
         let mut options = Options::of(line);
         let limits = &mut self.bench.limits;
         limits.retention = options.length("retention")?.unwrap_or(limits.retention);

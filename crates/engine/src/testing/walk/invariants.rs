@@ -93,7 +93,7 @@ impl<'a> Rows<'a> {
             _ if job.live.waiting > 1 => true,
             Hold::Plan | Hold::Members => {
                 let key = stage::turn_key(&job.key.namespace, run, Some(job.key.id));
-                self.read::<Turn>(&stage::home(), &key).is_some()
+                self.read::<Turn>(&stage::system_namespace(), &key).is_some()
             }
             Hold::Event => {
                 let waits = self.read::<Waiting>(&job.key.namespace, &stage::place(run, &node.name)).is_some();

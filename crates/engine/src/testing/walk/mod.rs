@@ -15,7 +15,7 @@ mod world;
 pub(crate) use dice::Dice;
 
 use super::{
-    START, Told,
+    START, TestResult,
     bench::{Bench, Fresh},
     snapshot::{self, Scope, snapshot},
 };
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     /// A walk that never saw a command succeed has not tested it. A short one is there for something else.
-    fn check_all_seen(&self) -> Told<()> {
+    fn check_all_seen(&self) -> TestResult<()> {
         if self.transitions < LONG {
             return Ok(());
         }
@@ -86,7 +86,7 @@ pub fn asked(seed: u64, transitions: usize) -> (u64, usize) {
 }
 
 /// Walks all stores side by side. The first one is also checked against the invariants after every batch.
-pub async fn run(stores: Vec<(&str, Fresh)>, seed: u64, transitions: usize) -> Told<Tally> {
+pub async fn run(stores: Vec<(&str, Fresh)>, seed: u64, transitions: usize) -> TestResult<Tally> {
     let mut walk = Walk::new(stores, seed);
     let result = walk.walk(transitions).await;
     result.map_err(|why| {
@@ -118,7 +118,7 @@ impl Walk {
         };
         let world = world::World::new(seed, START);
         // Turns of all namespaces lie in one.
-        let namespaces = [&world.namespaces[..], &[windlass_core::stage::home()]].concat();
+        let namespaces = [&world.namespaces[..], &[windlass_core::stage::system_namespace()]].concat();
         let scope = Scope::new(&namespaces, &[world::RECORD_KIND]);
         let kinds =
             ["concurrency", "definition", "kept_place", "link", "run", "tied", "turn", "unique", "waiting", "worker"]
@@ -137,7 +137,7 @@ impl Walk {
         }
     }
 
-    async fn walk(&mut self, transitions: usize) -> Told<()> {
+    async fn walk(&mut self, transitions: usize) -> TestResult<()> {
         let mut compared = 0;
         while self.tally.transitions < transitions {
             self.pass_time().await?;
@@ -168,7 +168,7 @@ impl Walk {
     }
 
     /// Stands still, creeps, jumps, or goes to just before, at or after the moment something is due.
-    async fn pass_time(&mut self) -> Told<()> {
+    async fn pass_time(&mut self) -> TestResult<()> {
         let step = match self.world.dice.below(100) {
             0..35 => 0,
             35..70 => self.world.dice.between(0, 3_000),
@@ -182,7 +182,7 @@ impl Walk {
         Ok(())
     }
 
-    async fn until_due(&mut self) -> Told<i64> {
+    async fn until_due(&mut self) -> TestResult<i64> {
         let page = self.contenders[0].bench.store.due(1).await.map_err(|error| error.to_string())?;
         let away = page.next.map_or(0, |next| (next - self.world.now).0);
         Ok(away + self.world.dice.between(-1, 1))
@@ -202,7 +202,7 @@ impl Walk {
     }
 
     /// What the engine's sweep does, on all stores at once: they must find the same rows due.
-    async fn sweep(&mut self) -> Told<()> {
+    async fn sweep(&mut self) -> TestResult<()> {
         for _ in 0..SWEEPS_MAX {
             let mut pages = Vec::new();
             for contender in &self.contenders {
@@ -226,7 +226,7 @@ impl Walk {
         Err("the sweep never comes to an end".into())
     }
 
-    async fn batch(&mut self, items: Vec<Item>) -> Told<()> {
+    async fn batch(&mut self, items: Vec<Item>) -> TestResult<()> {
         self.latest = items.clone();
         self.tally.batches += 1;
         let mut outcomes = Vec::new();
@@ -250,7 +250,7 @@ impl Walk {
         self.check(&items, &first).await
     }
 
-    async fn check(&mut self, items: &[Item], outcome: &Outcome) -> Told<()> {
+    async fn check(&mut self, items: &[Item], outcome: &Outcome) -> TestResult<()> {
         let bench = &self.contenders[0].bench;
         let (now, limits) = (bench.clock.now(), bench.limits);
         if outcome.now != now {
@@ -268,7 +268,7 @@ impl Walk {
         invariants::Rows::new(&jobs, &records, limits, &self.ledger).check()
     }
 
-    async fn compare_all(&mut self) -> Told<()> {
+    async fn compare_all(&mut self) -> TestResult<()> {
         self.scope.told = self.contenders[0].bench.told();
         let first = snapshot(&*self.contenders[0].bench.store, &self.scope).await?;
         for contender in &self.contenders[1..] {
@@ -284,7 +284,7 @@ impl Walk {
     }
 
     /// Forgets old events, so that a long walk does not compare all of its past each time.
-    async fn trim(&mut self) -> Told<()> {
+    async fn trim(&mut self) -> TestResult<()> {
         let trim = crate::store::Trim { events_before: Timestamp(self.world.now.0 - 60_000), limit: 100_000 };
         for contender in &self.contenders {
             contender.bench.store.trim(trim).await.map_err(|error| error.to_string())?;
@@ -302,7 +302,7 @@ fn unknown_to(known: &[windlass_core::JobKey], jobs: &[Job]) -> Vec<windlass_cor
     new.map(|job| job.key.clone()).collect()
 }
 
-fn compare(left: &Outcome, right: &Outcome) -> Told<()> {
+fn compare(left: &Outcome, right: &Outcome) -> TestResult<()> {
     let plain = |outcome: &Outcome| -> Vec<Result<Reply, Refusal>> {
         outcome.replies.iter().cloned().map(|reply| reply.map(without_seq)).collect()
     };

@@ -1,7 +1,7 @@
 //! How this protocol reads requests and writes answers.
 
 use super::{
-    error::No,
+    error::HttpError,
     fault::{self, Fault},
     fields::Fields,
 };
@@ -27,8 +27,8 @@ impl<S: Sync> FromRequest<S> for Sent
 where
     App: FromRef<S>,
 {
-    type Rejection = No;
-    async fn from_request(request: Request, state: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
         let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
         let bytes = ask::read(request.into_body()).await?;
         let fields = match bytes.len() {
@@ -68,8 +68,8 @@ fn is_json(kind: &HeaderValue) -> bool {
 pub struct Params(pub Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         let query = parts.uri.query().unwrap_or_default();
         Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
     }
@@ -91,14 +91,14 @@ impl Params {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn paging(&self) -> Result<Paging, No> {
+    pub fn paging(&self) -> Result<Paging, HttpError> {
         let number =
             |name: &str, most| self.get(name).map(|text| fault::number(&["query", name], text, 0, most)).transpose();
         match (number("limit", LIMIT_MAX), number("offset", u32::MAX.into())) {
             (Ok(limit), Ok(offset)) => {
                 Ok(Paging { limit: limit.map_or(LIMIT, |limit| limit as usize), offset: offset.unwrap_or(0) as usize })
             }
-            (limit, offset) => Err(No::Invalid([limit.err(), offset.err()].into_iter().flatten().collect())),
+            (limit, offset) => Err(HttpError::Invalid([limit.err(), offset.err()].into_iter().flatten().collect())),
         }
     }
 }
@@ -107,14 +107,14 @@ impl Params {
 pub struct Path<T>(pub T);
 
 impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
-        path::take(parts).map(Self).map_err(|_| No::plain(StatusCode::NOT_FOUND, "Not Found"))
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+        path::take(parts).map(Self).map_err(|_| HttpError::plain(StatusCode::NOT_FOUND, "Not Found"))
     }
 }
 
 /// A part of the path that has to be an id.
-pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid, No> {
+pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid, HttpError> {
     Ok(fault::uuid(&["path", name], text)?)
 }
 
@@ -163,7 +163,7 @@ mod tests {
         let page = paging(&[("limit", "1"), ("limit", "0"), ("offset", "7")]).unwrap();
         assert_eq!((page.limit, page.offset), (0, 7));
         assert_eq!(paging(&[]).unwrap().limit, LIMIT);
-        let Err(No::Invalid(faults)) = paging(&[("limit", "501"), ("offset", "-1")]) else { panic!("taken") };
+        let Err(HttpError::Invalid(faults)) = paging(&[("limit", "501"), ("offset", "-1")]) else { panic!("taken") };
         assert_eq!(faults.len(), 2);
     }
 }

@@ -32,7 +32,7 @@ pub const PROVIDER_NOT_FOUND: Kind = Kind("provider-not-found", StatusCode::NOT_
 pub const PROVIDER_TIMEOUT: Kind = Kind("provider-timeout", StatusCode::GATEWAY_TIMEOUT);
 
 #[derive(Debug)]
-pub enum No {
+pub enum HttpError {
     Problem {
         kind: Kind,
         detail: String,
@@ -49,12 +49,12 @@ pub enum No {
 
 impl Kind {
     /// The refusal of this kind.
-    pub fn no(self, detail: impl Into<String>) -> No {
-        No::Problem { kind: self, detail: detail.into(), retry_after: None }
+    pub fn no(self, detail: impl Into<String>) -> HttpError {
+        HttpError::Problem { kind: self, detail: detail.into(), retry_after: None }
     }
 }
 
-impl No {
+impl HttpError {
     pub fn plain(status: StatusCode, detail: impl Into<String>) -> Self {
         Self::Plain { status, detail: detail.into(), retry_after: None }
     }
@@ -94,13 +94,13 @@ impl No {
     }
 }
 
-impl From<Fault> for No {
+impl From<Fault> for HttpError {
     fn from(fault: Fault) -> Self {
         Self::Invalid(vec![fault])
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let mut response = ask::Answer(self.status(), self.body()).into_response();
         let headers = response.headers_mut();
@@ -115,7 +115,7 @@ impl IntoResponse for No {
 }
 
 /// What no handler foresaw. A client ends at 401, 403 and 404, so what passes by itself is none of these.
-impl From<Problem> for No {
+impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
         let detail = match problem.status() {
             StatusCode::UNAUTHORIZED => unauthorized(&problem).to_owned(),
@@ -143,7 +143,7 @@ fn unauthorized(problem: &Problem) -> &'static str {
     UNAUTHORIZED.into_iter().find(|text| *text == problem.0.detail).unwrap_or("Unauthorized")
 }
 
-impl From<Refusal> for No {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         match &refusal {
             Refusal::Invalid { field, why } => Fault::value(&["body", field], why.clone()).into(),
@@ -169,7 +169,7 @@ impl From<Refusal> for No {
     }
 }
 
-impl From<Error> for No {
+impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refusal) => refusal.into(),
@@ -178,13 +178,13 @@ impl From<Error> for No {
     }
 }
 
-impl From<StoreError> for No {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         Problem::from(error).into()
     }
 }
 
-impl From<windlass_product::Error> for No {
+impl From<windlass_product::Error> for HttpError {
     fn from(error: windlass_product::Error) -> Self {
         Problem::from(error).into()
     }
@@ -192,7 +192,7 @@ impl From<windlass_product::Error> for No {
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let mut body = No::from(problem.clone()).body();
+    let mut body = HttpError::from(problem.clone()).body();
     body["reason"] = json!(problem.0.code());
     body["request_id"] = json!(problem.0.request_id);
     *response.body_mut() = Body::from(body.to_string());

@@ -10,10 +10,10 @@ const INPUT_BYTES_MAX: usize = 1_000;
 /// In a box, because it travels in results that are good most of the time.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
-pub struct Fault(Box<Told>);
+pub struct Fault(Box<FaultBody>);
 
 #[derive(Clone, Debug, Serialize)]
-struct Told {
+struct FaultBody {
     #[serde(rename = "type")]
     kind: &'static str,
     loc: Vec<Value>,
@@ -27,7 +27,7 @@ impl Fault {
     pub fn new(kind: &'static str, loc: &[&str], msg: impl Into<String>, input: Value) -> Self {
         let loc = loc.iter().map(|part| json!(part)).collect();
         let input = if input.to_string().len() <= INPUT_BYTES_MAX { input } else { Value::Null };
-        Self(Box::new(Told { kind, loc, msg: msg.into(), input, ctx: None }))
+        Self(Box::new(FaultBody { kind, loc, msg: msg.into(), input, ctx: None }))
     }
     pub fn ctx(mut self, ctx: Value) -> Self {
         self.0.ctx = Some(ctx);

@@ -3,7 +3,7 @@
 
 use super::{
     body::no_object,
-    error::No,
+    error::HttpError,
     fault::{self, Fault},
 };
 use serde_json::{Value, value::RawValue};
@@ -114,8 +114,8 @@ impl Fields {
     }
 
     /// After all fields were read: tells what was wrong with them.
-    pub fn done(self) -> Result<(), No> {
-        if self.faults.is_empty() { Ok(()) } else { Err(No::Invalid(self.faults)) }
+    pub fn done(self) -> Result<(), HttpError> {
+        if self.faults.is_empty() { Ok(()) } else { Err(HttpError::Invalid(self.faults)) }
     }
 
     fn unless_null(&self, name: &str) -> Option<String> {
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     fn told(fields: Fields) -> Vec<(String, Value)> {
-        let Err(No::Invalid(faults)) = fields.done() else { return Vec::new() };
+        let Err(HttpError::Invalid(faults)) = fields.done() else { return Vec::new() };
         let told = |fault: &Fault| {
             let shown = serde_json::to_value(fault).unwrap();
             (format!("{} {}", shown["type"].as_str().unwrap(), shown["loc"]), shown["input"].clone())

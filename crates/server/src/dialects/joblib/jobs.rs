@@ -4,7 +4,7 @@ use super::{
     Joblib, Own,
     body::{Json, Params, Path, Sent, ok, page},
     derived,
-    error::{FORBIDDEN, INVALID_CATEGORY, JOB_NOT_FOUND, No, SCHEMA_CONFLICT},
+    error::{FORBIDDEN, HttpError, INVALID_CATEGORY, JOB_NOT_FOUND, SCHEMA_CONFLICT},
     listing::{cut, live_jobs, seen_from, workers_of},
     names::{FullName, INTERNAL, check_room, check_writable, is_special},
     namespace,
@@ -74,7 +74,7 @@ async fn register(
     Path(room): Path<String>,
     who: Who,
     Sent(mut body): Sent,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let settings = &joblib.own.settings;
     check_writable(settings, &room)?;
     let (category, name) = (body.text("category"), body.text("name"));
@@ -123,14 +123,14 @@ fn empty() -> Box<RawValue> {
 }
 
 /// A large schema is not taken apart by a thread that others wait for.
-async fn print(joblib: &Joblib, schema: Box<RawValue>) -> Result<String, No> {
+async fn print(joblib: &Joblib, schema: Box<RawValue>) -> Result<String, HttpError> {
     match schema.get().len() {
         0..=ask::LARGE => Ok(schema::print(&schema)),
         _ => Ok(joblib.aside.run(&namespace(), move || schema::print(&schema)).await?),
     }
 }
 
-fn refused(error: Error, full: &FullName, worker: Option<Uuid>) -> No {
+fn refused(error: Error, full: &FullName, worker: Option<Uuid>) -> HttpError {
     match (error, worker) {
         (Error::Refused(Refusal::Exists { .. }), _) => SCHEMA_CONFLICT.no(format!("Schema mismatch for job '{full}'")),
         (Error::Refused(Refusal::NotFound { .. } | Refusal::Forbidden { .. }), Some(id)) => not_owned(id),
@@ -143,7 +143,7 @@ async fn show(
     full: &FullName,
     definition: &Definition,
     worker_id: Option<WorkerId>,
-) -> Result<JobResponse, No> {
+) -> Result<JobResponse, HttpError> {
     let kept: Option<Body> = serde_json::from_str(&definition.body).ok();
     Ok(JobResponse {
         id: derived("job", &full.to_string()),
@@ -158,23 +158,23 @@ async fn show(
 }
 
 /// The job that is called so, if it is in force.
-pub async fn find(app: &App, name: &str) -> Result<(FullName, DefinitionHead), No> {
+pub async fn find(app: &App, name: &str) -> Result<(FullName, DefinitionHead), HttpError> {
     let full = parse(name)?;
     let head = app.engine.read_record::<DefinitionHead>(&namespace(), name).await?;
     let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(|| not_found(&full))?;
     Ok((full, head))
 }
 
-pub fn parse(name: &str) -> Result<FullName, No> {
+pub fn parse(name: &str) -> Result<FullName, HttpError> {
     FullName::parse(name).ok_or_else(|| JOB_NOT_FOUND.no(format!("Invalid job name format: {name}")))
 }
 
-pub fn not_found(full: &FullName) -> No {
+pub fn not_found(full: &FullName) -> HttpError {
     JOB_NOT_FOUND.no(format!("Job '{full}' not found"))
 }
 
 /// Newest first. A job that came back has the place it had.
-async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, No> {
+async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, HttpError> {
     check_room(&room)?;
     let paging = params.paging()?;
     let mut jobs = Vec::new();
@@ -197,7 +197,7 @@ async fn below(
     State(app): State<App>,
     Path((room, rest)): Path<(String, String)>,
     params: Params,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     check_room(&room)?;
     match rest.strip_suffix("/tasks") {
         Some(name) => tasks::of_job(&app, &room, name, &params).await,
@@ -205,7 +205,7 @@ async fn below(
     }
 }
 
-async fn get(app: &App, name: &str) -> Result<Response, No> {
+async fn get(app: &App, name: &str) -> Result<Response, HttpError> {
     let (full, head) = find(app, name).await?;
     let version = version_key(name, head.latest);
     let definition = app.engine.read_record::<Definition>(&namespace(), &version).await?;

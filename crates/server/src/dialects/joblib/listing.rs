@@ -2,7 +2,7 @@
 
 use super::{
     body::Paging,
-    error::No,
+    error::HttpError,
     names::{GLOBAL, INTERNAL, is_special},
     namespace,
 };
@@ -29,7 +29,7 @@ pub async fn all(
     app: &App,
     mut query: RecordQuery,
     mut wanted: impl FnMut(&Record) -> bool,
-) -> Result<Vec<Record>, No> {
+) -> Result<Vec<Record>, HttpError> {
     let mut found = Vec::new();
     loop {
         let page = app.engine.store().records(&query).await?;
@@ -52,7 +52,7 @@ pub fn read<T: Kind>(record: &Record) -> Option<T> {
 }
 
 /// The definitions in force whose name begins with that of a room.
-pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<(Arc<str>, DefinitionHead)>, No> {
+pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<(Arc<str>, DefinitionHead)>, HttpError> {
     let prefix = format!("{room}:");
     let from = RecordQuery { after: Some(prefix.as_str().into()), ..query::<DefinitionHead>() };
     let found = all(app, from, |record| record.key.key.starts_with(&prefix)).await?;
@@ -66,7 +66,7 @@ pub fn seen_from(room: &str) -> Vec<&str> {
 }
 
 /// Workers that are linked to a job, by id.
-pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>, No> {
+pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>, HttpError> {
     let facet = Some(Facet::new(DEFINITION_FACET, job));
     let links = all(app, RecordQuery { facet, ..query::<Link>() }, |_| true).await?;
     Ok(links.iter().filter_map(read::<Link>).map(|link| link.worker).collect())

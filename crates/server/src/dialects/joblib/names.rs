@@ -1,7 +1,7 @@
 //! Rooms, and the full names of jobs and providers: room, category and name, with colons between them.
 
 use super::{
-    error::{INVALID_ROOM_ID, No},
+    error::{HttpError, INVALID_ROOM_ID},
     fault::Fault,
     settings::Settings,
 };
@@ -30,7 +30,7 @@ impl fmt::Display for FullName {
 
 impl FullName {
     /// Of something that is to be registered, so it has to fit.
-    pub fn new(room: &str, category: &str, name: &str) -> Result<Self, No> {
+    pub fn new(room: &str, category: &str, name: &str) -> Result<Self, HttpError> {
         let full = Self { room: room.to_owned(), category: category.to_owned(), name: name.to_owned() };
         let text = full.to_string();
         if text.len() > FULL_NAME_BYTES_MAX || text.chars().any(char::is_control) {
@@ -53,7 +53,7 @@ pub fn is_special(room: &str) -> bool {
     room == GLOBAL || room == INTERNAL
 }
 
-pub fn check_room(room: &str) -> Result<(), No> {
+pub fn check_room(room: &str) -> Result<(), HttpError> {
     if !is_special(room) && (room.is_empty() || room.contains(['@', ':'])) {
         return Err(INVALID_ROOM_ID.no(format!("Room ID '{room}' contains invalid characters (@ or :)")));
     }
@@ -65,10 +65,10 @@ pub fn check_room(room: &str) -> Result<(), No> {
 }
 
 /// For what registers or submits something in a room.
-pub fn check_writable(settings: &Settings, room: &str) -> Result<(), No> {
+pub fn check_writable(settings: &Settings, room: &str) -> Result<(), HttpError> {
     check_room(room)?;
     match settings.locked_rooms.iter().any(|locked| locked == room) {
-        true => Err(No::plain(StatusCode::LOCKED, format!("Room '{room}' is locked"))),
+        true => Err(HttpError::plain(StatusCode::LOCKED, format!("Room '{room}' is locked"))),
         false => Ok(()),
     }
 }
@@ -95,8 +95,8 @@ mod tests {
             assert!(check_room(good).is_ok(), "{good}");
         }
         for bad in ["", "@other", "a:b", "a@b"] {
-            assert!(matches!(check_room(bad), Err(No::Problem { kind: INVALID_ROOM_ID, .. })), "{bad}");
+            assert!(matches!(check_room(bad), Err(HttpError::Problem { kind: INVALID_ROOM_ID, .. })), "{bad}");
         }
-        assert!(matches!(check_room(&"r".repeat(201)), Err(No::Invalid(_))));
+        assert!(matches!(check_room(&"r".repeat(201)), Err(HttpError::Invalid(_))));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Joblib,
-    error::{No, WORKER_NOT_FOUND},
+    error::{HttpError, WORKER_NOT_FOUND},
     namespace,
     who::Who,
 };
@@ -35,7 +35,7 @@ pub fn registration(joblib: &Joblib, id: Uuid, owner: Uuid) -> RegisterWorker {
 }
 
 /// Whoever registers something for a worker has to be its owner. Others do not hear that it exists.
-pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<(), No> {
+pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<(), HttpError> {
     let found = joblib.engine.read_record::<Worker>(&namespace(), &id.to_string()).await?;
     let owner = found.and_then(|worker| worker.owner);
     match owner.is_some_and(|owner| *owner == *who.id.to_string()) {
@@ -44,6 +44,6 @@ pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<(), No>
     }
 }
 
-pub fn not_owned(id: Uuid) -> No {
+pub fn not_owned(id: Uuid) -> HttpError {
     WORKER_NOT_FOUND.no(format!("Worker '{id}' not found or not owned by user"))
 }

@@ -3,7 +3,9 @@
 use super::{
     Joblib, Own,
     body::{Json, Params, Path, Sent, ok, page, path_id},
-    error::{FORBIDDEN, INTERNAL_JOB_NOT_CONFIGURED, INVALID_TASK_TRANSITION, No, TASK_NOT_FOUND, WORKER_NOT_FOUND},
+    error::{
+        FORBIDDEN, HttpError, INTERNAL_JOB_NOT_CONFIGURED, INVALID_TASK_TRANSITION, TASK_NOT_FOUND, WORKER_NOT_FOUND,
+    },
     fault::Fault,
     jobs,
     names::{INTERNAL, check_room, check_writable},
@@ -76,7 +78,7 @@ async fn submit(
     Path((room, name)): Path<(String, String)>,
     who: Who,
     Sent(mut body): Sent,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     check_writable(&joblib.own.settings, &room)?;
     let payload = body.object(&["payload"]);
     body.done()?;
@@ -111,7 +113,7 @@ fn key(id: JobId) -> JobKey {
     JobKey::new(&namespace(), id)
 }
 
-fn not_found(id: JobId) -> No {
+fn not_found(id: JobId) -> HttpError {
     TASK_NOT_FOUND.no(format!("Task '{id}' not found"))
 }
 
@@ -120,24 +122,24 @@ fn look(job: JobId, payload: bool) -> Look {
     Look { namespace: namespace(), job, payload }
 }
 
-async fn find(app: &App, id: JobId) -> Result<Job, No> {
+async fn find(app: &App, id: JobId) -> Result<Job, HttpError> {
     app.engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
 }
 
-async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, No> {
+async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, HttpError> {
     check_room(&room)?;
     list(&app, Facet::new(ROOM, &room), &params).await
 }
 
 /// The tasks of a job that were submitted to a room.
-pub async fn of_job(app: &App, room: &str, name: &str, params: &Params) -> Result<Response, No> {
+pub async fn of_job(app: &App, room: &str, name: &str, params: &Params) -> Result<Response, HttpError> {
     params.paging()?;
     wanted_states(params)?;
     let (full, _) = jobs::find(app, name).await?;
     list(app, Facet::new(ROOM_AND_JOB, &show::room_and_job(room, &full)), params).await
 }
 
-fn wanted_states(params: &Params) -> Result<Vec<Stage>, No> {
+fn wanted_states(params: &Params) -> Result<Vec<Stage>, HttpError> {
     match params.get("status") {
         None => Ok(Vec::new()),
         Some(wanted) if STATUSES.contains(&wanted) => Ok(states(wanted)),
@@ -151,7 +153,7 @@ const PAGE: usize = 500;
 const TOTAL_MAX: usize = 10_000_000;
 
 /// Newest first.
-async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, No> {
+async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, HttpError> {
     let (paging, states) = (params.paging()?, wanted_states(params)?);
     let mut query = JobQuery { namespace: Some(namespace()), states, facet: Some(facet), ..JobQuery::default() };
     let total = app.engine.store().count(&query, TOTAL_MAX).await?;
@@ -170,7 +172,7 @@ async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, No> 
 }
 
 /// Never held open: a worker that gets none asks again, or is woken.
-async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result<Json<Value>, No> {
+async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result<Json<Value>, HttpError> {
     let id = body.id("worker_id");
     body.done()?;
     let claim = Claim {
@@ -195,7 +197,7 @@ async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result
     Ok(ok(json!({"task": task})))
 }
 
-async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, No> {
+async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, HttpError> {
     let id = JobId(path_id("task_id", &id)?);
     let job = find(&joblib, id).await?;
     let wait = prefer::wait(&headers).map(|wait| prefer::bounded(wait, joblib.own.settings.wait_max));
@@ -209,7 +211,7 @@ async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: Head
 }
 
 /// What is a call of its own for one method is an id for the others, and no good one.
-async fn no_task() -> No {
+async fn no_task() -> HttpError {
     path_id("task_id", "claim").map_or_else(|no| no, |id| not_found(JobId(id)))
 }
 
@@ -218,7 +220,7 @@ async fn change(
     Path(id): Path<String>,
     who: Who,
     Sent(mut body): Sent,
-) -> Result<Json<Task>, No> {
+) -> Result<Json<Task>, HttpError> {
     let id = JobId(path_id("task_id", &id)?);
     let (to, error) = (body.word("status", &STATUSES), body.maybe_text("error").unwrap_or_default());
     body.done()?;
@@ -276,7 +278,7 @@ async fn report(app: &App, id: JobId, to: &str, error: &str, who: &Who) -> Resul
     }
 }
 
-fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<(), No> {
+fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<(), HttpError> {
     if job.live.lease.is_none() {
         return Err(FORBIDDEN.no("Task not claimed by any worker"));
     }
@@ -296,7 +298,7 @@ fn allowed(from: &str, to: &str) -> bool {
     )
 }
 
-fn wrong_move(from: &str, to: &str) -> No {
+fn wrong_move(from: &str, to: &str) -> HttpError {
     INVALID_TASK_TRANSITION.no(format!("Cannot transition from '{from}' to '{to}'"))
 }
 
@@ -335,7 +337,7 @@ async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result
 }
 
 /// A report is a call of the worker, and whoever calls is there.
-async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<(), No> {
+async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<(), HttpError> {
     let Some(worker) = worker.filter(|worker| worker.doubt_until.is_some()) else { return Ok(()) };
     if worker.owner.as_ref() != Some(&owner(who)) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Who calls: a user, or one of our own principals, who passes for a user. An admin is a superuser.
 
-use super::{derived, error::No};
+use super::{derived, error::HttpError};
 use crate::{
     auth::{Caller, Known},
     guard,
@@ -39,8 +39,8 @@ impl Who {
 }
 
 impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         Ok(Self::of(guard::caller(parts)?))
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Joblib, Own,
     body::{Json, Params, Path, created, ok, page, path_id, time},
-    error::{FORBIDDEN, No, WORKER_NOT_FOUND},
+    error::{FORBIDDEN, HttpError, WORKER_NOT_FOUND},
     listing::{self, cut, live_jobs, seen_from},
     names::check_room,
     namespace,
@@ -55,12 +55,12 @@ fn show(worker: &Worker) -> Value {
     json!({"id": worker.id.as_str(), "last_heartbeat": time(worker.last_seen)})
 }
 
-async fn create(State(joblib): State<Joblib>, who: Who) -> Result<Json<Value>, No> {
+async fn create(State(joblib): State<Joblib>, who: Who) -> Result<Json<Value>, HttpError> {
     let worker = joblib.engine.run(registration(&joblib, ids::secret(), who.id)).await?;
     Ok(created(show(&worker)))
 }
 
-fn refused(id: Uuid) -> impl Fn(Error) -> No {
+fn refused(id: Uuid) -> impl Fn(Error) -> HttpError {
     move |error| match error {
         Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.no(format!("Worker '{id}' not found")),
         Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.no("Worker belongs to different user"),
@@ -68,14 +68,14 @@ fn refused(id: Uuid) -> impl Fn(Error) -> No {
     }
 }
 
-async fn beat(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Json<Value>, No> {
+async fn beat(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Json<Value>, HttpError> {
     let id = path_id("worker_id", &id)?;
     let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: Some(owner(&who)) };
     let worker = app.engine.run(beat).await.map_err(refused(id))?;
     Ok(ok(show(&worker)))
 }
 
-async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Response, No> {
+async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Response, HttpError> {
     let id = path_id("worker_id", &id)?;
     let principal = (!who.superuser).then(|| owner(&who));
     let remove =
@@ -84,11 +84,11 @@ async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Res
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn list(State(app): State<App>, params: Params) -> Result<Json<Value>, No> {
+async fn list(State(app): State<App>, params: Params) -> Result<Json<Value>, HttpError> {
     shown(&app, &params, |_| true).await
 }
 
-async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Json<Value>, No> {
+async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
     check_room(&room)?;
     params.paging()?;
     let mut live = HashSet::new();
@@ -102,7 +102,7 @@ async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Param
 }
 
 /// Newest first.
-async fn shown(app: &App, params: &Params, wanted: impl Fn(&Worker) -> bool) -> Result<Json<Value>, No> {
+async fn shown(app: &App, params: &Params, wanted: impl Fn(&Worker) -> bool) -> Result<Json<Value>, HttpError> {
     let paging = params.paging()?;
     let found = listing::all(app, listing::query::<Worker>(), |_| true).await?;
     let mut workers: Vec<Worker> = found.iter().filter_map(listing::read::<Worker>).filter(wanted).collect();

@@ -1,6 +1,6 @@
 //! How this protocol reads requests and writes answers.
 
-use super::error::No;
+use super::error::HttpError;
 use crate::{
     app::App,
     ask,
@@ -26,8 +26,8 @@ impl<T: DeserializeOwned + Send + 'static, S: Sync> FromRequest<S> for Sent<T>
 where
     App: FromRef<S>,
 {
-    type Rejection = No;
-    async fn from_request(request: Request, state: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
         let bytes = ask::read(request.into_body()).await?;
         Ok(Self(ask::parse(&App::from_ref(state), &super::namespace(), bytes).await?))
     }
@@ -37,8 +37,8 @@ where
 pub struct Params(pub Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         let query = parts.uri.query().unwrap_or_default();
         Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
     }
@@ -56,24 +56,25 @@ impl Params {
     }
 
     /// False where it is not said.
-    pub fn flag(&self, name: &str) -> Result<bool, No> {
+    pub fn flag(&self, name: &str) -> Result<bool, HttpError> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(other) => Err(No::bad(format!("{name} must be true or false, not {other:?}"))),
+            Some(other) => Err(HttpError::bad(format!("{name} must be true or false, not {other:?}"))),
         }
     }
 
     /// None where it is not said.
-    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, No> {
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, HttpError> {
         let read = |text: &str| {
             let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-            number.ok_or_else(|| No::bad(format!("{name} must be a number from {least} to {most}, not {text:?}")))
+            number
+                .ok_or_else(|| HttpError::bad(format!("{name} must be a number from {least} to {most}, not {text:?}")))
         };
         self.get(name).map(read).transpose()
     }
 
-    pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, No> {
+    pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, HttpError> {
         self.get(name).map(|text| Ok(crate::wire_time::parse(name, text)?)).transpose()
     }
 }
@@ -82,15 +83,15 @@ impl Params {
 pub struct Path<T>(pub T);
 
 impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
-        path::take(parts).map(Self).map_err(No::bad)
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+        path::take(parts).map(Self).map_err(HttpError::bad)
     }
 }
 
 /// A text that has to be an id.
-pub fn id(name: &str, text: &str) -> Result<Uuid, No> {
-    text.parse().map_err(|_| No::bad(format!("{name} must be a UUID, not {text:?}")))
+pub fn id(name: &str, text: &str) -> Result<Uuid, HttpError> {
+    text.parse().map_err(|_| HttpError::bad(format!("{name} must be a UUID, not {text:?}")))
 }
 
 /// A number without a fraction. Some of its clients write `1.0`.

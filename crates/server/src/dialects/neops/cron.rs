@@ -5,7 +5,7 @@
 
 use super::{
     Neops, definitions,
-    error::No,
+    error::HttpError,
     records::{Kept, Kind},
     runs::{
         row::{self, Trigger},
@@ -74,7 +74,7 @@ async fn run(neops: Neops) {
 }
 
 /// Makes the records say what the newest live versions say.
-pub async fn follow(neops: &Neops) -> Result<(), No> {
+pub async fn follow(neops: &Neops) -> Result<(), HttpError> {
     let now = neops.engine.wall().await?;
     let (mut known, mut commands) = (BTreeMap::new(), Vec::new());
     NEXT.each(neops, None, |kept| known.insert(kept.key.clone(), kept).is_none()).await?;
@@ -112,7 +112,7 @@ async fn schedules(app: &App, reference: &Reference) -> Result<Vec<Cron>, Proble
 }
 
 /// Starts what is due, and says how long it is to the next one.
-pub async fn tick(neops: &Neops) -> Result<Option<Duration>, No> {
+pub async fn tick(neops: &Neops) -> Result<Option<Duration>, HttpError> {
     let mut all = Vec::new();
     NEXT.each(neops, None, |kept| {
         all.push(kept);
@@ -130,7 +130,7 @@ pub async fn tick(neops: &Neops) -> Result<Option<Duration>, No> {
     Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
 }
 
-async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, No> {
+async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {
     let calendar = Calendar::new(&kept.value.cron, Some(&kept.value.time_zone))?;
     let mut next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
     let (soon, put) = (next.at, |next: &Next| Command::from(NEXT.put(&kept.key, next, kept.unchanged())));
@@ -164,7 +164,7 @@ async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -
 }
 
 /// What is to be started now: nothing, if the condition does not hold, or the last run has not ended and none may overlap.
-async fn wanted(neops: &Neops, kept: &Kept<Next>) -> Result<Option<(Reference, Cron)>, No> {
+async fn wanted(neops: &Neops, kept: &Kept<Next>) -> Result<Option<(Reference, Cron)>, HttpError> {
     let Some(reference) = Reference::parse(&kept.value.workflow) else { return Ok(None) };
     let position = kept.key.rsplit_once('#').and_then(|(_, at)| at.parse().ok()).unwrap_or(usize::MAX);
     let Some(cron) = schedules(neops, &reference).await?.into_iter().nth(position) else { return Ok(None) };

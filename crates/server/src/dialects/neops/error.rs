@@ -11,7 +11,7 @@ use windlass_core::Refusal;
 use windlass_engine::{Error, StoreError};
 
 #[derive(Debug)]
-pub struct No {
+pub struct HttpError {
     pub status: StatusCode,
     pub message: String,
     /// A code where its clients know one, else the status in words.
@@ -21,7 +21,7 @@ pub struct No {
     retry_after: Option<u64>,
 }
 
-impl No {
+impl HttpError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self::typed(status, status.canonical_reason().unwrap_or("Error"), message)
     }
@@ -58,7 +58,7 @@ impl No {
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let mut response = super::body::Json(self.status, self.body()).into_response();
         if let Some(wait) = self.retry_after {
@@ -69,7 +69,7 @@ impl IntoResponse for No {
 }
 
 /// What cannot be taken as it is, is a bad request here, whatever else it is called elsewhere.
-impl From<Problem> for No {
+impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
         let status = match problem.status() {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
@@ -84,25 +84,25 @@ impl From<Problem> for No {
     }
 }
 
-impl From<Refusal> for No {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         Problem::from(refusal).into()
     }
 }
 
-impl From<Error> for No {
+impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
         Problem::from(error).into()
     }
 }
 
-impl From<StoreError> for No {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         Problem::from(error).into()
     }
 }
 
-impl From<windlass_product::Error> for No {
+impl From<windlass_product::Error> for HttpError {
     fn from(error: windlass_product::Error) -> Self {
         Problem::from(error).into()
     }
@@ -110,7 +110,7 @@ impl From<windlass_product::Error> for No {
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let no = No::from(problem.clone());
+    let no = HttpError::from(problem.clone());
     let mut body = no.body();
     body["reason"] = json!(problem.0.code());
     body["request_id"] = json!(problem.0.request_id);
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn refusals_say_where_and_what_in_three_fields() {
-        let no = No::from(Problem::invalid("steps[0].label", "is reserved"));
+        let no = HttpError::from(Problem::invalid("steps[0].label", "is reserved"));
         let body = json!({"statusCode": 400, "message": "steps[0].label: is reserved", "error": "Bad Request"});
         assert_eq!((no.status, no.body()), (StatusCode::BAD_REQUEST, body));
-        let no = No::typed(StatusCode::CONFLICT, "VersionDeleted", "taken").with("suggestedVersion", "1.0.1");
+        let no = HttpError::typed(StatusCode::CONFLICT, "VersionDeleted", "taken").with("suggestedVersion", "1.0.1");
         assert_eq!((&no.body()["error"], &no.body()["suggestedVersion"]), (&json!("VersionDeleted"), &json!("1.0.1")));
-        assert_eq!(No::from(Problem::new(Code::TooLarge, "no")).status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(HttpError::from(Problem::new(Code::TooLarge, "no")).status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -49,7 +49,7 @@ pub struct Shape<'a> {
 
 /// What a job tells about itself, small enough for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct JobBrief {
     pub block: Arc<str>,
     pub label: String,
     pub kind: Type,
@@ -61,7 +61,7 @@ pub struct Told {
     pub context: Option<u32>,
 }
 
-impl Told {
+impl JobBrief {
     /// None: a job, but none of the blackboard's. Steps of a run are such.
     pub fn of(job: &Job) -> Option<Self> {
         serde_json::from_str(job.spec.extra.as_deref()?).ok()
@@ -77,7 +77,7 @@ pub const BLOCK: &str = "block";
 const ATTEMPTS: u32 = 4;
 
 pub fn new(settings: &Settings, shape: &Shape<'_>) -> NewJob {
-    let told = Told {
+    let told = JobBrief {
         block: shape.block.id.clone(),
         label: shape.label.into(),
         kind: shape.kind,

@@ -39,7 +39,7 @@ use tokio::sync::{Notify, Semaphore};
 use windlass_api::Uuid;
 use windlass_core::{Namespace, RunId, cache::Cache};
 
-pub use error::No;
+pub use error::HttpError;
 pub use settings::Settings;
 
 const NAMESPACE: &str = "neops";
@@ -121,7 +121,7 @@ impl Own {
 }
 
 /// Whether a run has taken note of what its jobs came to.
-async fn digested(app: &App, run: Uuid) -> Result<bool, No> {
+async fn digested(app: &App, run: Uuid) -> Result<bool, HttpError> {
     Ok(runs::row::find(app, run).await?.is_none_or(|kept| kept.value.status.is_final()))
 }
 

@@ -1,6 +1,6 @@
 //! What a job came to. A result that is too large for the store is a file of its job, and a short note says where.
 
-use super::{No, namespace};
+use super::{HttpError, namespace};
 use crate::{
     app::App,
     artifacts, content,
@@ -50,7 +50,7 @@ fn elsewhere(payload: &Payload) -> Option<Uuid> {
 }
 
 /// What to report: the result itself, or the note of the file that was written.
-pub async fn keep(app: &App, job: JobId, text: Vec<u8>) -> Result<Payload, No> {
+pub async fn keep(app: &App, job: JobId, text: Vec<u8>) -> Result<Payload, HttpError> {
     if text.len() <= app.engine.settings().limits.payload_bytes_max {
         return Ok(Payload::from(text));
     }

@@ -1,6 +1,6 @@
 //! Who calls.
 
-use super::No;
+use super::HttpError;
 use crate::{auth::Caller, guard};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub struct Who(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         Ok(Self(guard::caller(parts)?))
     }
 }

@@ -1,7 +1,7 @@
 //! Workers: registered, heard, gone offline, deleted, and remembered for a while after that.
 
 use super::{
-    Neops, No, Own, board,
+    HttpError, Neops, Own, board,
     body::{Json, Params, Path, Sent, created, empty, id, ok, time},
     listing, namespace,
     who::{Who, principal},
@@ -93,7 +93,11 @@ impl Known {
     }
 }
 
-async fn register(State(neops): State<Neops>, Who(caller): Who, Sent(about): Sent<About>) -> Result<Json<Value>, No> {
+async fn register(
+    State(neops): State<Neops>,
+    Who(caller): Who,
+    Sent(about): Sent<About>,
+) -> Result<Json<Value>, HttpError> {
     let settings = &neops.own.settings;
     let register = RegisterWorker {
         namespace: namespace(),
@@ -123,21 +127,25 @@ pub fn worker_id(id: Uuid) -> WorkerId {
 }
 
 /// Nobody hears of another's worker what it may not do with it.
-fn refused(id: Uuid) -> impl Fn(Error) -> No {
+fn refused(id: Uuid) -> impl Fn(Error) -> HttpError {
     move |error| match error {
-        Error::Refused(Refusal::NotFound { .. }) => No::no_worker(id),
+        Error::Refused(Refusal::NotFound { .. }) => HttpError::no_worker(id),
         other => other.into(),
     }
 }
 
-async fn ping(State(app): State<App>, Path(uuid): Path<String>, Who(caller): Who) -> Result<Json<Value>, No> {
+async fn ping(State(app): State<App>, Path(uuid): Path<String>, Who(caller): Who) -> Result<Json<Value>, HttpError> {
     let id = id("uuid", &uuid)?;
     let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: principal(&caller) };
     app.engine.run(beat).await.map_err(refused(id))?;
     Ok(ok(json!({"success": true})))
 }
 
-async fn unregister(State(app): State<App>, Path(uuid): Path<String>, Who(caller): Who) -> Result<Json<Value>, No> {
+async fn unregister(
+    State(app): State<App>,
+    Path(uuid): Path<String>,
+    Who(caller): Who,
+) -> Result<Json<Value>, HttpError> {
     let id = id("uuid", &uuid)?;
     let leave = UnregisterWorker {
         namespace: namespace(),
@@ -154,13 +162,13 @@ fn deletion(worker: WorkerId, only_offline: bool) -> UnregisterWorker {
     UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), only_offline, principal: None }
 }
 
-async fn delete(State(app): State<App>, Path(uuid): Path<String>) -> Result<Response, No> {
+async fn delete(State(app): State<App>, Path(uuid): Path<String>) -> Result<Response, HttpError> {
     let id = id("uuid", &uuid)?;
     app.engine.run(deletion(worker_id(id), false)).await.map_err(refused(id))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>, No> {
+async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>, HttpError> {
     let settings = &neops.own.settings;
     let (offline, delete) = (settings.offline, settings.delete_by_hand);
     clear_away(&neops, move |worker, now| {
@@ -170,12 +178,12 @@ async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>, No> {
     .await
 }
 
-async fn cleanup_offline(State(app): State<App>) -> Result<Json<Value>, No> {
+async fn cleanup_offline(State(app): State<App>) -> Result<Json<Value>, HttpError> {
     clear_away(&app, |_, _| true).await
 }
 
 /// Deletes those that are offline now and fit.
-async fn clear_away(app: &App, fits: impl Fn(&Worker, Timestamp) -> bool) -> Result<Json<Value>, No> {
+async fn clear_away(app: &App, fits: impl Fn(&Worker, Timestamp) -> bool) -> Result<Json<Value>, HttpError> {
     let now = app.engine.now().await?;
     let workers = all::<Worker>(app).await?;
     let gone = workers.into_iter().filter(|worker| worker.liveness(now) == Liveness::Offline && fits(worker, now));
@@ -202,11 +210,11 @@ fn query<T: Kind>() -> RecordQuery {
 }
 
 /// All of a kind. How many workers there may be is limited, and those that are gone are forgotten in time.
-async fn all<T: Kind + DeserializeOwned>(app: &App) -> Result<Vec<T>, No> {
+async fn all<T: Kind + DeserializeOwned>(app: &App) -> Result<Vec<T>, HttpError> {
     read_all(app, query::<T>()).await
 }
 
-async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Result<Vec<T>, No> {
+async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Result<Vec<T>, HttpError> {
     let mut found = Vec::new();
     loop {
         let page = app.engine.store().records(&query).await?;
@@ -218,17 +226,22 @@ async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Res
     }
 }
 
-async fn list(State(app): State<App>, params: Params) -> Result<Response, No> {
+async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     let (deleted, with_blocks) = (params.flag("findDeleted")?, params.flag("populateFunctionBlocks")?);
     listed(&app, deleted, with_blocks, |_| true).await
 }
 
-async fn online(State(app): State<App>) -> Result<Response, No> {
+async fn online(State(app): State<App>) -> Result<Response, HttpError> {
     listed(&app, false, false, |liveness| liveness == Liveness::Online).await
 }
 
 /// Newest first.
-async fn listed(app: &App, deleted: bool, with_blocks: bool, fits: impl Fn(Liveness) -> bool) -> Result<Response, No> {
+async fn listed(
+    app: &App,
+    deleted: bool,
+    with_blocks: bool,
+    fits: impl Fn(Liveness) -> bool,
+) -> Result<Response, HttpError> {
     let now = app.engine.now().await?;
     let there = all::<Worker>(app).await?.into_iter().filter(|worker| fits(worker.liveness(now)));
     let mut known: Vec<Known> = there.map(|worker| Known { worker, deleted_at: None }).collect();
@@ -248,7 +261,7 @@ fn former(former: FormerWorker) -> Known {
 }
 
 /// A worker that is there or, where asked for, was.
-pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>, No> {
+pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>, HttpError> {
     if let Some(worker) = app.engine.read_record::<Worker>(&namespace(), id).await? {
         return Ok(Some(Known { worker, deleted_at: None }));
     }
@@ -258,29 +271,29 @@ pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>, N
     }
 }
 
-async fn found(app: &App, uuid: &str, deleted: bool) -> Result<Known, No> {
+async fn found(app: &App, uuid: &str, deleted: bool) -> Result<Known, HttpError> {
     let id = id("uuid", uuid)?;
-    find(app, &id.to_string(), deleted).await?.ok_or_else(|| No::no_worker(id))
+    find(app, &id.to_string(), deleted).await?.ok_or_else(|| HttpError::no_worker(id))
 }
 
-async fn get(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Json<Value>, No> {
+async fn get(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
     let known = found(&app, &uuid, params.flag("findDeleted")?).await?;
     Ok(ok(known.show(app.engine.now().await?, false)))
 }
 
-async fn blocks(State(app): State<App>, Path(uuid): Path<String>) -> Result<Json<Vec<String>>, No> {
+async fn blocks(State(app): State<App>, Path(uuid): Path<String>) -> Result<Json<Vec<String>>, HttpError> {
     let known = found(&app, &uuid, false).await?;
     Ok(ok(known.worker.tags.iter().map(str::to_owned).collect()))
 }
 
 /// Of deleted ones as well: what they did is still there.
-async fn jobs(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Response, No> {
+async fn jobs(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Response, HttpError> {
     let known = found(&app, &uuid, true).await?;
     board::list::of_worker(&app, &known.worker, &params).await
 }
 
 /// Workers that are linked to a block, by id.
-pub async fn serving(app: &App, block: &str) -> Result<Vec<Value>, No> {
+pub async fn serving(app: &App, block: &str) -> Result<Vec<Value>, HttpError> {
     let facet = Some(Facet::new(DEFINITION_FACET, block));
     let links: Vec<Link> = read_all(app, RecordQuery { facet, ..query::<Link>() }).await?;
     let now = app.engine.now().await?;

@@ -2,7 +2,7 @@
 //!
 //! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
 
-use super::{error::No, products};
+use super::{error::HttpError, products};
 use crate::{
     app::App,
     ask,
@@ -39,13 +39,13 @@ where
 pub struct Raw(Bytes);
 
 impl<S: Sync> FromRequest<S> for Raw {
-    type Rejection = No;
-    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
         let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = ask::read(request.into_body()).await?;
         let foreign = kind.is_some_and(|kind| !is_json(&kind));
         if foreign && !bytes.is_empty() {
-            return Err(No::invalid("the body must be application/json"));
+            return Err(HttpError::invalid("the body must be application/json"));
         }
         Ok(Self(bytes))
     }
@@ -58,7 +58,7 @@ fn is_json(kind: &HeaderValue) -> bool {
 
 impl Raw {
     /// An empty body counts as `{}`.
-    pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T, No> {
+    pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T, HttpError> {
         Ok(ask::parse(app, &super::namespace(), self.0).await?)
     }
 }
@@ -72,10 +72,10 @@ pub fn told<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> 
 pub struct Params(HashMap<String, String>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
-        let pairs = pairs.map_err(|error| No::invalid(error.body_text()))?.0;
+        let pairs = pairs.map_err(|error| HttpError::invalid(error.body_text()))?.0;
         let mut found = HashMap::new();
         for (name, value) in pairs {
             found.entry(name).or_insert(value);
@@ -97,16 +97,16 @@ impl Params {
         names.iter().find_map(|name| self.get(name))
     }
 
-    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, No> {
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, HttpError> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
         number
             .map(Some)
-            .ok_or_else(|| No::invalid(format!("{name} must be a number from {least} to {most}, not {text:?}")))
+            .ok_or_else(|| HttpError::invalid(format!("{name} must be a number from {least} to {most}, not {text:?}")))
     }
 
     /// Offset and limit.
-    pub fn page(&self) -> Result<(usize, usize), No> {
+    pub fn page(&self) -> Result<(usize, usize), HttpError> {
         let limit = self.number("limit", 1, LIMIT_MAX as u64)?.map_or(LIMIT, |limit| limit as usize);
         let offset = self.number("offset", 0, u32::MAX.into())?.unwrap_or(0) as usize;
         Ok((offset, limit))
@@ -117,8 +117,8 @@ impl Params {
 pub struct Who(pub Caller);
 
 impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         Ok(Self(guard::caller(parts)?))
     }
 }
@@ -127,9 +127,9 @@ impl<S: Sync> FromRequestParts<S> for Who {
 pub struct Path<T>(pub T);
 
 impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
-        path::take(parts).map(Self).map_err(|_| No::missing("such path:", parts.uri.path()))
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+        path::take(parts).map(Self).map_err(|_| HttpError::missing("such path:", parts.uri.path()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, told},
-    error::No,
+    error::HttpError,
     jobs,
 };
 use crate::app::App;
@@ -49,14 +49,18 @@ fn listed(shown: Vec<Value>) -> Listed<Value> {
     Listed(shown, total)
 }
 
-pub async fn list(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+pub async fn list(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
     let rows = bom::rows(&products, &part).await?;
     let known = bom::items_of(&products, rows.iter().map(|row| row.child.clone()).collect()).await?;
     Ok(listed(rows.iter().map(|row| show(row, known.get(&row.child))).collect()))
 }
 
-pub async fn expanded(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn expanded(
+    Here(products): Here,
+    Path(part): Path<String>,
+    params: Params,
+) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
     let depth = params.number("depth", 1, DEPTH_MAX)?.map_or(DEPTH, |depth| depth as u32);
     let below = bom::below(&products, &part, depth).await?;
@@ -71,7 +75,7 @@ pub async fn expanded(Here(products): Here, Path(part): Path<String>, params: Pa
     Ok(listed(shown.collect()))
 }
 
-pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
     let found = bom::users(&products, &part, None, ALL).await?;
     let shown = found.iter().map(|(parent, row)| {
@@ -80,7 +84,7 @@ pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Resul
     Ok(listed(shown.collect()))
 }
 
-pub async fn flat(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+pub async fn flat(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
     let leaves = bom::below(&products, &part, u32::MAX).await?.flat(&part)?;
     let shown = leaves.iter().map(|(part, quantity)| json!({"part_number": part, "total_quantity": number(*quantity)}));
@@ -101,7 +105,7 @@ pub async fn add(
     Here(products): Here,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     let body: Add = raw.parse(&app).await?;
     let new = NewRow {
@@ -128,7 +132,7 @@ pub async fn update(
     Here(products): Here,
     Path((part, child)): Path<(String, String)>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     bom::find(&products, &part, &child).await?;
     let Update { rel_type, quantity, unit, reference_designators } = raw.parse(&app).await?;
@@ -137,7 +141,10 @@ pub async fn update(
     Ok(ok(show_written(&part, &written)))
 }
 
-pub async fn remove(Here(products): Here, Path((part, child)): Path<(String, String)>) -> Result<StatusCode, No> {
+pub async fn remove(
+    Here(products): Here,
+    Path((part, child)): Path<(String, String)>,
+) -> Result<StatusCode, HttpError> {
     items::find(&products, &part).await?;
     bom::remove(&products, &part, &child).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -160,7 +167,7 @@ pub async fn merge(
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     let body: Merge = raw.parse(&app).await?;
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child_part_number, entry.quantity)))?;

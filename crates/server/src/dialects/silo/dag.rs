@@ -3,7 +3,7 @@
 use super::{
     body::{Here, Json, Params, Path, Raw, Who, ok, time, told},
     derived,
-    error::No,
+    error::HttpError,
     products, show, work,
 };
 use crate::app::App;
@@ -98,7 +98,7 @@ struct Sent {
     partial: bool,
 }
 
-fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, No> {
+fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, HttpError> {
     let near = sent.edges.into_iter().map(|edge| NewEdge {
         part: None,
         source: edge.source_key.into(),
@@ -134,7 +134,7 @@ pub async fn put(
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     let sent: Sent = raw.parse(&app).await?;
     let revision = sent.revision_number;
@@ -148,7 +148,7 @@ pub async fn put_for_job(
     Who(caller): Who,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let sent: Sent = raw.parse(&app).await?;
     let extra = show::extra(&job)?;
@@ -156,10 +156,12 @@ pub async fn put_for_job(
     let items = show::detail(&body.payload)?.items;
     let own = extra.part_number.as_deref();
     let part = match (sent.part_number.as_deref(), own) {
-        (None, None) => return Err(No::invalid("the job has no item; name one of its scope by part_number")),
+        (None, None) => return Err(HttpError::invalid("the job has no item; name one of its scope by part_number")),
         (None, Some(own)) => own.to_owned(),
         (Some(named), _) if items.iter().any(|item| item.part_number == named) => named.to_owned(),
-        (Some(named), _) => return Err(No::invalid(format!("part_number: {named} is not among the job's items"))),
+        (Some(named), _) => {
+            return Err(HttpError::invalid(format!("part_number: {named} is not among the job's items")));
+        }
     };
     let snapshot = items.iter().find(|item| item.part_number == part).map(|item| item.revision_number);
     let revision = sent.revision_number.or(snapshot);
@@ -196,7 +198,7 @@ fn synced(done: &Synced) -> Value {
 }
 
 /// The live one, or that of the revision the query names.
-async fn asked(products: &Products, part: &str, params: &Params) -> Result<Asked, No> {
+async fn asked(products: &Products, part: &str, params: &Params) -> Result<Asked, HttpError> {
     // An item that is not there is told before a number that is none.
     items::find(products, part).await?;
     let revision = params.number("revision", 1, u32::MAX.into())?.map(|number| number as u32);
@@ -248,7 +250,7 @@ fn part_of(asked: &Asked, nodes: &[u32]) -> Value {
     })
 }
 
-pub async fn whole(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+pub async fn whole(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
     let asked = asked(&products, &part, &params).await?;
     let all: Vec<u32> = (0..asked.graph.count() as u32).collect();
     let mut shown = part_of(&asked, &all);
@@ -260,7 +262,7 @@ pub async fn forward(
     Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     cone(&products, &part, &key, &params, Direction::Forward).await
 }
 
@@ -268,7 +270,7 @@ pub async fn backward(
     Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     cone(&products, &part, &key, &params, Direction::Backward).await
 }
 
@@ -278,7 +280,7 @@ async fn cone(
     key: &str,
     params: &Params,
     direction: Direction,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let asked = asked(products, part, params).await?;
     asked.key(key)?;
     let max = params.number("max_depth", 1, u32::MAX.into())?.map(|max| max as u32);
@@ -298,19 +300,22 @@ async fn cone(
     Ok(ok(shown))
 }
 
-pub async fn dirty(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+pub async fn dirty(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
     let asked = asked(&products, &part, &params).await?;
     let states = graph::states(params.get("state"))?;
     Ok(ok(part_of(&asked, &asked.graph.in_states(&states))))
 }
 
 /// What a validation of an item has to rebuild, sources first.
-pub async fn dirty_of(products: &Products, part: &str) -> Result<Value, No> {
+pub async fn dirty_of(products: &Products, part: &str) -> Result<Value, HttpError> {
     let Some(asked) = Asked::live(products, part).await? else { return Ok(Value::Null) };
     Ok(part_of(&asked, &asked.graph.in_states(&NOT_CLEAN)))
 }
 
-pub async fn mark_dirty(Here(products): Here, Path((part, key)): Path<(String, String)>) -> Result<Json<Value>, No> {
+pub async fn mark_dirty(
+    Here(products): Here,
+    Path((part, key)): Path<(String, String)>,
+) -> Result<Json<Value>, HttpError> {
     let done = change::mark_dirty(&products, &part, &key).await?;
     let dirty = done.dirty();
     Ok(ok(json!({
@@ -321,9 +326,10 @@ pub async fn mark_dirty(Here(products): Here, Path((part, key)): Path<(String, S
     })))
 }
 
-pub async fn compare(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, No> {
+pub async fn compare(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
     let asked = asked(&products, &part, &params).await?;
-    let one = |name: &str| params.get(name).ok_or_else(|| No::invalid(format!("{name}: name two nodes, a and b")));
+    let one =
+        |name: &str| params.get(name).ok_or_else(|| HttpError::invalid(format!("{name}: name two nodes, a and b")));
     let found = asked.compare(one("a")?, one("b")?)?;
     Ok(ok(json!({
         "shared_upstream": keys(&asked.graph, found.upstream),

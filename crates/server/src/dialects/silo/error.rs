@@ -15,7 +15,7 @@ use windlass_core::{Refusal, State};
 use windlass_engine::{Error, StoreError};
 
 #[derive(Clone, Debug)]
-pub struct No {
+pub struct HttpError {
     pub status: StatusCode,
     pub code: &'static str,
     pub message: String,
@@ -24,7 +24,7 @@ pub struct No {
     retry_after: Option<u64>,
 }
 
-impl No {
+impl HttpError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), extra: Map::new(), retry_after: None }
     }
@@ -68,7 +68,7 @@ impl No {
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         if self.status.is_server_error() {
             tracing::warn!(status = self.status.as_u16(), "{}", self.message);
@@ -85,7 +85,7 @@ impl IntoResponse for No {
     }
 }
 
-impl From<Refusal> for No {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         let text = refusal.to_string();
         match refusal {
@@ -113,14 +113,14 @@ impl From<Refusal> for No {
     }
 }
 
-impl From<windlass_product::Error> for No {
+impl From<windlass_product::Error> for HttpError {
     fn from(error: windlass_product::Error) -> Self {
         Problem::from(error).into()
     }
 }
 
 /// What was refused before a handler saw it.
-impl From<Problem> for No {
+impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
         let status = problem.status();
         let (status, code) = match status.as_u16() {
@@ -147,7 +147,7 @@ impl From<Problem> for No {
     }
 }
 
-impl From<Error> for No {
+impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refusal) => refusal.into(),
@@ -156,7 +156,7 @@ impl From<Error> for No {
     }
 }
 
-impl From<StoreError> for No {
+impl From<StoreError> for HttpError {
     fn from(error: StoreError) -> Self {
         Problem::from(error).into()
     }
@@ -164,7 +164,7 @@ impl From<StoreError> for No {
 
 /// A problem that was met outside this dialect's handlers, in its words. Browsers' pages from elsewhere are told so.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let mut body = No::from(problem.clone()).body();
+    let mut body = HttpError::from(problem.clone()).body();
     body["reason"] = json!(problem.0.code());
     body["request_id"] = json!(problem.0.request_id);
     *response.body_mut() = Body::from(body.to_string());

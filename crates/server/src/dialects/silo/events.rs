@@ -6,7 +6,7 @@
 use super::{
     Silo,
     body::{Params, Who},
-    error::No,
+    error::HttpError,
     namespace, show,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub async fn listen(
     Who(caller): Who,
     headers: HeaderMap,
     params: Params,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // What is no number says nothing.
     let after = header.or_else(|| params.get("last_event_id")).and_then(|id| id.trim().parse().ok());
@@ -94,7 +94,7 @@ async fn pump(app: &Silo, mut sink: Sink, mut events: Subscription) -> Result<()
 }
 
 /// Name and data; none for what this protocol does not tell.
-async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, No> {
+async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, HttpError> {
     if event.namespace != namespace() {
         return Ok(None);
     }
@@ -146,7 +146,7 @@ async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, 
 }
 
 /// Jobs outlive their events, unless somebody made them short-lived.
-async fn find(app: &App, id: JobId) -> Result<Option<Job>, No> {
+async fn find(app: &App, id: JobId) -> Result<Option<Job>, HttpError> {
     Ok(app.engine.store().job(&JobKey::new(&namespace(), id)).await?)
 }
 
@@ -163,7 +163,7 @@ fn created(id: JobId, job: Option<Job>) -> Value {
     })
 }
 
-async fn completed(app: &App, id: JobId) -> Result<Value, No> {
+async fn completed(app: &App, id: JobId) -> Result<Value, HttpError> {
     let job = find(app, id).await?;
     let body = app.engine.store().body(&JobKey::new(&namespace(), id)).await?.unwrap_or_default();
     let summary = summary(&show::result(body.result.as_ref()));
@@ -179,7 +179,7 @@ fn summary(result: &Value) -> String {
     }
 }
 
-async fn online(app: &App, worker: &WorkerId) -> Result<Value, No> {
+async fn online(app: &App, worker: &WorkerId) -> Result<Value, HttpError> {
     let known = app.engine.read_record::<Worker>(&namespace(), worker.as_str()).await?;
     let tags: Vec<String> = known.iter().flat_map(|known| known.tags.iter()).map(str::to_owned).collect();
     let (name, id) = show::runner(worker);

@@ -6,7 +6,7 @@
 
 use super::{
     body::{Here, Json, Listed, Params, Path, Who, created, ok, page, time},
-    error::No,
+    error::HttpError,
     namespace, products,
 };
 use crate::{
@@ -49,7 +49,7 @@ pub fn shown(file: &File) -> Value {
 }
 
 /// A relative path below some folder, on any system: no way up, nothing hidden in it.
-pub fn check_name(what: &str, name: &str) -> Result<(), No> {
+pub fn check_name(what: &str, name: &str) -> Result<(), HttpError> {
     let parts = || name.split('/');
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.ends_with([' ', '.']);
     let fits = (1..=content::NAME_BYTES_MAX).contains(&name.len())
@@ -60,21 +60,21 @@ pub fn check_name(what: &str, name: &str) -> Result<(), No> {
         return Ok(());
     }
     let max = content::NAME_BYTES_MAX;
-    Err(No::invalid(format!(
+    Err(HttpError::invalid(format!(
         "{what}: {name:?} must be a relative path of at most {max} bytes and {PARTS_MAX} parts, without . and .., \\, : \
          and control characters"
     )))
 }
 
 /// An item and a revision that is there, or the one that will be next.
-async fn revision(products: &Products, part: &str, number: &str) -> Result<(Item, u32), No> {
+async fn revision(products: &Products, part: &str, number: &str) -> Result<(Item, u32), HttpError> {
     let item = items::find(products, part).await?.value;
-    let number = number.parse().map_err(|_| No::missing("revision", number))?;
+    let number = number.parse().map_err(|_| HttpError::missing("revision", number))?;
     check_revision(products, &item, number).await?;
     Ok((item, number))
 }
 
-async fn check_revision(products: &Products, item: &Item, number: u32) -> Result<(), No> {
+async fn check_revision(products: &Products, item: &Item, number: u32) -> Result<(), HttpError> {
     if Some(number) != item.current_revision.checked_add(1) {
         revisions::find(products, item, number).await?;
     }
@@ -113,7 +113,7 @@ struct Place<'a> {
     name: &'a str,
 }
 
-pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Request) -> Result<Incoming, No> {
+pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Request) -> Result<Incoming, HttpError> {
     let wanted = content::announced(params.get("sha256"))?;
     let (id, content_type) = (ids::job_id().0, content::content_type(request.headers()));
     let owner = Owner { namespace: namespace(), job };
@@ -127,7 +127,7 @@ pub async fn upload(
     Path((part, number, name)): Path<(String, String, String)>,
     params: Params,
     request: Request,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let products = products(&app);
     let (_, number) = revision(&products, &part, &number).await?;
     check_name("name", &name)?;
@@ -150,9 +150,9 @@ async fn keep(
     place: &Place<'_>,
     incoming: &Incoming,
     by: &str,
-) -> Result<(File, bool, Option<Uuid>), No> {
+) -> Result<(File, bool, Option<Uuid>), HttpError> {
     let Place { part, number, name } = *place;
-    settle!(products, No, {
+    settle!(products, HttpError, {
         let kept = items::find(products, part).await?;
         let item = &kept.value;
         check_revision(products, item, number).await?;
@@ -164,7 +164,7 @@ async fn keep(
                 return Ok(Change { commands, answer: (same.clone(), false, None) });
             }
             if number <= item.current_revision {
-                return Err(No::conflict(format!(
+                return Err(HttpError::conflict(format!(
                     "revision {number} of {part} has another file {name} (sha256 {}); make a new revision, or delete it first",
                     same.sha256
                 )));
@@ -172,7 +172,7 @@ async fn keep(
             // So that the revision does not come into being meanwhile, with the file that is replaced.
             commands.push(items::put(products, item, kept.unchanged())?);
         } else if files::all(products, item, number).await?.len() >= FILES_MAX {
-            return Err(No::invalid(format!("a revision may have {FILES_MAX} files")));
+            return Err(HttpError::invalid(format!("a revision may have {FILES_MAX} files")));
         }
         let file = incoming.file(name, item.id, products.engine().now().await?, by);
         commands.push(files::put(products, (item, number), &file, records::as_found(before.as_ref()))?);
@@ -184,14 +184,14 @@ pub async fn list(
     Here(products): Here,
     Path((part, number)): Path<(String, String)>,
     params: Params,
-) -> Result<Listed<Value>, No> {
+) -> Result<Listed<Value>, HttpError> {
     let (item, number) = revision(&products, &part, &number).await?;
     let Listed(found, total) = page(files::all(&products, &item, number).await?, params.page()?);
     Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
-pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, No> {
-    let missing = || No::missing("file", name);
+pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, HttpError> {
+    let missing = || HttpError::missing("file", name);
     let file = files::find(&products(app), item, number, name).await?.ok_or_else(missing)?.value;
     let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
     answer.ok_or_else(missing)
@@ -200,7 +200,7 @@ pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Res
 pub async fn download(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let (item, number) = revision(&products(&app), &part, &number).await?;
     give(&app, &item, number, &name).await
 }
@@ -208,17 +208,17 @@ pub async fn download(
 pub async fn delete(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
-) -> Result<StatusCode, No> {
+) -> Result<StatusCode, HttpError> {
     let products = products(&app);
     let (item, number) = revision(&products, &part, &number).await?;
-    let file = files::find(&products, &item, number, &name).await?.ok_or_else(|| No::missing("file", &name))?;
+    let file = files::find(&products, &item, number, &name).await?.ok_or_else(|| HttpError::missing("file", &name))?;
     let (held, kept) = (&products, &file);
     let delete = || async move {
         let delete = records::delete(held, records::FILE, &kept.key, kept.unchanged());
         Ok(records::commit(held, vec![delete]).await?)
     };
     if content::freeing(&app, async { Ok(vec![kept.value.content]) }, delete).await?.is_none() {
-        return Err(No::conflict(format!("the file {name} was just changed by somebody else")));
+        return Err(HttpError::conflict(format!("the file {name} was just changed by somebody else")));
     }
     content::remove(&app, file.value.content).await;
     app.usage.forget(&Owner { namespace: namespace(), job: None }, file.value.size);

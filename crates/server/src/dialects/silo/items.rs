@@ -2,7 +2,7 @@
 
 use super::{
     body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
-    error::No,
+    error::HttpError,
 };
 use crate::{app::App, product::files};
 use axum::extract::State;
@@ -49,14 +49,14 @@ pub async fn create(
     Here(products): Here,
     Who(caller): Who,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let Create { part_number, item_type, schema, category, description, properties, projects } =
         raw.parse(&app).await?;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
     Ok(created(show(&items::create(&products, &caller.name, &new).await?)))
 }
 
-pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, HttpError> {
     let (offset, limit) = params.page()?;
     let asked = |name: &str| params.get(name).map(str::to_owned);
     let wanted = Wanted {
@@ -69,12 +69,12 @@ pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>,
     Ok(Listed(found.iter().map(show).collect(), total))
 }
 
-pub async fn one(Here(products): Here, Path(part): Path<String>) -> Result<Json<Value>, No> {
+pub async fn one(Here(products): Here, Path(part): Path<String>) -> Result<Json<Value>, HttpError> {
     Ok(ok(show(&find(&products, &part).await?.value)))
 }
 
-pub async fn by_uuid(Here(products): Here, Path(id): Path<String>) -> Result<Json<Value>, No> {
-    let missing = || No::missing("item", &id);
+pub async fn by_uuid(Here(products): Here, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+    let missing = || HttpError::missing("item", &id);
     let id = windlass_api::Uuid::parse_str(&id).map_err(|_| missing())?.to_string();
     Ok(ok(show(&items::by_id(&products, &id).await?.ok_or_else(missing)?.value)))
 }
@@ -93,14 +93,18 @@ pub async fn update(
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     find(&products, &part).await?;
     let Update { description, item_type, properties, projects } = raw.parse(&app).await?;
     let change = ItemChange { description, item_type, properties, projects };
     Ok(ok(show(&items::update(&products, &caller.name, &part, &change).await?)))
 }
 
-pub async fn delete(State(app): State<App>, Here(products): Here, Path(part): Path<String>) -> Result<StatusCode, No> {
+pub async fn delete(
+    State(app): State<App>,
+    Here(products): Here,
+    Path(part): Path<String>,
+) -> Result<StatusCode, HttpError> {
     files::delete_item(&app, &products, &part).await?;
     Ok(StatusCode::NO_CONTENT)
 }

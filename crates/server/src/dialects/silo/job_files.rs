@@ -5,7 +5,7 @@
 
 use super::{
     body::{Json, Listed, Params, Path, Who, created, ok, page},
-    error::No,
+    error::HttpError,
     files::{self, FILES_MAX, Incoming},
     namespace, products,
     show::{self, ScopeItem},
@@ -24,36 +24,38 @@ use windlass_product::{files as kept, items, records, rules::item::Item};
 /// Of all items of a job's scope together.
 const SCOPE_FILES_MAX: usize = 10_000;
 
-async fn scope(app: &App, job: &Job) -> Result<Vec<ScopeItem>, No> {
+async fn scope(app: &App, job: &Job) -> Result<Vec<ScopeItem>, HttpError> {
     let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
     Ok(show::detail(&body.payload)?.items)
 }
 
 /// The item and revision a held job is about, or another one that its scope names.
-async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), No> {
+async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), HttpError> {
     let (part, id, number) = match params.get("part_number") {
         Some(part) => {
             let of_scope = scope(app, job).await?.into_iter().find(|item| item.part_number == part);
-            let item = of_scope.ok_or_else(|| No::invalid(format!("part_number: {part} is not in the job's scope")))?;
+            let item =
+                of_scope.ok_or_else(|| HttpError::invalid(format!("part_number: {part} is not in the job's scope")))?;
             (item.part_number, Some(item.item_id), Some(item.revision_number))
         }
         None => {
             let extra = show::extra(job)?;
-            let part = extra.part_number.ok_or_else(|| No::invalid("the job has no item; name one of its scope"))?;
+            let part =
+                extra.part_number.ok_or_else(|| HttpError::invalid("the job has no item; name one of its scope"))?;
             (part, extra.item_id, extra.revision_number)
         }
     };
     let item = items::find(&products(app), &part).await?.value;
     // Another item may have its part number by now.
     if Some(item.id) != id {
-        return Err(No::missing("item", part));
+        return Err(HttpError::missing("item", part));
     }
     let number = number.unwrap_or(item.current_revision);
     Ok((item, number))
 }
 
 /// With the items they belong to. An item that is gone has none.
-async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, No> {
+async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, HttpError> {
     let (products, mut found) = (products(app), Vec::new());
     for of_scope in scope(app, job).await? {
         let item = records::get(&products, records::ITEM, &of_scope.part_number).await?;
@@ -67,7 +69,9 @@ async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, No> {
             found.push(file);
         }
         if found.len() > SCOPE_FILES_MAX {
-            return Err(No::invalid(format!("the job's scope has more than {SCOPE_FILES_MAX} files; name its items")));
+            return Err(HttpError::invalid(format!(
+                "the job's scope has more than {SCOPE_FILES_MAX} files; name its items"
+            )));
         }
     }
     Ok(found)
@@ -79,7 +83,7 @@ pub async fn list(
     Who(caller): Who,
     Path(id): Path<String>,
     params: Params,
-) -> Result<Json<Vec<Value>>, No> {
+) -> Result<Json<Vec<Value>>, HttpError> {
     let job = work::held(&app, &caller, &id).await?;
     if params.get("scope") == Some("all") {
         return Ok(ok(all_of_scope(&app, &job).await?));
@@ -93,7 +97,7 @@ pub async fn download(
     Who(caller): Who,
     Path((id, name)): Path<(String, String)>,
     params: Params,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let job = work::held(&app, &caller, &id).await?;
     let (item, number) = target(&app, &job, &params).await?;
     files::give(&app, &item, number, &name).await
@@ -110,7 +114,7 @@ fn shown(artifact: &Artifact) -> Value {
 }
 
 /// By key; of several that came at once the last one counts.
-async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>, No> {
+async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>, HttpError> {
     let found = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
     let by_key: std::collections::BTreeMap<String, Artifact> =
         found.into_iter().map(|artifact| (artifact.name.clone(), artifact)).collect();
@@ -123,12 +127,12 @@ pub async fn leave(
     Path((id, key)): Path<(String, String)>,
     params: Params,
     request: Request,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = work::held(&app, &caller, &id).await?;
     files::check_name("key", &key)?;
     // The path of another protocol's call.
     if key == "cancelled" {
-        return Err(No::invalid("key: an artifact cannot be called cancelled"));
+        return Err(HttpError::invalid("key: an artifact cannot be called cancelled"));
     }
     let incoming = files::receive(&app, Some(job.key.id.0), &params, request).await?;
     match keep_artifact(&app, &caller, &job, &key, &incoming).await {
@@ -153,11 +157,11 @@ async fn keep_artifact(
     job: &Job,
     key: &str,
     incoming: &Incoming,
-) -> Result<(Artifact, Vec<Uuid>), No> {
+) -> Result<(Artifact, Vec<Uuid>), HttpError> {
     let all = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
     let before: Vec<Uuid> = all.iter().filter(|artifact| artifact.name == key).map(|artifact| artifact.id).collect();
     if all.len() - before.len() >= FILES_MAX {
-        return Err(No::invalid(format!("a job may leave {FILES_MAX} files")));
+        return Err(HttpError::invalid(format!("a job may leave {FILES_MAX} files")));
     }
     let artifact = Artifact {
         id: incoming.id,
@@ -173,19 +177,23 @@ async fn keep_artifact(
     commands.extend(before.iter().copied().map(artifacts::forget));
     records::commit(&products(app), commands)
         .await?
-        .ok_or_else(|| No::conflict("the artifact was just written; try again"))?;
+        .ok_or_else(|| HttpError::conflict("the artifact was just written; try again"))?;
     Ok((artifact, before))
 }
 
-pub async fn artifacts(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn artifacts(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Listed<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let Listed(found, total) = page(artifacts_of(&app, &job).await?, params.page()?);
     Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
-pub async fn artifact(State(app): State<App>, Path((id, key)): Path<(String, String)>) -> Result<Response, No> {
+pub async fn artifact(State(app): State<App>, Path((id, key)): Path<(String, String)>) -> Result<Response, HttpError> {
     let job = show::find(&app, &id).await?;
-    let missing = || No::missing("artifact", &key);
+    let missing = || HttpError::missing("artifact", &key);
     let found = artifacts_of(&app, &job).await?.into_iter().find(|artifact| artifact.name == key);
     let found = found.ok_or_else(missing)?;
     let answer = content::answer(&app, found.id, &found.name, found.size, &found.sha256).await?;

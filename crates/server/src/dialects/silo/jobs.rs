@@ -3,7 +3,7 @@
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, time},
     definitions::{self, ScopeKind},
-    error::No,
+    error::HttpError,
     namespace, products,
     show::{self, runner},
     trigger::{self, Asked, Target},
@@ -41,14 +41,14 @@ struct Create {
     priority: Option<i32>,
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
     let body: Create = raw.parse(&app).await?;
     if body.priority.is_some_and(|priority| !(-1_000_000..=1_000_000).contains(&priority)) {
-        return Err(No::invalid("priority: must be between -1000000 and 1000000"));
+        return Err(HttpError::invalid("priority: must be between -1000000 and 1000000"));
     }
     let args = body.args.clone().unwrap_or_default();
     if json!(args).to_string().len() > definitions::file::ARGS_BYTES_MAX {
-        return Err(No::invalid(format!("args: may have {} bytes", definitions::file::ARGS_BYTES_MAX)));
+        return Err(HttpError::invalid(format!("args: may have {} bytes", definitions::file::ARGS_BYTES_MAX)));
     }
     let definition = definitions::find(&app, &body.definition_name).await?;
     let products = products(&app);
@@ -57,20 +57,23 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     let made = trigger::make(&products, &definition, Trigger::Manual, &target, &caller.name, &asked).await?;
     let key = JobKey::new(&namespace(), made.id);
     app.engine.run(trigger::submit(made)).await?;
-    let job = app.engine.store().job(&key).await?.ok_or_else(|| No::missing("job", key.id))?;
+    let job = app.engine.store().job(&key).await?.ok_or_else(|| HttpError::missing("job", key.id))?;
     Ok(created(show::whole(&app, &job).await?))
 }
 
-async fn target(products: &Products, body: &Create, scope: ScopeKind) -> Result<Target, No> {
+async fn target(products: &Products, body: &Create, scope: ScopeKind) -> Result<Target, HttpError> {
     if scope == ScopeKind::Project {
-        let code = body.project.as_ref().ok_or_else(|| No::invalid("project: a job of this definition needs one"))?;
+        let code =
+            body.project.as_ref().ok_or_else(|| HttpError::invalid("project: a job of this definition needs one"))?;
         projects::find(products, code).await?;
         return Ok(Target { item: None, revision: None, project: Some(code.clone()) });
     }
     let item = match (&body.part_number, &body.item_id) {
         (Some(part), _) => items::find(products, part).await?,
-        (None, Some(id)) => items::find_any(products, id).await?.ok_or_else(|| No::missing("item", id))?,
-        (None, None) => return Err(No::invalid("part_number: a job of this definition needs one, or an item_id")),
+        (None, Some(id)) => items::find_any(products, id).await?.ok_or_else(|| HttpError::missing("item", id))?,
+        (None, None) => {
+            return Err(HttpError::invalid("part_number: a job of this definition needs one, or an item_id"));
+        }
     };
     if let Some(number) = body.revision_number {
         revisions::find(products, &item.value, number).await?;
@@ -86,10 +89,10 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(params: &Params) -> Result<Self, No> {
+    fn new(params: &Params) -> Result<Self, HttpError> {
         let mut query = JobQuery { namespace: Some(namespace()), limit: PAGE, ..JobQuery::default() };
         for word in params.get("status").into_iter().flat_map(|words| words.split(',')) {
-            let unknown = || No::invalid(format!("status: {word:?} is no status"));
+            let unknown = || HttpError::invalid(format!("status: {word:?} is no status"));
             query.states.extend(show::states(word.trim()).ok_or_else(unknown)?);
         }
         let item = params.any(&["item", "item_id", "part_number"]).map(|name| match Uuid::parse_str(name) {
@@ -116,7 +119,7 @@ impl Filter {
     }
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, HttpError> {
     let (offset, limit) = params.page()?;
     let mut filter = Filter::new(&params)?;
     let count = match filter.is_exact() {
@@ -146,17 +149,21 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
     Ok(Listed(shown, count.unwrap_or(seen)))
 }
 
-pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, No> {
+pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     Ok(ok(show::whole(&app, &job).await?))
 }
 
 /// `claim` is a place of another protocol, and no job.
-pub async fn no_job() -> No {
-    No::missing("job", "claim")
+pub async fn no_job() -> HttpError {
+    HttpError::missing("job", "claim")
 }
 
-pub async fn cancel(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<Json<Value>, No> {
+pub async fn cancel(
+    State(app): State<App>,
+    Who(caller): Who,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     app.engine
         .run(Cancel {
@@ -187,7 +194,11 @@ pub fn show_entry(job: &str, id: u64, at: windlass_core::Timestamp, entry: &Entr
     json!({"id": id, "job_id": job, "timestamp": time(at), "level": level, "message": message, "metadata": metadata})
 }
 
-pub async fn logs(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Json<Vec<Value>>, No> {
+pub async fn logs(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    params: Params,
+) -> Result<Json<Vec<Value>>, HttpError> {
     let job = show::find(&app, &id).await?;
     let mut after = params.number("after", 0, u64::MAX)?.unwrap_or(0);
     let limit = params.number("limit", 1, LOG_LIMIT_MAX)?.unwrap_or(LOG_LIMIT) as usize;
@@ -213,7 +224,7 @@ pub async fn logs(State(app): State<App>, Path(id): Path<String>, params: Params
 }
 
 /// Whether a job of a definition is still under way for a target.
-pub async fn is_open(app: &App, facet: Facet) -> Result<bool, No> {
+pub async fn is_open(app: &App, facet: Facet) -> Result<bool, HttpError> {
     let states = vec![JobState::Blocked, JobState::Scheduled, JobState::Pending, JobState::Claimed, JobState::Running];
     let query = JobQuery { namespace: Some(namespace()), states, facet: Some(facet), limit: 1, ..JobQuery::default() };
     Ok(!app.engine.store().jobs(&query).await?.is_empty())

@@ -2,7 +2,7 @@
 
 use super::{
     body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
-    error::No,
+    error::HttpError,
     jobs,
 };
 use crate::app::App;
@@ -40,7 +40,7 @@ pub async fn create(
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     let Create { comment, properties } = raw.parse(&app).await?;
     let made =
@@ -50,7 +50,7 @@ pub async fn create(
     Ok(created(shown))
 }
 
-pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, HttpError> {
     let item = items::find(&products, &part).await?.value;
     let (offset, limit) = params.page()?;
     let total = item.current_revision;
@@ -59,8 +59,8 @@ pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params
     Ok(Listed(found.iter().map(|revision| show(&item, revision)).collect(), total as usize))
 }
 
-pub async fn one(Here(products): Here, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>, No> {
+pub async fn one(Here(products): Here, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>, HttpError> {
     let item = items::find(&products, &part).await?.value;
-    let number = number.parse().map_err(|_| No::missing("revision", &number))?;
+    let number = number.parse().map_err(|_| HttpError::missing("revision", &number))?;
     Ok(ok(show(&item, &revisions::find(&products, &item, number).await?)))
 }

@@ -3,12 +3,12 @@
 use super::{
     Silo,
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
-    error::No,
+    error::HttpError,
     namespace, products,
 };
 use crate::{
     app::App,
-    auth::{self, home},
+    auth::{self, system_namespace},
     streams::rights_changed,
 };
 use axum::extract::State;
@@ -83,23 +83,23 @@ struct Create {
 }
 
 impl Create {
-    fn check(&self) -> Result<Vec<String>, No> {
+    fn check(&self) -> Result<Vec<String>, HttpError> {
         if !is_plain_name(&self.name, 64) {
             let why = "name: must have 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit";
-            return Err(No::invalid(why));
+            return Err(HttpError::invalid(why));
         }
         let mut tags = self.tags.clone().unwrap_or_default();
         tags.sort();
         tags.dedup();
         if tags.len() > TAGS_MAX || tags.iter().any(|tag| !is_tag(tag)) {
             let why = "tags: each has 1 to 64 of A-Z a-z 0-9 . _ : -, starting with a letter or digit; at most 1000";
-            return Err(No::invalid(why));
+            return Err(HttpError::invalid(why));
         }
         Ok(tags)
     }
 }
 
-pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
     let body: Create = raw.parse(&app).await?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
@@ -117,7 +117,7 @@ pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Resu
     let put = Put::new(&products(&app), RUNNER, &runner.name, Expect::Nothing).facet("id", &id).value(&runner)?;
     let (role, namespaces) = (Role::Worker, vec![namespace()]);
     let issue = IssueToken {
-        namespace: home(),
+        namespace: system_namespace(),
         principal: principal.clone(),
         hash: auth::hash(&token).into(),
         shown: runner.token_prefix.as_str().into(),
@@ -133,12 +133,12 @@ pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Resu
         policy: policy(app.own.settings.runner_timeout),
         extra: None,
     };
-    let create = CreatePrincipal { namespace: home(), name: principal, role, namespaces };
+    let create = CreatePrincipal { namespace: system_namespace(), name: principal, role, namespaces };
     let commands = vec![put, create.into(), issue.into(), register.into()];
     match app.engine.run(Audited::new(&caller.name, All { commands })).await {
         Ok(_) => {}
         Err(Error::Refused(Refusal::Exists { what: "record", .. })) => {
-            return Err(No::conflict(format!("the runner {} exists already", runner.name)));
+            return Err(HttpError::conflict(format!("the runner {} exists already", runner.name)));
         }
         Err(error) => return Err(error.into()),
     }
@@ -147,7 +147,7 @@ pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Resu
     Ok(created(shown))
 }
 
-async fn show(app: &App, runner: &Runner) -> Result<Value, No> {
+async fn show(app: &App, runner: &Runner) -> Result<Value, HttpError> {
     let worker = app.engine.read_record::<Worker>(&namespace(), runner.worker().as_str()).await?;
     let now = app.engine.now().await?;
     let online = worker.as_ref().is_some_and(|worker| worker.liveness(now) == Liveness::Online);
@@ -168,7 +168,7 @@ async fn show(app: &App, runner: &Runner) -> Result<Value, No> {
     }))
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, HttpError> {
     let paging = params.page()?;
     let Listed(found, total) = page(records::list(&products(&app), RUNNER, Of::All).await?, paging);
     let mut shown = Vec::with_capacity(found.len());
@@ -178,21 +178,21 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
     Ok(Listed(shown, total))
 }
 
-async fn find(app: &App, id: &str) -> Result<Kept<Runner>, No> {
-    let missing = || No::missing("runner", id);
+async fn find(app: &App, id: &str) -> Result<Kept<Runner>, HttpError> {
+    let missing = || HttpError::missing("runner", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
     records::list(&products(app), RUNNER, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
-pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, No> {
+pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
     let found = find(&app, &id).await?;
     Ok(ok(show(&app, &found.value).await?))
 }
 
-pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
     let found = find(&app, &id).await?;
     let worker = found.value.worker();
-    let end = DeletePrincipal { namespace: home(), name: worker.as_str().into() };
+    let end = DeletePrincipal { namespace: system_namespace(), name: worker.as_str().into() };
     let leave = UnregisterWorker {
         namespace: namespace(),
         worker,

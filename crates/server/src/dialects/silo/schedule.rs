@@ -6,7 +6,7 @@
 use super::{
     Silo,
     definitions::{self, Definition, InForce, ScopeKind},
-    error::No,
+    error::HttpError,
     jobs, products,
     trigger::{self, Asked, Target},
 };
@@ -45,7 +45,7 @@ fn calendar(definition: &Definition) -> Option<(Calendar, String, String)> {
 }
 
 /// When it fires next, if ever.
-pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Timestamp>, No> {
+pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Timestamp>, HttpError> {
     if definition.trigger.kind != "schedule" {
         return Ok(None);
     }
@@ -53,7 +53,7 @@ pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Times
 }
 
 /// Makes the records say what the definitions in force say.
-pub async fn follow(app: &Silo) -> Result<(), No> {
+pub async fn follow(app: &Silo) -> Result<(), HttpError> {
     let now = app.engine.wall().await?;
     let definitions = definitions::all(app).await?;
     let products = products(app);
@@ -97,7 +97,7 @@ pub async fn run(app: Silo) {
 }
 
 /// Fires what is due, and says how long it is to the next one.
-pub async fn tick(app: &App) -> Result<Option<Duration>, No> {
+pub async fn tick(app: &App) -> Result<Option<Duration>, HttpError> {
     let mut soonest: Option<Timestamp> = None;
     for kept in records::list(&products(app), SCHEDULE, Of::All).await? {
         let Some(at) = kept.value.at else { continue };
@@ -109,7 +109,7 @@ pub async fn tick(app: &App) -> Result<Option<Duration>, No> {
     Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
 }
 
-async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, No> {
+async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {
     let Ok(one) = definitions::find(app, &kept.key).await else { return Ok(None) };
     let Some((calendar, ..)) = calendar(&one.definition) else { return Ok(None) };
     let next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
@@ -130,7 +130,7 @@ async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Re
 }
 
 /// A job for each target whose last one is over.
-async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<Command>, No> {
+async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<Command>, HttpError> {
     let by: Arc<str> = "schedule".into();
     let mut commands = Vec::new();
     for target in targets(products, one).await? {
@@ -143,7 +143,7 @@ async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<C
     Ok(commands)
 }
 
-async fn targets(products: &Products, one: &InForce) -> Result<Vec<Target>, No> {
+async fn targets(products: &Products, one: &InForce) -> Result<Vec<Target>, HttpError> {
     let scope = &one.definition.scope;
     let of_item = |item: Item| Target { item: Some(item), revision: None, project: None };
     let of_project = |code: String| Target { item: None, revision: None, project: Some(code) };

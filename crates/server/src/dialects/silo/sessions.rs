@@ -3,7 +3,7 @@
 use super::{
     Silo,
     body::{Here, Json, Listed, Params, Path, Raw, Who, ok, time},
-    error::No,
+    error::HttpError,
 };
 use crate::app::App;
 use axum::extract::State;
@@ -50,15 +50,15 @@ struct Acquire {
 }
 
 impl Acquire {
-    fn check(&self) -> Result<(), No> {
+    fn check(&self) -> Result<(), HttpError> {
         for (field, text) in [("workstation_id", &self.workstation_id), ("object_id", &self.object_id)] {
             if !(1..=NAME_CHARS_MAX).contains(&text.chars().count()) {
-                return Err(No::invalid(format!("{field}: must have 1 to {NAME_CHARS_MAX} characters")));
+                return Err(HttpError::invalid(format!("{field}: must have 1 to {NAME_CHARS_MAX} characters")));
             }
         }
         let cone = self.dependency_cone.as_deref().unwrap_or_default();
         if cone.len() > NODES_MAX || cone.iter().any(|key| key.chars().count() > NAME_CHARS_MAX) {
-            return Err(No::invalid(format!(
+            return Err(HttpError::invalid(format!(
                 "dependency_cone: at most {NODES_MAX} keys of {NAME_CHARS_MAX} characters"
             )));
         }
@@ -72,7 +72,7 @@ pub async fn acquire(
     Who(caller): Who,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     items::find(&products, &part).await?;
     let body: Acquire = raw.parse(&app).await?;
     body.check()?;
@@ -83,7 +83,7 @@ pub async fn acquire(
         Acquired::Yes { session, overlaps } => Ok(ok(acquired(&session, &overlaps))),
         Acquired::HeldBy(holder) => {
             let message = format!("{} is being edited by {}", holder.context.object, holder.editor.user);
-            Err(No::held(message, held_by(&holder)))
+            Err(HttpError::held(message, held_by(&holder)))
         }
     }
 }
@@ -121,21 +121,21 @@ fn acquired(session: &Session, overlaps: &[(Session, Vec<Arc<str>>)]) -> Value {
     })
 }
 
-pub async fn of_item(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, No> {
+pub async fn of_item(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
     let found = edits::open(&products, &part).await?;
     let total = found.len();
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-pub async fn own(Here(products): Here, Who(caller): Who, params: Params) -> Result<Listed<Value>, No> {
+pub async fn own(Here(products): Here, Who(caller): Who, params: Params) -> Result<Listed<Value>, HttpError> {
     let paging = params.page()?;
     let Listed(found, total) = super::body::page(edits::of_user(&products, &caller.name).await?, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-async fn find(products: &Products, part: &str, id: &str) -> Result<Kept<Session>, No> {
-    let missing = || No::missing("edit session", id);
+async fn find(products: &Products, part: &str, id: &str) -> Result<Kept<Session>, HttpError> {
+    let missing = || HttpError::missing("edit session", id);
     items::find(products, part).await?;
     let parsed = Uuid::parse_str(id).map_err(|_| missing())?;
     edits::find(products, part, parsed).await?.ok_or_else(missing)
@@ -146,11 +146,11 @@ pub async fn heartbeat(
     Here(products): Here,
     Who(caller): Who,
     Path((part, id)): Path<(String, String)>,
-) -> Result<Json<Value>, No> {
-    let session = settle!(&products, No, {
+) -> Result<Json<Value>, HttpError> {
+    let session = settle!(&products, HttpError, {
         let kept = find(&products, &part, &id).await?;
         if kept.value.editor.user != caller.name {
-            return Err(No::forbidden("only its holder keeps a lock"));
+            return Err(HttpError::forbidden("only its holder keeps a lock"));
         }
         Ok(edits::keep(&products, &kept, app.own.settings.lock_timeout).await?)
     })?;
@@ -161,11 +161,11 @@ pub async fn release(
     Here(products): Here,
     Who(caller): Who,
     Path((part, id)): Path<(String, String)>,
-) -> Result<StatusCode, No> {
-    settle!(&products, No, {
+) -> Result<StatusCode, HttpError> {
+    settle!(&products, HttpError, {
         let kept = find(&products, &part, &id).await?;
         if kept.value.editor.user != caller.name && caller.role != Role::Admin {
-            return Err(No::forbidden("only its holder, or an admin, releases a lock"));
+            return Err(HttpError::forbidden("only its holder, or an admin, releases a lock"));
         }
         Ok(Change { commands: edits::release(&products, &kept).await?, answer: () })
     })?;
@@ -173,6 +173,6 @@ pub async fn release(
 }
 
 /// Releases what has expired. How many.
-pub async fn sweep(app: &App) -> Result<usize, No> {
+pub async fn sweep(app: &App) -> Result<usize, HttpError> {
     Ok(edits::sweep(&super::products(app)).await?)
 }

@@ -4,12 +4,12 @@
 
 use super::{
     body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
-    error::No,
+    error::HttpError,
     namespace, products,
 };
 use crate::{
     app::App,
-    auth::{self, Caller, home},
+    auth::{self, Caller, system_namespace},
     problem::Problem,
     streams::rights_changed,
 };
@@ -79,27 +79,27 @@ struct Create {
     role: Option<String>,
 }
 
-fn asked_role(body: &Create, caller: &Caller) -> Result<Role, No> {
+fn asked_role(body: &Create, caller: &Caller) -> Result<Role, HttpError> {
     let role = match body.role.as_deref() {
         None => caller.role,
         Some("viewer") => Role::Viewer,
         Some("editor") => Role::Editor,
         Some("admin") => Role::Admin,
-        Some(other) => return Err(No::invalid(format!("role: {other:?} is none of viewer, editor, admin"))),
+        Some(other) => return Err(HttpError::invalid(format!("role: {other:?} is none of viewer, editor, admin"))),
     };
     if !caller.role.includes(role) {
-        return Err(No::forbidden("a token may not do more than the one that makes it"));
+        return Err(HttpError::forbidden("a token may not do more than the one that makes it"));
     }
     Ok(role)
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, No> {
+pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
     let body: Create = raw.parse(&app).await?;
     let fits = (1..=NAME_CHARS_MAX).contains(&body.name.chars().count())
         && body.name.len() <= 200
         && !body.name.chars().any(|c| c.is_control() || c == '/');
     if !fits {
-        return Err(No::invalid(format!("name: must have 1 to {NAME_CHARS_MAX} characters, and no slash")));
+        return Err(HttpError::invalid(format!("name: must have 1 to {NAME_CHARS_MAX} characters, and no slash")));
     }
     let role = asked_role(&body, &caller)?;
     let random: [u8; 32] = rand::random();
@@ -118,12 +118,12 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     Ok(created(shown))
 }
 
-async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<(), No> {
+async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<(), HttpError> {
     let name: Arc<str> = token.name.as_str().into();
-    let taken = || No::conflict(format!("the name {} is taken", token.name));
+    let taken = || HttpError::conflict(format!("the name {} is taken", token.name));
     // Deleting a token frees its name. Older versions only disabled it, as an admin may have done on purpose: only an admin gets
     // such a one back, with the rights it had.
-    let known = app.engine.read_record::<Principal>(&home(), &name).await?;
+    let known = app.engine.read_record::<Principal>(&system_namespace(), &name).await?;
     let namespaces = vec![namespace()];
     let open = match &known {
         Some(known)
@@ -134,13 +134,15 @@ async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<
         {
             return Err(taken());
         }
-        Some(_) => EnablePrincipal { namespace: home(), name: name.clone() }.into(),
-        None => CreatePrincipal { namespace: home(), name: name.clone(), role: token.role, namespaces }.into(),
+        Some(_) => EnablePrincipal { namespace: system_namespace(), name: name.clone() }.into(),
+        None => {
+            CreatePrincipal { namespace: system_namespace(), name: name.clone(), role: token.role, namespaces }.into()
+        }
     };
     let id = token.id.to_string();
     let put = Put::new(&products(app), TOKEN, &token.name, Expect::Nothing).facet("id", &id).value(token)?;
     let issue = IssueToken {
-        namespace: home(),
+        namespace: system_namespace(),
         principal: name,
         hash: auth::hash(text).into(),
         shown: token.token_prefix.as_str().into(),
@@ -159,7 +161,7 @@ fn is_own(caller: &Caller, token: &Token) -> bool {
     caller.role == Role::Admin || *token.created_by == *caller.name || *token.name == *caller.name
 }
 
-pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, No> {
+pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, HttpError> {
     let paging = params.page()?;
     let mut found = records::list(&products(&app), TOKEN, Of::All).await?;
     found.retain(|kept| is_own(&caller, &kept.value));
@@ -167,16 +169,16 @@ pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> R
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-async fn find(app: &App, id: &str) -> Result<Kept<Token>, No> {
-    let missing = || No::missing("token", id);
+async fn find(app: &App, id: &str) -> Result<Kept<Token>, HttpError> {
+    let missing = || HttpError::missing("token", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
     records::list(&products(app), TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
-pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
     let found = find(&app, &id).await?;
     if !is_own(&caller, &found.value) {
-        return Err(No::forbidden("only its owner, or an admin, deletes a token"));
+        return Err(HttpError::forbidden("only its owner, or an admin, deletes a token"));
     }
     app.engine.run(Audited::new(&caller.name, removal(&app, &found).await?)).await?;
     rights_changed(&app).await;
@@ -187,9 +189,9 @@ pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<Str
 async fn removal(app: &App, found: &Kept<Token>) -> Result<All, Problem> {
     let mut commands = vec![records::delete(&products(app), TOKEN, &found.key, found.unchanged())];
     // Where somebody deleted the principal itself, its name may be another's by now.
-    let known = app.engine.read_record::<Principal>(&home(), &found.value.name).await?;
+    let known = app.engine.read_record::<Principal>(&system_namespace(), &found.value.name).await?;
     if known.is_some_and(|known| *known.namespaces == [namespace()]) {
-        commands.push(DeletePrincipal { namespace: home(), name: found.value.name.as_str().into() }.into());
+        commands.push(DeletePrincipal { namespace: system_namespace(), name: found.value.name.as_str().into() }.into());
     }
     Ok(All { commands })
 }
@@ -199,9 +201,9 @@ async fn removal(app: &App, found: &Kept<Token>) -> Result<All, Problem> {
 pub async fn sweep(app: &App) -> Result<(), Problem> {
     for found in records::list(&products(app), TOKEN, Of::All).await? {
         let name: Arc<str> = found.value.name.as_str().into();
-        let known = app.engine.read_record::<Principal>(&home(), &name).await?;
+        let known = app.engine.read_record::<Principal>(&system_namespace(), &name).await?;
         let query = RecordQuery {
-            namespace: home(),
+            namespace: system_namespace(),
             kind: principal::Token::KIND.into(),
             parent: Some(name),
             facet: None,

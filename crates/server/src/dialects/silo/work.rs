@@ -3,7 +3,7 @@
 use super::{
     body::{Json, Path, Raw, Who, created, ok, time},
     dag,
-    error::No,
+    error::HttpError,
     jobs::{self, Entry},
     namespace, products, show,
 };
@@ -40,7 +40,7 @@ fn worker(caller: &Caller) -> WorkerId {
     WorkerId::trusted(&caller.name)
 }
 
-pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<Value>, No> {
+pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<Value>, HttpError> {
     let sign = Heartbeat { namespace: namespace(), worker: worker(&caller), principal: Some(caller.name.clone()) };
     let worker = app.engine.run(sign).await?;
     let (name, id) = show::runner(&worker.id);
@@ -60,7 +60,7 @@ struct Offered {
     request_id: Option<String>,
 }
 
-pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, No> {
+pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, HttpError> {
     let body: Offered = raw.parse(&app).await?;
     let offer = match &body.tags {
         Some(tags) => Offer::Narrowed(tags.iter().map(String::as_str).filter(|tag| !tag.is_empty()).collect::<Tags>()),
@@ -89,7 +89,7 @@ pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result
     }
 }
 
-async fn claimed(app: &App, leased: &Leased) -> Result<Value, No> {
+async fn claimed(app: &App, leased: &Leased) -> Result<Value, HttpError> {
     let detail = show::detail(&leased.payload)?;
     let job = show::job(&leased.job, Some(&detail.items), Value::Null)?;
     let mut shown = json!({"job": job, "definition": detail.definition});
@@ -112,7 +112,7 @@ pub fn holds(caller: &Caller, job: &Job) -> Holds {
 }
 
 /// The job, if this runner holds it now: before it is shown what only its holder may see, and before long uploads.
-pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, No> {
+pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, HttpError> {
     let job = show::find(app, id).await?;
     Ok(*app.engine.run(holds(caller, &job)).await?)
 }
@@ -129,11 +129,11 @@ pub async fn progress(
     Who(caller): Who,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let body: Progress = raw.parse(&app).await?;
     if !(0..=100).contains(&body.progress) {
-        return Err(No::invalid("progress: must be between 0 and 100"));
+        return Err(HttpError::invalid("progress: must be between 0 and 100"));
     }
     check_text("message", body.message.as_deref().unwrap_or(""))?;
     let message = body.message.map(Into::into);
@@ -142,20 +142,20 @@ pub async fn progress(
     again(&app, &id).await
 }
 
-fn check_text(field: &str, text: &str) -> Result<(), No> {
+fn check_text(field: &str, text: &str) -> Result<(), HttpError> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());
     }
-    Err(No::invalid(format!("{field}: may have {TEXT_BYTES_MAX} bytes")))
+    Err(HttpError::invalid(format!("{field}: may have {TEXT_BYTES_MAX} bytes")))
 }
 
-async fn again(app: &App, id: &str) -> Result<Json<Value>, No> {
+async fn again(app: &App, id: &str) -> Result<Json<Value>, HttpError> {
     let job = show::find(app, id).await?;
     Ok(ok(show::whole(app, &job).await?))
 }
 
 /// A second final report is refused, also when it says the same.
-fn final_report(report: Ended) -> Result<(), No> {
+fn final_report(report: Ended) -> Result<(), HttpError> {
     if report.replayed { Err(Refusal::LeaseLost { state: report.job.state }.into()) } else { Ok(()) }
 }
 
@@ -170,7 +170,7 @@ pub async fn complete(
     Who(caller): Who,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let body: Completed = raw.parse(&app).await?;
     let report = Complete { holder: holder(&caller, &job), result: body.result.to_string().as_str().into() };
@@ -189,12 +189,12 @@ pub async fn fail(
     Who(caller): Who,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let body: Failed = raw.parse(&app).await?;
     check_text("error_message", &body.error_message)?;
     if body.error_message.is_empty() {
-        return Err(No::invalid("error_message: must say what went wrong"));
+        return Err(HttpError::invalid("error_message: must say what went wrong"));
     }
     let report = Fail {
         holder: holder(&caller, &job),
@@ -218,19 +218,19 @@ pub async fn log(
     Who(caller): Who,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let job = show::find(&app, &id).await?;
     let body: Log = raw.parse(&app).await?;
     let level = body.level.unwrap_or_else(|| "info".into());
     if !LEVELS.contains(&level.as_str()) {
-        return Err(No::invalid(format!("level: {level:?} is none of {}", LEVELS.join(", "))));
+        return Err(HttpError::invalid(format!("level: {level:?} is none of {}", LEVELS.join(", "))));
     }
     check_text("message", &body.message)?;
     if body.message.is_empty() {
-        return Err(No::invalid("message: must not be empty"));
+        return Err(HttpError::invalid("message: must not be empty"));
     }
     let entry = Entry { level, message: body.message, metadata: body.metadata.unwrap_or_default() };
-    let text = serde_json::to_string(&entry).map_err(|error| No::internal(error.to_string()))?;
+    let text = serde_json::to_string(&entry).map_err(|error| HttpError::internal(error.to_string()))?;
     let logged = app.engine.run(AppendLog::new(holder(&caller, &job), text.as_str())).await?;
     Ok(created(jobs::show_entry(&job.key.id.to_string(), logged.piece, logged.at, &entry)))
 }

@@ -1,6 +1,6 @@
 //! Answers that are lists, written while they are read: a long one takes no more memory than a short one.
 
-use super::body::No;
+use super::body::HttpError;
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -26,12 +26,12 @@ pub struct Array {
 /// The list that somebody writes. Half a list is none: where the writer fails the connection ends.
 pub fn answer<F>(write: impl FnOnce(Array) -> F) -> Response
 where
-    F: Future<Output = Result<(), No>> + Send + 'static,
+    F: Future<Output = Result<(), HttpError>> + Send + 'static,
 {
     let (parts, queue) = mpsc::channel(PARTS_WAITING);
     let written = write(Array { parts: parts.clone(), text: Vec::from(b"["), is_begun: false });
     tokio::spawn(async move {
-        if let Err(No(status, why)) = written.await {
+        if let Err(HttpError(status, why)) = written.await {
             drop(parts.send(Err(io::Error::other(format!("{status} {why}")))).await);
         }
     });
@@ -43,23 +43,23 @@ where
 
 impl Array {
     /// An error if nobody reads any more.
-    pub async fn push(&mut self, one: &impl Serialize) -> Result<(), No> {
+    pub async fn push(&mut self, one: &impl Serialize) -> Result<(), HttpError> {
         if std::mem::replace(&mut self.is_begun, true) {
             self.text.push(b',');
         }
-        let failed = |error: serde_json::Error| No(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+        let failed = |error: serde_json::Error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
         serde_json::to_writer(&mut self.text, one).map_err(failed)?;
         if self.text.len() >= PART_BYTES { self.send().await } else { Ok(()) }
     }
 
-    pub async fn end(mut self) -> Result<(), No> {
+    pub async fn end(mut self) -> Result<(), HttpError> {
         self.text.push(b']');
         self.send().await
     }
 
-    async fn send(&mut self) -> Result<(), No> {
+    async fn send(&mut self) -> Result<(), HttpError> {
         let part = Bytes::from(std::mem::take(&mut self.text));
-        self.parts.send(Ok(part)).await.map_err(|_| No(StatusCode::GONE, "the reader is gone".to_owned()))
+        self.parts.send(Ok(part)).await.map_err(|_| HttpError(StatusCode::GONE, "the reader is gone".to_owned()))
     }
 }
 
@@ -97,7 +97,7 @@ mod tests {
     async fn a_list_that_cannot_be_made_ends_the_connection() {
         let failing = |mut list: Array| async move {
             list.push(&1).await?;
-            Err(No::bare(StatusCode::SERVICE_UNAVAILABLE))
+            Err(HttpError::bare(StatusCode::SERVICE_UNAVAILABLE))
         };
         assert!(answer(failing).into_body().collect().await.is_err());
     }

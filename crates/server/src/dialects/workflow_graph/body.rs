@@ -19,9 +19,9 @@ use windlass_engine::Error;
 
 /// A refusal: a status, and for the reader a sentence.
 #[derive(Debug)]
-pub struct No(pub StatusCode, pub String);
+pub struct HttpError(pub StatusCode, pub String);
 
-impl No {
+impl HttpError {
     pub fn bare(status: StatusCode) -> Self {
         Self(status, String::new())
     }
@@ -34,7 +34,7 @@ impl No {
     }
 }
 
-impl IntoResponse for No {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         if self.1.is_empty() {
             return self.0.into_response();
@@ -47,15 +47,15 @@ impl IntoResponse for No {
 }
 
 /// What is gone is 404, what is not the caller's any more is 409; the rest says what was wrong.
-impl From<Refusal> for No {
+impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
         match &refusal {
-            Refusal::NotFound { .. } => No::bare(StatusCode::NOT_FOUND),
+            Refusal::NotFound { .. } => HttpError::bare(StatusCode::NOT_FOUND),
             Refusal::LeaseLost { .. } | Refusal::NotHeld { .. } | Refusal::NotHolder | Refusal::Final { .. } => {
-                No::bare(StatusCode::CONFLICT)
+                HttpError::bare(StatusCode::CONFLICT)
             }
-            Refusal::TooLarge { .. } => No(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
-            Refusal::TooMany { .. } => No(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
+            Refusal::TooLarge { .. } => HttpError(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
+            Refusal::TooMany { .. } => HttpError(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
             Refusal::NotStarted
             | Refusal::AlreadyStarted
             | Refusal::Invalid { .. }
@@ -67,18 +67,18 @@ impl From<Refusal> for No {
             | Refusal::Cycle { .. }
             | Refusal::LastAdmin
             | Refusal::Forbidden { .. }
-            | Refusal::Damaged { .. } => No(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
+            | Refusal::Damaged { .. } => HttpError(StatusCode::UNPROCESSABLE_ENTITY, refusal.to_string()),
         }
     }
 }
 
-impl From<Problem> for No {
+impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
-        No(problem.status(), problem.0.to_string())
+        HttpError(problem.status(), problem.0.to_string())
     }
 }
 
-impl From<Error> for No {
+impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refusal) => refusal.into(),
@@ -87,7 +87,7 @@ impl From<Error> for No {
     }
 }
 
-impl From<windlass_engine::StoreError> for No {
+impl From<windlass_engine::StoreError> for HttpError {
     fn from(error: windlass_engine::StoreError) -> Self {
         Problem::from(error).into()
     }
@@ -97,11 +97,11 @@ impl From<windlass_engine::StoreError> for No {
 pub struct Sent<T>(pub T);
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
-    type Rejection = No;
-    async fn from_request(request: Request, app: &App) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request(request: Request, app: &App) -> Result<Self, HttpError> {
         if !is_json(&request) {
             let why = "Expected request with `Content-Type: application/json`";
-            return Err(No(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
+            return Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
         let bytes = ask::read(request.into_body()).await?;
         let read = match bytes.len() {
@@ -110,9 +110,9 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
         };
         read.map(Sent).map_err(|error: serde_json::Error| {
             if error.is_data() {
-                return No::shape(error.to_string());
+                return HttpError::shape(error.to_string());
             }
-            No(StatusCode::BAD_REQUEST, format!("Failed to parse the request body as JSON: {error}"))
+            HttpError(StatusCode::BAD_REQUEST, format!("Failed to parse the request body as JSON: {error}"))
         })
     }
 }
@@ -127,11 +127,11 @@ fn is_json(request: &Request) -> bool {
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
         match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
             Ok(query) => Ok(Self(query.0)),
-            Err(error) => Err(No(StatusCode::BAD_REQUEST, error.body_text())),
+            Err(error) => Err(HttpError(StatusCode::BAD_REQUEST, error.body_text())),
         }
     }
 }
@@ -140,9 +140,9 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
 pub struct Path<T>(pub T);
 
 impl<T: FromPath> FromRequestParts<App> for Path<T> {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
-        path::take(parts).map(Self).map_err(|why| No(StatusCode::BAD_REQUEST, why))
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
+        path::take(parts).map(Self).map_err(|why| HttpError(StatusCode::BAD_REQUEST, why))
     }
 }
 
@@ -150,8 +150,8 @@ impl<T: FromPath> FromRequestParts<App> for Path<T> {
 pub struct Who(pub Option<Arc<str>>);
 
 impl FromRequestParts<App> for Who {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
         let caller = parts.extensions.get::<Caller>();
         if let Some(caller) = caller {
             caller.check_namespace(&super::namespace())?;

@@ -1,7 +1,7 @@
 //! What a worker does with jobs: claim, renew, ask whether it was cancelled, report.
 
 use super::{
-    body::{Json, No, Path, Sent, Who},
+    body::{HttpError, Json, Path, Sent, Who},
     namespace, status, translate, wire,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub async fn claim(
     Extension(caller): Extension<Caller>,
     hold: Hold,
     Sent(body): Sent<wire::Claim>,
-) -> Result<Json<Option<wire::Claimed>>, No> {
+) -> Result<Json<Option<wire::Claimed>>, HttpError> {
     let begun = Instant::now();
     let claim = claim::Claim {
         namespace: namespace(),
@@ -85,7 +85,7 @@ impl FromRequestParts<App> for Hold {
     }
 }
 
-async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire::Claimed, No> {
+async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire::Claimed, HttpError> {
     let job = &leased.job;
     let name =
         |facet: &str| job.spec.facets.iter().find(|found| &*found.name == facet).map(|found| found.value.to_string());
@@ -121,7 +121,7 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
 }
 
 /// The outputs of every direct dependency, by its name.
-async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, No> {
+async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, HttpError> {
     let keys: Vec<JobKey> = leased.job.spec.parents.iter().map(|&id| JobKey::new(&namespace(), id)).collect();
     let parents = app.engine.store().jobs_named(&keys).await?;
     let told: Vec<JobKey> = parents.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
@@ -130,18 +130,18 @@ async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMa
     Ok(named.map(|(name, key)| (name, translate::outputs(results.get(key)))).collect())
 }
 
-fn holder(who: Who, lease: &str) -> Result<Holder, No> {
+fn holder(who: Who, lease: &str) -> Result<Holder, HttpError> {
     // What is no lease of ours is as dead as an expired one.
-    let lease = lease.parse().map_err(|_| No::bare(StatusCode::CONFLICT))?;
+    let lease = lease.parse().map_err(|_| HttpError::bare(StatusCode::CONFLICT))?;
     Ok(Holder { principal: who.0, ..Holder::lease(&namespace(), lease) })
 }
 
 /// An unknown lease is a dead one: this protocol has one answer for both.
-fn dead(no: No) -> No {
-    if no.0 == StatusCode::NOT_FOUND { No::bare(StatusCode::CONFLICT) } else { no }
+fn dead(no: HttpError) -> HttpError {
+    if no.0 == StatusCode::NOT_FOUND { HttpError::bare(StatusCode::CONFLICT) } else { no }
 }
 
-pub async fn heartbeat(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
+pub async fn heartbeat(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, HttpError> {
     let renew = Renew { holder: holder(who, &lease)?, length: Some(translate::RENEWED) };
     app.engine.run(renew).await.map_err(|error| dead(error.into()))?;
     Ok(StatusCode::OK)
@@ -152,7 +152,7 @@ pub async fn complete(
     who: Who,
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Complete>,
-) -> Result<StatusCode, No> {
+) -> Result<StatusCode, HttpError> {
     let report = Complete { holder: holder(who, &lease)?, result: translate::result(&body.outputs) };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
@@ -162,25 +162,25 @@ pub async fn fail(
     who: Who,
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Fail>,
-) -> Result<StatusCode, No> {
+) -> Result<StatusCode, HttpError> {
     let message: Arc<str> = translate::cut(&body.error).into();
     let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable, result: Default::default() };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 
 /// Not in the original: a worker that has to stop gives its job back, and no retry is charged for it.
-pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, No> {
+pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, HttpError> {
     let release = Release { holder: holder(who, &lease)? };
     app.engine.run(release).await.map_err(|error| dead(error.into()))?;
     Ok(StatusCode::OK)
 }
 
 /// A second report on the same lease is refused, also when it says the same.
-fn ended(report: Ended) -> Result<StatusCode, No> {
-    if report.replayed { Err(No::bare(StatusCode::CONFLICT)) } else { Ok(StatusCode::OK) }
+fn ended(report: Ended) -> Result<StatusCode, HttpError> {
+    if report.replayed { Err(HttpError::bare(StatusCode::CONFLICT)) } else { Ok(StatusCode::OK) }
 }
 
-pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>, No> {
+pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>, HttpError> {
     cancelled(state, Path((workflow, "artifacts".into()))).await
 }
 
@@ -188,7 +188,7 @@ pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>
 pub async fn cancelled(
     State(app): State<App>,
     Path((workflow, job)): Path<(String, String)>,
-) -> Result<Json<bool>, No> {
+) -> Result<Json<bool>, HttpError> {
     let latest = status::executions(&app, &workflow, &job, 1).await?.pop();
     let cancelled = latest.is_some_and(|job| translate::status(&job) == wire::Status::Cancelled);
     Ok(Json(StatusCode::OK, cancelled))

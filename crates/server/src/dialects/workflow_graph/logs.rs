@@ -2,7 +2,7 @@
 
 use super::{
     array::{self, Array},
-    body::{No, Path, Sent, Who},
+    body::{HttpError, Path, Sent, Who},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
@@ -38,20 +38,20 @@ pub async fn append(
     who: Who,
     Path(lease): Path<String>,
     Sent(body): Sent<Logs>,
-) -> Result<StatusCode, No> {
-    let lease = lease.parse().map_err(|_| No::bare(StatusCode::CONFLICT))?;
+) -> Result<StatusCode, HttpError> {
+    let lease = lease.parse().map_err(|_| HttpError::bare(StatusCode::CONFLICT))?;
     let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), lease) };
     let most = app.engine.settings().limits.log_piece_bytes_max;
     let pieces = if body.chunks.iter().map(|chunk| chunk.data.len() + CHUNK_HEAD_MAX).sum::<usize>() <= ASIDE_BYTES {
         pieces(&body.chunks, most)
     } else {
         let aside = tokio::task::spawn_blocking(move || pieces(&body.chunks, most)).await;
-        aside.map_err(|_| No::bare(StatusCode::INTERNAL_SERVER_ERROR))?
+        aside.map_err(|_| HttpError::bare(StatusCode::INTERNAL_SERVER_ERROR))?
     };
     let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data };
     let replies = app.engine.run_many(pieces.into_iter().map(append).collect()).await?;
     match replies.into_iter().find_map(Result::err) {
-        Some(_) => Err(No::bare(StatusCode::CONFLICT)),
+        Some(_) => Err(HttpError::bare(StatusCode::CONFLICT)),
         None => Ok(StatusCode::OK),
     }
 }
@@ -145,12 +145,21 @@ impl Lines {
 }
 
 /// The answer is written while it is read, so that a long log takes no more memory than a short one.
-pub async fn list(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response, No> {
+pub async fn list(
+    State(app): State<App>,
+    Path((workflow, job)): Path<(String, String)>,
+) -> Result<Response, HttpError> {
     let executions = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     Ok(array::answer(move |list| async move { write_list(&app, &workflow, &job, executions, list).await }))
 }
 
-async fn write_list(app: &App, workflow: &str, job: &str, executions: Vec<Job>, mut list: Array) -> Result<(), No> {
+async fn write_list(
+    app: &App,
+    workflow: &str,
+    job: &str,
+    executions: Vec<Job>,
+    mut list: Array,
+) -> Result<(), HttpError> {
     for execution in executions {
         let mut lines = Lines::new(workflow, job, Some(&execution));
         let mut after = 0;
@@ -220,7 +229,7 @@ pub async fn stream(
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     Path((workflow, job)): Path<(String, String)>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let mut ahead = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     ahead.reverse();
     let lines = Lines::new(&workflow, &job, ahead.last());

@@ -1,6 +1,6 @@
 //! A workflow as it is kept, and as it is shown: what was created, with the jobs of its latest run laid over it.
 
-use super::{body::No, namespace, translate, wire};
+use super::{body::HttpError, namespace, translate, wire};
 use crate::app::App;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
@@ -47,24 +47,24 @@ fn put(key: RecordKey, parent: Option<&str>, value: String, expect: Expect) -> C
     PutRecord { key, expect, parent, value: value.into(), facets: Vec::new(), expires_at: None }.into()
 }
 
-fn damaged(error: impl std::fmt::Display) -> No {
-    No(http::StatusCode::INTERNAL_SERVER_ERROR, format!("a stored workflow cannot be read: {error}"))
+fn damaged(error: impl std::fmt::Display) -> HttpError {
+    HttpError(http::StatusCode::INTERNAL_SERVER_ERROR, format!("a stored workflow cannot be read: {error}"))
 }
 
 impl Stored {
     /// The head alone, for a workflow whose jobs are stored already.
-    pub fn put_head(&self) -> Result<Command, No> {
+    pub fn put_head(&self) -> Result<Command, HttpError> {
         self.head(self.parts)
     }
 
-    fn head(&self, parts: usize) -> Result<Command, No> {
+    fn head(&self, parts: usize) -> Result<Command, HttpError> {
         let head = Head { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
         let expect = if self.version == 0 { Expect::Nothing } else { Expect::Version(self.version) };
         Ok(put(key(KIND, &self.id), None, serde_json::to_string(&head).map_err(damaged)?, expect))
     }
 
     /// Everything.
-    pub fn put_all(&self) -> Result<Vec<Command>, No> {
+    pub fn put_all(&self) -> Result<Vec<Command>, HttpError> {
         let parts = self.in_parts()?;
         let mut commands = vec![self.head(parts.len())?];
         for (at, part) in parts.into_iter().enumerate() {
@@ -73,7 +73,7 @@ impl Stored {
         Ok(commands)
     }
 
-    fn in_parts(&self) -> Result<Vec<String>, No> {
+    fn in_parts(&self) -> Result<Vec<String>, HttpError> {
         let mut parts = vec![String::from("[")];
         for job in &self.jobs {
             let text = serde_json::to_string(job).map_err(damaged)?;
@@ -97,7 +97,7 @@ fn part_key(id: &str, at: usize) -> String {
     format!("{id}/{at:06}")
 }
 
-pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, No> {
+pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, HttpError> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else { return Ok(None) };
     let head: Head = serde_json::from_str(&record.value).map_err(damaged)?;
     let mut jobs = Vec::new();
@@ -111,15 +111,15 @@ pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, No> {
 }
 
 /// The run the workflow points at, without its jobs.
-pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, No> {
+pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, HttpError> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else {
-        return Err(No::bare(http::StatusCode::NOT_FOUND));
+        return Err(HttpError::bare(http::StatusCode::NOT_FOUND));
     };
     Ok(serde_json::from_str::<Head>(&record.value).map_err(damaged)?.run)
 }
 
 /// Ids in order of creation: ids of created workflows grow with time.
-pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, No> {
+pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, HttpError> {
     let after = after.map(Arc::from);
     let query =
         RecordQuery { namespace: namespace(), kind: KIND.into(), parent: None, facet: None, after, limit: PAGE };
@@ -127,13 +127,13 @@ pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, No> {
     Ok(found.into_iter().map(|record| record.key.key.to_string()).collect())
 }
 
-pub async fn is_running(app: &App, run: RunId) -> Result<bool, No> {
+pub async fn is_running(app: &App, run: RunId) -> Result<bool, HttpError> {
     let found = app.engine.read_record::<Run>(&namespace(), &run.to_string()).await?;
     Ok(found.is_some_and(|run| run.state() == RunState::Running))
 }
 
 /// What clients see.
-pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, No> {
+pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, HttpError> {
     let mut latest: HashMap<Arc<str>, Job> = HashMap::new();
     if let Some(run) = stored.run {
         for job in run_jobs(app, run).await? {
@@ -150,7 +150,7 @@ pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, No> {
     Ok(wire::Workflow { id: stored.id, name: stored.name, trigger: stored.trigger, jobs })
 }
 
-async fn run_jobs(app: &App, run: RunId) -> Result<Vec<Job>, No> {
+async fn run_jobs(app: &App, run: RunId) -> Result<Vec<Job>, HttpError> {
     let mut query = JobQuery { namespace: Some(namespace()), run: Some(run), limit: PAGE, ..JobQuery::default() };
     let mut all = Vec::new();
     loop {
@@ -166,7 +166,7 @@ async fn run_jobs(app: &App, run: RunId) -> Result<Vec<Job>, No> {
 }
 
 /// The executions of one job of a workflow, the oldest first.
-pub async fn executions(app: &App, workflow: &str, job: &str, limit: usize) -> Result<Vec<Job>, No> {
+pub async fn executions(app: &App, workflow: &str, job: &str, limit: usize) -> Result<Vec<Job>, HttpError> {
     let facet = Some(translate::node_facet(workflow, job));
     let query = JobQuery { namespace: Some(namespace()), facet, limit, ..JobQuery::default() };
     let mut found = app.engine.store().jobs(&query).await?;

@@ -1,7 +1,7 @@
 //! Workers: registered by themselves, alive by any call.
 
 use super::{
-    body::{Json, No, Path, Sent, Who},
+    body::{HttpError, Json, Path, Sent, Who},
     namespace, translate, wire,
 };
 use crate::app::App;
@@ -18,7 +18,11 @@ use windlass_engine::store::{JobQuery, RecordQuery};
 /// More workers than anybody lists at once.
 const WORKERS_MAX: usize = 10_000;
 
-pub async fn register(State(app): State<App>, who: Who, Sent(body): Sent<wire::Register>) -> Result<StatusCode, No> {
+pub async fn register(
+    State(app): State<App>,
+    who: Who,
+    Sent(body): Sent<wire::Register>,
+) -> Result<StatusCode, HttpError> {
     let register = RegisterWorker {
         namespace: namespace(),
         worker: WorkerId::new(&body.worker_id)?,
@@ -33,13 +37,13 @@ pub async fn register(State(app): State<App>, who: Who, Sent(body): Sent<wire::R
     Ok(StatusCode::OK)
 }
 
-pub async fn heartbeat(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+pub async fn heartbeat(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
     let worker = WorkerId::new(&id)?;
     app.engine.run(Heartbeat { namespace: namespace(), worker, principal: who.0 }).await?;
     Ok(StatusCode::OK)
 }
 
-pub async fn list(State(app): State<App>) -> Result<Json<Vec<wire::WorkerInfo>>, No> {
+pub async fn list(State(app): State<App>) -> Result<Json<Vec<wire::WorkerInfo>>, HttpError> {
     let query = RecordQuery {
         namespace: namespace(),
         kind: Worker::KIND.into(),

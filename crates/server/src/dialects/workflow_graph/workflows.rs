@@ -2,7 +2,7 @@
 
 use super::{
     array::{self, Array},
-    body::{Json, No, Path, Query, Sent, Who},
+    body::{HttpError, Json, Path, Query, Sent, Who},
     namespace, sample as example,
     status::{self, Stored},
     translate, wire,
@@ -19,8 +19,8 @@ use windlass_engine::{Error, ids};
 const LIST: usize = 100;
 const LIST_MAX: usize = 1_000;
 
-pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>, No> {
-    translate::check(&body.jobs).map_err(No::shape)?;
+pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>, HttpError> {
+    translate::check(&body.jobs).map_err(HttpError::shape)?;
     let id = ids::run_id().to_string();
     let stored =
         Stored { id, name: body.name, trigger: body.trigger, run: None, jobs: body.jobs, version: 0, parts: 0 };
@@ -28,7 +28,7 @@ pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> R
     Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
 }
 
-async fn runs(app: &App, stored: &Stored) -> Result<bool, No> {
+async fn runs(app: &App, stored: &Stored) -> Result<bool, HttpError> {
     match stored.run {
         Some(run) => status::is_running(app, run).await,
         None => Ok(false),
@@ -36,7 +36,7 @@ async fn runs(app: &App, stored: &Stored) -> Result<bool, No> {
 }
 
 /// Replaces the sample's state, but not under the feet of its run.
-pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, No> {
+pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, HttpError> {
     let before = status::load(&app, example::ID).await?;
     let version = before.as_ref().map_or(0, |before| before.version);
     if let Some(before) = before
@@ -53,7 +53,7 @@ pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Re
     array::answer(move |found| write_list(app, query, found))
 }
 
-async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(), No> {
+async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(), HttpError> {
     let (mut skip, mut left) = (query.offset.unwrap_or(0), query.limit.unwrap_or(LIST).min(LIST_MAX));
     let mut after = None;
     while left > 0 {
@@ -86,14 +86,14 @@ async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(),
     found.end().await
 }
 
-pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>, No> {
-    let stored = status::load(&app, &id).await?.ok_or(No::bare(StatusCode::NOT_FOUND))?;
+pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>, HttpError> {
+    let stored = status::load(&app, &id).await?.ok_or(HttpError::bare(StatusCode::NOT_FOUND))?;
     Ok(Json(StatusCode::OK, status::show(&app, stored).await?))
 }
 
 /// Starts a run, unless one is under way: then this is the run that was asked for.
-pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
-    let mut stored = status::load(&app, &id).await?.ok_or(No::bare(StatusCode::NOT_FOUND))?;
+pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+    let mut stored = status::load(&app, &id).await?.ok_or(HttpError::bare(StatusCode::NOT_FOUND))?;
     if stored.jobs.is_empty() || runs(&app, &stored).await? {
         return Ok(StatusCode::ACCEPTED);
     }
@@ -116,7 +116,7 @@ pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Re
     }
 }
 
-pub async fn cancel(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+pub async fn cancel(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
     if let Some(run) = status::run_of(&app, &id).await? {
         let by = who.0.unwrap_or_else(|| "anonymous".into());
         match app.engine.run(CancelRun { namespace: namespace(), run, by }).await {

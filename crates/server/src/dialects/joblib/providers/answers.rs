@@ -1,7 +1,7 @@
 //! What providers answered, kept for a while: the bytes as they came, in pieces that fit into records. Every server on the store has it.
 
 use super::super::store::{Kept, Kind};
-use super::super::{Joblib, error::No, namespace};
+use super::super::{Joblib, error::HttpError, namespace};
 use crate::{app::App, auth, problem::Problem};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::{Bytes, BytesMut};
@@ -68,21 +68,21 @@ async fn read(joblib: &Joblib, answer: &Answer) -> Result<Option<Bytes>, Problem
     Ok(Some(whole.freeze()).filter(|whole| whole.len() == answer.bytes))
 }
 
-async fn check_room(app: &App, pieces: usize) -> Result<(), No> {
+async fn check_room(app: &App, pieces: usize) -> Result<(), HttpError> {
     let store = app.engine.store();
     let full = store.count_records(&ANSWER.query(1_000)).await? >= ANSWERS_MAX
         || store.count_records(&PIECE.query(1_000)).await? + pieces > PIECES_MAX;
     match full {
         true => {
             let why = "too many answers of providers are kept at present";
-            Err(No::plain(StatusCode::SERVICE_UNAVAILABLE, why).retry_after(30))
+            Err(HttpError::plain(StatusCode::SERVICE_UNAVAILABLE, why).retry_after(30))
         }
         false => Ok(()),
     }
 }
 
 /// Keeps an answer; `tells` commits with it. Whoever waits may ask again from then on.
-pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> Result<(), No> {
+pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> Result<(), HttpError> {
     let pieces = bytes.len().div_ceil(PIECE_BYTES);
     check_room(joblib, pieces).await?;
     let until = Timestamp(joblib.engine.now().await?.0.saturating_add(joblib.own.settings.provider_result_kept.0));
@@ -102,7 +102,7 @@ pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> R
 }
 
 /// The question may be asked again, and what was there before takes no room.
-async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Result<(), No> {
+async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Result<(), HttpError> {
     let mut gone = vec![ASKED.delete(key, Expect::Anything)];
     if let Some(Kept { value, .. }) = before {
         gone.extend((0..value.pieces).map(|at| PIECE.delete(&piece_key(value.id, at), Expect::Anything)));
@@ -113,7 +113,7 @@ async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Res
 }
 
 /// Notes that a question is put to its provider, and puts it. False: somebody did so a moment ago.
-pub async fn ask(joblib: &Joblib, key: &str, tells: Command) -> Result<bool, No> {
+pub async fn ask(joblib: &Joblib, key: &str, tells: Command) -> Result<bool, HttpError> {
     let mut put = ASKED.put(key, &(), Expect::Nothing);
     let now = joblib.engine.now().await?;
     put.expires_at = Some(Timestamp(now.0.saturating_add(joblib.own.settings.provider_asked_for.0)));

@@ -7,7 +7,7 @@ mod registers;
 
 use super::{
     Joblib, Own,
-    error::{No, PROVIDER_NOT_FOUND},
+    error::{HttpError, PROVIDER_NOT_FOUND},
     names::{FullName, GLOBAL},
     store::{Kept, Kind},
     users::token,
@@ -62,7 +62,7 @@ impl Provider {
 }
 
 /// Where a provider named in a path is, seen from a room.
-async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Provider>, No> {
+async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Provider>, HttpError> {
     let Some(parsed) = FullName::parse(full_name) else {
         return Err(PROVIDER_NOT_FOUND.no(format!("Invalid provider name format: {full_name}")));
     };
@@ -75,7 +75,7 @@ async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Pr
     Err(PROVIDER_NOT_FOUND.no(format!("Provider '{full_name}' not accessible from room '{room}'")))
 }
 
-async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, No> {
+async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, HttpError> {
     let mut query = PROVIDER.query(1);
     query.facet = Some(Facet::new(ID, &id.to_string()));
     let found = joblib.engine.store().records(&query).await?.pop();

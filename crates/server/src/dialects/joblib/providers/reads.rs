@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Params, Path, ok, path_id},
-        error::{FORBIDDEN, No, PROVIDER_TIMEOUT},
+        error::{FORBIDDEN, HttpError, PROVIDER_TIMEOUT},
         fault::Fault,
         names::check_room,
         namespace, prefer, sockets,
@@ -45,7 +45,7 @@ pub async fn read_or_info(
     Path((room, name)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     check_room(&room)?;
     match name.strip_suffix("/info") {
         Some(name) => Ok(ok(in_room(&joblib, &room, name).await?.value.show()).into_response()),
@@ -60,7 +60,7 @@ async fn read(
     name: &str,
     params: &Params,
     headers: &HeaderMap,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let provider = in_room(joblib, room, name).await?.value;
     let asked = question::canonical(&params.0);
     if asked.len() > QUESTION_BYTES_MAX {
@@ -97,7 +97,7 @@ async fn ask_and_wait(
     provider: &Provider,
     question: &Question,
     wait: Duration,
-) -> Result<Option<Bytes>, No> {
+) -> Result<Option<Bytes>, HttpError> {
     let name = provider.full_name();
     let listening = sockets::listen(joblib).await;
     answers::ask(joblib, &question.key, request(&name, question)).await?;
@@ -135,7 +135,7 @@ fn answer(provider: &Provider, bytes: Bytes, preferred: Option<Duration>) -> Res
     response
 }
 
-pub async fn upload(State(joblib): State<Joblib>, request: Request) -> Result<StatusCode, No> {
+pub async fn upload(State(joblib): State<Joblib>, request: Request) -> Result<StatusCode, HttpError> {
     let (mut parts, body) = request.into_parts();
     let Path(id): Path<String> = Path::from_request_parts(&mut parts, &joblib).await?;
     let who = Who::of(guard::caller(&parts)?);

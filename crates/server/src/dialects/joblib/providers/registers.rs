@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Params, Path, Sent, created, ok, page, path_id},
-        error::{FORBIDDEN, INVALID_CATEGORY, No},
+        error::{FORBIDDEN, HttpError, INVALID_CATEGORY},
         fault::Fault,
         fields::Fields,
         jobs::not_in,
@@ -34,7 +34,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(room: &str, mut body: Fields) -> Result<Self, No> {
+    fn read(room: &str, mut body: Fields) -> Result<Self, HttpError> {
         let (category, name) = (body.text("category"), body.text("name"));
         let schema = body.object(&["schema", "schema_"]);
         let content_type = if body.has("content_type") { body.text("content_type") } else { "application/json".into() };
@@ -54,7 +54,7 @@ pub async fn register(
     who: Who,
     Path(room): Path<String>,
     Sent(body): Sent,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     check_writable(&joblib.own.settings, &room)?;
     let wanted = Wanted::read(&room, body)?;
     if is_special(&room) && !who.superuser {
@@ -72,7 +72,7 @@ pub async fn register(
     }
 }
 
-fn check_category(allowed: &[String], category: &str) -> Result<(), No> {
+fn check_category(allowed: &[String], category: &str) -> Result<(), HttpError> {
     if allowed.is_empty() || allowed.iter().any(|one| one == category) {
         return Ok(());
     }
@@ -80,7 +80,7 @@ fn check_category(allowed: &[String], category: &str) -> Result<(), No> {
 }
 
 /// None: what was read has changed meanwhile.
-async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<Value>>, No> {
+async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<Value>>, HttpError> {
     let name = wanted.full.to_string();
     let before = PROVIDER.find(joblib, &name).await?;
     if let Some(before) = &before
@@ -91,7 +91,7 @@ async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<
     }
     if before.is_none() && joblib.engine.store().count_records(&PROVIDER.query(1_000)).await? >= PROVIDERS_MAX {
         let why = format!("there are {PROVIDERS_MAX} providers; no more can register");
-        return Err(No::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
+        return Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }
     let worker = wanted.worker_id.unwrap_or_else(ids::secret);
     let provider = Provider {
@@ -126,7 +126,11 @@ async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<
     }
 }
 
-pub async fn list(State(joblib): State<Joblib>, Path(room): Path<String>, params: Params) -> Result<Json<Value>, No> {
+pub async fn list(
+    State(joblib): State<Joblib>,
+    Path(room): Path<String>,
+    params: Params,
+) -> Result<Json<Value>, HttpError> {
     let paging = params.paging()?;
     check_room(&room)?;
     let mut all = of_room(&joblib, &room).await?;
@@ -138,7 +142,7 @@ pub async fn list(State(joblib): State<Joblib>, Path(room): Path<String>, params
     Ok(page(shown, all.len(), paging))
 }
 
-pub async fn delete(State(joblib): State<Joblib>, who: Who, Path(id): Path<String>) -> Result<StatusCode, No> {
+pub async fn delete(State(joblib): State<Joblib>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
     let found = with_id(&joblib, path_id("provider_id", &id)?).await?;
     if found.value.user_id != who.id && !who.superuser {
         return Err(FORBIDDEN.no("Provider belongs to different user"));

@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Sent, created, ok},
-        error::No,
+        error::HttpError,
         fields::Fields,
         local::Local,
         settings::Whoever,
@@ -18,7 +18,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use windlass_core::Timestamp;
 
-pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Sent) -> Result<Json<Value>, No> {
+pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Sent) -> Result<Json<Value>, HttpError> {
     let mut body = body.hidden();
     let (email, password) = (body.text("email"), body.text("password"));
     body.done()?;
@@ -27,14 +27,14 @@ pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Se
     let settings = &joblib.own.settings;
     if !local.is(settings.registration) {
         let why = "registering from another machine is not open here (setting joblib_registration)";
-        return Err(No::plain(StatusCode::FORBIDDEN, why));
+        return Err(HttpError::plain(StatusCode::FORBIDDEN, why));
     }
     let hash = joblib.own.users.passwords.hash(&joblib.engine, password).await?;
     let mut user = User::new(email, Some(hash), joblib.engine.wall().await?);
     user.is_superuser = settings.admin.is_none() && local.is(settings.development);
     match add(&joblib, &user).await? {
         Some(()) => Ok(created(user.show())),
-        None => Err(No::plain(StatusCode::BAD_REQUEST, "REGISTER_USER_ALREADY_EXISTS")),
+        None => Err(HttpError::plain(StatusCode::BAD_REQUEST, "REGISTER_USER_ALREADY_EXISTS")),
     }
 }
 
@@ -49,9 +49,9 @@ impl Local {
     }
 }
 
-pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>, No> {
+pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>, HttpError> {
     if who.is_user() {
-        let user = find(&app, who.id).await?.ok_or_else(No::unauthorized)?;
+        let user = find(&app, who.id).await?.ok_or_else(HttpError::unauthorized)?;
         return Ok(ok(user.value.show()));
     }
     // A principal of ours has no address, so it gets one that cannot be anybody's.
@@ -65,13 +65,13 @@ pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>, No> {
     })))
 }
 
-pub async fn change_me(State(joblib): State<Joblib>, who: Who, Sent(body): Sent) -> Result<Json<Value>, No> {
+pub async fn change_me(State(joblib): State<Joblib>, who: Who, Sent(body): Sent) -> Result<Json<Value>, HttpError> {
     let change = Change::read(body, false)?;
     if !who.is_user() {
         let why = "this token is no user's; it is managed with `windlass token`";
-        return Err(No::plain(StatusCode::BAD_REQUEST, why));
+        return Err(HttpError::plain(StatusCode::BAD_REQUEST, why));
     }
-    change.apply(&joblib, who.id, No::unauthorized).await
+    change.apply(&joblib, who.id, HttpError::unauthorized).await
 }
 
 /// What is to be different about a user. Shows itself to nobody.
@@ -85,7 +85,7 @@ pub struct Change {
 
 impl Change {
     /// Only superusers may change more than address and password; what others send of it is ignored.
-    pub fn read(body: Fields, by_superuser: bool) -> Result<Self, No> {
+    pub fn read(body: Fields, by_superuser: bool) -> Result<Self, HttpError> {
         let mut body = body.hidden();
         let change = Self {
             email: body.maybe_text("email"),
@@ -100,7 +100,12 @@ impl Change {
         Ok(change)
     }
 
-    pub async fn apply(self, joblib: &Joblib, id: windlass_api::Uuid, gone: fn() -> No) -> Result<Json<Value>, No> {
+    pub async fn apply(
+        self,
+        joblib: &Joblib,
+        id: windlass_api::Uuid,
+        gone: fn() -> HttpError,
+    ) -> Result<Json<Value>, HttpError> {
         let before = find(joblib, id).await?.ok_or_else(gone)?;
         let hash = match &self.password {
             Some(password) => Some(joblib.own.users.passwords.hash(&joblib.engine, password.clone()).await?),
@@ -112,7 +117,7 @@ impl Change {
                 joblib.own.users.known.forget();
                 Ok(ok(user.show()))
             }
-            Err(Unwritten::Taken) => Err(No::plain(StatusCode::BAD_REQUEST, "UPDATE_USER_EMAIL_ALREADY_EXISTS")),
+            Err(Unwritten::Taken) => Err(HttpError::plain(StatusCode::BAD_REQUEST, "UPDATE_USER_EMAIL_ALREADY_EXISTS")),
             Err(Unwritten::Changed) => Err(busy()),
             Err(Unwritten::Other(problem)) => Err(problem.into()),
         }

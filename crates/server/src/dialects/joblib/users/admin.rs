@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Path, Sent, ok},
-        error::No,
+        error::HttpError,
         who::Who,
     },
     ADDRESS, GONE, USER,
@@ -22,16 +22,16 @@ use windlass_core::{
 };
 use windlass_engine::Error;
 
-fn missing() -> No {
-    No::plain(StatusCode::NOT_FOUND, "Not Found")
+fn missing() -> HttpError {
+    HttpError::plain(StatusCode::NOT_FOUND, "Not Found")
 }
 
 /// What cannot be an id is nobody's.
-fn id(text: &str) -> Result<Uuid, No> {
+fn id(text: &str) -> Result<Uuid, HttpError> {
     Uuid::parse_str(text).map_err(|_| missing())
 }
 
-pub async fn one(State(app): State<App>, Path(text): Path<String>) -> Result<Json<Value>, No> {
+pub async fn one(State(app): State<App>, Path(text): Path<String>) -> Result<Json<Value>, HttpError> {
     let user = find(&app, id(&text)?).await?.ok_or_else(missing)?;
     Ok(ok(user.value.show()))
 }
@@ -40,12 +40,12 @@ pub async fn change(
     State(joblib): State<Joblib>,
     Path(text): Path<String>,
     Sent(body): Sent,
-) -> Result<Json<Value>, No> {
+) -> Result<Json<Value>, HttpError> {
     let change = Change::read(body, true)?;
     change.apply(&joblib, id(&text)?, missing).await
 }
 
-pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> Result<StatusCode, No> {
+pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> Result<StatusCode, HttpError> {
     let id = id(&text)?;
     let user = find(&joblib, id).await?.ok_or_else(missing)?;
     let name = id.to_string();
@@ -64,8 +64,12 @@ pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> R
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub async fn token_for(State(joblib): State<Joblib>, who: Who, Path(text): Path<String>) -> Result<Json<Value>, No> {
-    let missing = || No::plain(StatusCode::NOT_FOUND, "User not found");
+pub async fn token_for(
+    State(joblib): State<Joblib>,
+    who: Who,
+    Path(text): Path<String>,
+) -> Result<Json<Value>, HttpError> {
+    let missing = || HttpError::plain(StatusCode::NOT_FOUND, "User not found");
     let id = Uuid::parse_str(&text).map_err(|_| missing())?;
     let user = find(&joblib, id).await?.ok_or_else(missing)?;
     Ok(ok(bearer(&mint(&joblib, &user.value, Some(who.id)).await?)))

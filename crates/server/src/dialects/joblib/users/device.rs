@@ -5,7 +5,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Params, Path, ok},
-        error::No,
+        error::HttpError,
         fault::Fault,
         local::Address,
         store::{Kept, Kind},
@@ -38,8 +38,8 @@ struct Device {
     approved_by: Option<Uuid>,
 }
 
-fn missing() -> No {
-    No::plain(StatusCode::NOT_FOUND, "Not Found")
+fn missing() -> HttpError {
+    HttpError::plain(StatusCode::NOT_FOUND, "Not Found")
 }
 
 fn code() -> String {
@@ -47,13 +47,13 @@ fn code() -> String {
     (0..8).map(letter).collect()
 }
 
-pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Result<Json<Value>, No> {
+pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Result<Json<Value>, HttpError> {
     let begun = joblib.own.users.begun.take(from, "device", Instant::now());
     begun.map_err(too_many("too many devices began to log in from this address"))?;
     let app: &App = &joblib;
     if app.engine.store().count_records(&DEVICE.query(1_000)).await? >= DEVICES_MAX {
         let why = "too many devices wait to be approved";
-        return Err(No::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
+        return Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }
     let random: [u8; 32] = rand::random();
     let (code, secret) = (code(), auth::hex(&random));
@@ -65,7 +65,7 @@ pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Resu
     Ok(ok(json!({"code": code, "secret": secret, "approve_url": approve})))
 }
 
-async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result<(), No> {
+async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result<(), HttpError> {
     let mut put = DEVICE.put(code, device, expect);
     put.expires_at = Some(Timestamp(device.until.0.saturating_add(REMEMBERED_MS)));
     match app.engine.run(put).await {
@@ -76,16 +76,20 @@ async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result
 }
 
 /// One that can still be approved or fetched.
-async fn live(app: &App, code: &str) -> Result<Kept<Device>, No> {
+async fn live(app: &App, code: &str) -> Result<Kept<Device>, HttpError> {
     let found = if code.len() == 8 { DEVICE.find(app, code).await? } else { None };
     let found = found.ok_or_else(missing)?;
     if found.value.until <= app.engine.now().await? {
-        return Err(No::plain(StatusCode::GONE, "the code has expired"));
+        return Err(HttpError::plain(StatusCode::GONE, "the code has expired"));
     }
     Ok(found)
 }
 
-pub async fn poll(State(joblib): State<Joblib>, Path(code): Path<String>, params: Params) -> Result<Json<Value>, No> {
+pub async fn poll(
+    State(joblib): State<Joblib>,
+    Path(code): Path<String>,
+    params: Params,
+) -> Result<Json<Value>, HttpError> {
     let secret = params.get("secret").ok_or_else(|| Fault::missing(&["query", "secret"], Value::Null))?;
     let secret = Secret::new(auth::hash(secret));
     let found = live(&joblib, &code).await?;
@@ -105,10 +109,17 @@ pub async fn poll(State(joblib): State<Joblib>, Path(code): Path<String>, params
     Ok(ok(json!({"status": "approved", "token": mint(&joblib, &user.value, None).await?})))
 }
 
-pub async fn approve(State(joblib): State<Joblib>, who: Who, Path(code): Path<String>) -> Result<Json<Value>, No> {
+pub async fn approve(
+    State(joblib): State<Joblib>,
+    who: Who,
+    Path(code): Path<String>,
+) -> Result<Json<Value>, HttpError> {
     let found = live(&joblib, &code).await?;
     if !who.is_user() {
-        return Err(No::plain(StatusCode::BAD_REQUEST, "this token is no user's, and a device is logged in as a user"));
+        return Err(HttpError::plain(
+            StatusCode::BAD_REQUEST,
+            "this token is no user's, and a device is logged in as a user",
+        ));
     }
     match found.value.approved_by {
         Some(by) if by != who.id => return Err(missing()),
@@ -121,7 +132,7 @@ pub async fn approve(State(joblib): State<Joblib>, who: Who, Path(code): Path<St
     Ok(ok(json!({"status": "approved"})))
 }
 
-pub async fn reject(State(app): State<App>, _who: Who, Path(code): Path<String>) -> Result<StatusCode, No> {
+pub async fn reject(State(app): State<App>, _who: Who, Path(code): Path<String>) -> Result<StatusCode, HttpError> {
     let found = live(&app, &code).await?;
     match app.engine.run(DEVICE.delete(&code, found.unchanged())).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),

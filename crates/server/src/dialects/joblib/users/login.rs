@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, ok},
-        error::No,
+        error::HttpError,
         fault::Fault,
         local::Address,
     },
@@ -24,8 +24,8 @@ pub struct Form {
 }
 
 impl<S: Sync> FromRequest<S> for Form {
-    type Rejection = No;
-    async fn from_request(request: Request, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
         let (parts, body) = request.into_parts();
         let Address(from) = Address::of(&parts);
         let is_form = parts.headers.get(header::CONTENT_TYPE).is_some_and(is_form);
@@ -37,7 +37,9 @@ impl<S: Sync> FromRequest<S> for Form {
         };
         match (field("username"), field("password")) {
             (Ok(username), Ok(password)) => Ok(Self { username, password, from }),
-            (username, password) => Err(No::Invalid([username.err(), password.err()].into_iter().flatten().collect())),
+            (username, password) => {
+                Err(HttpError::Invalid([username.err(), password.err()].into_iter().flatten().collect()))
+            }
         }
     }
 }
@@ -47,11 +49,11 @@ fn is_form(kind: &HeaderValue) -> bool {
     kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-fn bad() -> No {
-    No::plain(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS")
+fn bad() -> HttpError {
+    HttpError::plain(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS")
 }
 
-pub async fn login(State(joblib): State<Joblib>, form: Form) -> Result<Json<Value>, No> {
+pub async fn login(State(joblib): State<Joblib>, form: Form) -> Result<Json<Value>, HttpError> {
     let Form { username, password, from } = form;
     if username.len() > super::ADDRESS_BYTES_MAX || password.len() > password::BYTES_MAX {
         return Err(bad());

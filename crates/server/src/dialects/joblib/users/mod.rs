@@ -13,7 +13,7 @@ mod tries;
 
 use super::{
     Joblib, Own,
-    error::No,
+    error::HttpError,
     fault::Fault,
     store::{Kept, Kind},
 };
@@ -103,8 +103,8 @@ pub struct Users {
 }
 
 /// Tells somebody who came too often how long to wait.
-fn too_many(why: &'static str) -> impl Fn(Duration) -> No {
-    move |wait| No::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(wait.as_secs() + 1)
+fn too_many(why: &'static str) -> impl Fn(Duration) -> HttpError {
+    move |wait| HttpError::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(wait.as_secs() + 1)
 }
 
 fn address_key(email: &str) -> String {
@@ -155,10 +155,10 @@ async fn write(app: &App, before: Option<&Kept<User>>, user: &User) -> Result<()
 }
 
 /// Adds somebody new. None: the address is taken.
-async fn add(app: &App, user: &User) -> Result<Option<()>, No> {
+async fn add(app: &App, user: &User) -> Result<Option<()>, HttpError> {
     if app.engine.store().count_records(&USER.query(1_000)).await? >= USERS_MAX {
         let why = format!("there are {USERS_MAX} users; no more can register");
-        return Err(No::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
+        return Err(HttpError::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }
     match write(app, None, user).await {
         Ok(()) => Ok(Some(())),
@@ -168,8 +168,9 @@ async fn add(app: &App, user: &User) -> Result<Option<()>, No> {
     }
 }
 
-fn busy() -> No {
-    No::plain(http::StatusCode::SERVICE_UNAVAILABLE, "somebody else changed this user at the same time").retry_after(1)
+fn busy() -> HttpError {
+    HttpError::plain(http::StatusCode::SERVICE_UNAVAILABLE, "somebody else changed this user at the same time")
+        .retry_after(1)
 }
 
 /// Enough to tell an address from something else; whether mail arrives there is not asked.

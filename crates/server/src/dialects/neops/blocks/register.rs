@@ -5,7 +5,7 @@ use crate::{
     app::App,
     auth::{Caller, hex},
     dialects::neops::{
-        Neops, No,
+        HttpError, Neops,
         body::{Sent, Whole, empty, id},
         namespace,
         who::{Who, principal},
@@ -53,16 +53,16 @@ pub struct Registration {
 }
 
 impl Registration {
-    fn reference(&self) -> Result<(Reference, Version), No> {
+    fn reference(&self) -> Result<(Reference, Version), HttpError> {
         for (field, text) in [("package", &self.package), ("name", &self.name)] {
             if !is_name(text) || text.chars().any(char::is_control) {
-                return Err(No::bad(format!(
+                return Err(HttpError::bad(format!(
                     "{field}: {text:?} is empty, or has a slash, a colon or a control character"
                 )));
             }
         }
         let number = |field: &str, Whole(number): Whole| {
-            u32::try_from(number).map_err(|_| No::bad(format!("{field}: {number} is too large")))
+            u32::try_from(number).map_err(|_| HttpError::bad(format!("{field}: {number} is too large")))
         };
         let version = Version::new(
             number("majorVersion", self.major_version)?,
@@ -72,23 +72,23 @@ impl Registration {
         let reference = Reference::exact(&self.package, &self.name, version);
         let length = reference.to_string().len();
         match length > ID_BYTES_MAX {
-            true => Err(No::bad(format!(
+            true => Err(HttpError::bad(format!(
                 "name: package, name and version have {length} bytes; {ID_BYTES_MAX} are possible"
             ))),
             false => Ok((reference, version)),
         }
     }
 
-    fn body(self) -> Result<Body, No> {
+    fn body(self) -> Result<Body, HttpError> {
         let run_on = self.run_on.unwrap_or_default();
         if !run_on.is_empty() && EntityType::parse(&run_on).is_none() {
-            return Err(No::bad(format!(
+            return Err(HttpError::bad(format!(
                 "runOn: {run_on:?} is none of {}",
                 EntityType::ALL.map(EntityType::as_str).join(", ")
             )));
         }
         if !TYPES.contains(&self.fb_type.as_str()) {
-            return Err(No::bad(format!("fbType: {:?} is none of {}", self.fb_type, TYPES.join(", "))));
+            return Err(HttpError::bad(format!("fbType: {:?} is none of {}", self.fb_type, TYPES.join(", "))));
         }
         Ok(Body {
             run_on,
@@ -110,12 +110,12 @@ pub async fn register(
     State(neops): State<Neops>,
     Who(caller): Who,
     Sent(sent): Sent<Registration>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let worker = sent.worker_id.as_deref().map(|worker| id("workerId", worker)).transpose()?;
     let (reference, version) = sent.reference()?;
     let body = sent.body()?;
     check(&neops, &reference, version, &body).await?;
-    let text: Arc<str> = serde_json::to_string(&body).map_err(|error| No::bad(error.to_string()))?.into();
+    let text: Arc<str> = serde_json::to_string(&body).map_err(|error| HttpError::bad(error.to_string()))?.into();
     let name: Arc<str> = reference.to_string().into();
     let put = PutDefinition { namespace: namespace(), name: name.clone(), body: text.clone() };
     match worker {
@@ -123,7 +123,7 @@ pub async fn register(
         Some(worker) => {
             let link = link(name, text, WorkerId::trusted(&worker.to_string()), &caller);
             neops.engine.run(Both(put, link)).await.map_err(|error| match error {
-                Error::Refused(Refusal::NotFound { what: "worker", .. }) => No::no_worker(worker),
+                Error::Refused(Refusal::NotFound { what: "worker", .. }) => HttpError::no_worker(worker),
                 other => other.into(),
             })?;
         }
@@ -137,7 +137,7 @@ fn link(definition: Arc<str>, body: Arc<str>, worker: WorkerId, caller: &Caller)
 }
 
 /// Whether both schemas can be used, and those who call the block by its major are served as before.
-async fn check(app: &App, reference: &Reference, version: Version, body: &Body) -> Result<(), No> {
+async fn check(app: &App, reference: &Reference, version: Version, body: &Body) -> Result<(), HttpError> {
     let mut there = Vec::new();
     for (other, head) in versions(app, &reference.package, &reference.name).await? {
         if head.deleted_at.is_none() && other.major == version.major {
@@ -152,7 +152,7 @@ async fn check(app: &App, reference: &Reference, version: Version, body: &Body) 
         Ok::<_, crate::problem::Problem>(compat::conflict(version, &body, &there))
     };
     match app.aside.run(&namespace(), work).await?? {
-        Some(why) => Err(No::bad(why)),
+        Some(why) => Err(HttpError::bad(why)),
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use super::{heads, read, shown};
 use crate::{
     app::App,
     dialects::neops::{
-        No,
+        HttpError,
         body::{Json, Params, Path, empty, ok},
         listing::{self, LIST_MAX},
         namespace, workers,
@@ -20,16 +20,17 @@ use windlass_plan::neops::reference::{Reference, Version};
 type Named = Path<(String, String, String)>;
 
 /// The block that a path names.
-fn named((package, name, version): (String, String, String)) -> Result<String, No> {
-    let version = Version::parse(&version).ok_or_else(|| No::bad(format!("version: {version:?} is not like 1.2.3")))?;
+fn named((package, name, version): (String, String, String)) -> Result<String, HttpError> {
+    let version =
+        Version::parse(&version).ok_or_else(|| HttpError::bad(format!("version: {version:?} is not like 1.2.3")))?;
     Ok(Reference::exact(&package, &name, version).to_string())
 }
 
-fn not_found(id: &str) -> No {
-    No::not_found(format!("Function block with id {id} not found"))
+fn not_found(id: &str) -> HttpError {
+    HttpError::not_found(format!("Function block with id {id} not found"))
 }
 
-async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value), No> {
+async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value), HttpError> {
     let head = app.engine.read_record::<DefinitionHead>(&namespace(), id).await?;
     let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(|| not_found(id))?;
     let (body, updated) = read(app, id, &head).await?;
@@ -37,17 +38,17 @@ async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value), No> {
     Ok((head, block))
 }
 
-pub async fn block(State(app): State<App>, Path(path): Named) -> Result<Json<Value>, No> {
+pub async fn block(State(app): State<App>, Path(path): Named) -> Result<Json<Value>, HttpError> {
     Ok(ok(find(&app, &named(path)?).await?.1))
 }
 
-pub async fn registration(State(app): State<App>, Path(path): Named, params: Params) -> Result<Json<Value>, No> {
+pub async fn registration(State(app): State<App>, Path(path): Named, params: Params) -> Result<Json<Value>, HttpError> {
     let id = named(path)?;
     let (_, block) = find(&app, &id).await?;
     Ok(ok(with_times(&app, &id, block, params.flag("populateWorkers")?).await?))
 }
 
-async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result<Value, No> {
+async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result<Value, HttpError> {
     let (created, updated) = (block["createdAt"].clone(), block["updatedAt"].clone());
     let mut shown = json!({"functionBlock": block, "createdAt": created, "updatedAt": updated});
     if populate {
@@ -56,7 +57,7 @@ async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result
     Ok(shown)
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Response, No> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     let (deleted, populate) = (params.flag("findDeleted")?, params.flag("populateWorkers")?);
     let prefix = match (params.get("package"), params.get("name")) {
         (Some(package), Some(name)) => format!("{package}/{name}:"),
@@ -78,13 +79,13 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Response, No
     Ok(listing::bare(items, more))
 }
 
-pub async fn workers(State(app): State<App>, Path(path): Named) -> Result<Json<Vec<Value>>, No> {
+pub async fn workers(State(app): State<App>, Path(path): Named) -> Result<Json<Vec<Value>>, HttpError> {
     let id = named(path)?;
     find(&app, &id).await?;
     Ok(ok(workers::serving(&app, &id).await?))
 }
 
-pub async fn delete(State(app): State<App>, Path(path): Named) -> Result<Response, No> {
+pub async fn delete(State(app): State<App>, Path(path): Named) -> Result<Response, HttpError> {
     let id = named(path)?;
     let delete = DeleteDefinition { namespace: namespace(), name: id.as_str().into() };
     match app.engine.run(delete).await {

@@ -4,7 +4,7 @@ use super::show::{Row, Shows, Status};
 use crate::{
     app::App,
     dialects::neops::{
-        No,
+        HttpError,
         body::Params,
         job::BOARD,
         listing::{self, LIST_MAX},
@@ -17,11 +17,11 @@ use windlass_engine::store::JobQuery;
 
 const PAGE: usize = 500;
 
-fn states(params: &Params) -> Result<Vec<Stage>, No> {
+fn states(params: &Params) -> Result<Vec<Stage>, HttpError> {
     let mut states = Vec::new();
     for word in params.all("status") {
         let status = Status::parse(word)
-            .ok_or_else(|| No::bad(format!("status: {word:?} is none of pending, polled, pushed")))?;
+            .ok_or_else(|| HttpError::bad(format!("status: {word:?} is none of pending, polled, pushed")))?;
         states.extend(status.states());
     }
     Ok(states)
@@ -41,7 +41,7 @@ pub async fn read(
     mut query: JobQuery,
     most: usize,
     mut goes_on: impl FnMut(&Job) -> bool,
-) -> Result<(Vec<Job>, bool), No> {
+) -> Result<(Vec<Job>, bool), HttpError> {
     let mut jobs = Vec::new();
     loop {
         query.limit = PAGE;
@@ -64,7 +64,7 @@ pub async fn read(
     }
 }
 
-pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, No> {
+pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, HttpError> {
     let mut shows = Shows::new(app);
     let mut rows = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -73,21 +73,21 @@ pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, No> {
     Ok(rows)
 }
 
-async fn list(app: &App, states: Vec<Stage>) -> Result<Response, No> {
+async fn list(app: &App, states: Vec<Stage>) -> Result<Response, HttpError> {
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |_| true).await?;
     Ok(listing::bare(rows(app, &jobs).await?, more))
 }
 
-pub async fn all(State(app): State<App>, params: Params) -> Result<Response, No> {
+pub async fn all(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     list(&app, states(&params)?).await
 }
 
-pub async fn active(State(app): State<App>) -> Result<Response, No> {
+pub async fn active(State(app): State<App>) -> Result<Response, HttpError> {
     list(&app, Status::Pending.states().chain(Status::Polled.states()).collect()).await
 }
 
 /// Jobs that a worker claimed. They are read back to those that could wait for it when it came.
-pub async fn of_worker(app: &App, worker: &Worker, params: &Params) -> Result<Response, No> {
+pub async fn of_worker(app: &App, worker: &Worker, params: &Params) -> Result<Response, HttpError> {
     let states = states(params)?;
     let is_its = |job: &Job| job.live.lease.as_ref().is_some_and(|lease| lease.worker == worker.id);
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |job| could_wait(job, worker.registered_at)).await?;

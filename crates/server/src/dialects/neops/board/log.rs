@@ -4,7 +4,7 @@ use super::result::not_found;
 use crate::{
     app::App,
     dialects::neops::{
-        No,
+        HttpError,
         body::{Sent, empty, id},
         namespace,
         who::{Who, principal},
@@ -34,7 +34,7 @@ pub struct Line {
     timestamp: String,
 }
 
-pub async fn append(State(app): State<App>, Who(caller): Who, Sent(line): Sent<Line>) -> Result<Response, No> {
+pub async fn append(State(app): State<App>, Who(caller): Who, Sent(line): Sent<Line>) -> Result<Response, HttpError> {
     let job = JobId(id("jobId", &line.job_id)?);
     let time = crate::wire_time::parse("timestamp", &line.timestamp)?;
     let most = app.engine.settings().limits.log_piece_bytes_max;

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     app::App,
     dialects::neops::{
-        No,
+        HttpError,
         body::{Json, Params, ok},
         cursor::Cursor,
         job::{BLOCK, RUN},
@@ -40,7 +40,7 @@ struct Order {
 }
 
 impl Order {
-    fn read(params: &Params) -> Result<Self, No> {
+    fn read(params: &Params) -> Result<Self, HttpError> {
         let text = params.get("sort").unwrap_or("createdAt:asc");
         let (name, direction) = text.split_once(':').unwrap_or((text, "asc"));
         let by = match name {
@@ -49,8 +49,9 @@ impl Order {
             "functionBlockId" => Some(By::Block),
             _ => None,
         };
-        let bad =
-            || No::bad(format!("sort: {text:?} is not createdAt, stepLabel or functionBlockId with :asc or :desc"));
+        let bad = || {
+            HttpError::bad(format!("sort: {text:?} is not createdAt, stepLabel or functionBlockId with :asc or :desc"))
+        };
         let descending = match direction {
             "asc" => false,
             "desc" => true,
@@ -94,11 +95,11 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    fn read(params: &'a Params) -> Result<Self, No> {
+    fn read(params: &'a Params) -> Result<Self, HttpError> {
         let words = [("status", &Status::ALL.map(Status::as_str)[..]), ("state", &STATES[..])];
         for (name, known) in words {
             if let Some(odd) = params.all(name).find(|word| !known.contains(word)) {
-                return Err(No::bad(format!("{name}: {odd:?} is none of {}", known.join(", "))));
+                return Err(HttpError::bad(format!("{name}: {odd:?} is none of {}", known.join(", "))));
             }
         }
         Ok(Self {
@@ -135,12 +136,12 @@ fn facet(params: &Params) -> Facet {
     run.or_else(|| only("functionBlockId").map(|block| Facet::new(BLOCK, &block))).unwrap_or_else(every)
 }
 
-pub async fn page(State(app): State<App>, params: Params) -> Result<Json<Value>, No> {
+pub async fn page(State(app): State<App>, params: Params) -> Result<Json<Value>, HttpError> {
     of(&app, &params, facet(&params)).await
 }
 
 /// A page of those that have the facet. Only the newest of very many are looked at.
-pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>, No> {
+pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>, HttpError> {
     let (order, filters) = (Order::read(params)?, Filters::read(params)?);
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(20) as usize;
@@ -173,12 +174,12 @@ pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>,
         add_results(app, &mut items).await?;
     }
     page["nextCursor"] = next.into();
-    page["items"] = serde_json::to_value(items).map_err(|error| No::bad(error.to_string()))?;
+    page["items"] = serde_json::to_value(items).map_err(|error| HttpError::bad(error.to_string()))?;
     Ok(ok(page))
 }
 
 /// As far as there is room for it in an answer.
-async fn add_results(app: &App, items: &mut [Row]) -> Result<(), No> {
+async fn add_results(app: &App, items: &mut [Row]) -> Result<(), HttpError> {
     let mut left = DATA_MAX;
     for row in items.iter_mut().filter(|row| row.result_status.is_some()) {
         let Ok(id) = row.job_id.parse() else { continue };

@@ -1,10 +1,10 @@
 //! A worker asks for work. It is answered at once, with what there is.
 
 use crate::dialects::neops::{
-    Neops, No,
+    HttpError, Neops,
     body::{Json, Sent, Whole, created, id},
     context,
-    job::Told,
+    job::JobBrief,
     namespace,
     who::{Who, principal},
     workers::worker_id,
@@ -77,11 +77,11 @@ pub async fn poll(
     State(neops): State<Neops>,
     Who(caller): Who,
     Sent(poll): Sent<Poll>,
-) -> Result<Json<Vec<JobDefinition>>, No> {
+) -> Result<Json<Vec<JobDefinition>>, HttpError> {
     let id = id("workerId", &poll.worker_id)?;
     let limit = match poll.limit {
         None => 1,
-        Some(Whole(0)) => return Err(No::bad("limit: must be at least 1")),
+        Some(Whole(0)) => return Err(HttpError::bad("limit: must be at least 1")),
         Some(Whole(limit)) => limit.min(LIMIT_MAX) as usize,
     };
     let blocks: Vec<String> = poll.function_block_ids.iter().filter_map(Versionable::id).collect();
@@ -101,7 +101,7 @@ pub async fn poll(
             Ok(leased) => leased,
             // Whoever was not heard for too long gets nothing until it pings.
             Err(Error::Refused(Refusal::WorkerNotOnline { .. } | Refusal::WorkerDraining { .. })) => Vec::new(),
-            Err(Error::Refused(Refusal::NotFound { .. })) => return Err(No::no_worker(id)),
+            Err(Error::Refused(Refusal::NotFound { .. })) => return Err(HttpError::no_worker(id)),
             Err(error) => return Err(error.into()),
         };
         let claimed = leased.len();
@@ -114,7 +114,7 @@ pub async fn poll(
 }
 
 /// What cannot be shown whole goes back, and out of the way of the rest.
-async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>, No> {
+async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>, HttpError> {
     let mut jobs = Vec::with_capacity(leased.len());
     for leased in leased {
         match definition(app, &leased).await {
@@ -131,7 +131,7 @@ async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>, N
 }
 
 async fn definition(app: &Neops, leased: &Leased) -> Option<JobDefinition> {
-    let told = Told::of(&leased.job)?;
+    let told = JobBrief::of(&leased.job)?;
     let parameters = std::str::from_utf8(leased.payload.as_bytes()).ok().filter(|text| text.starts_with('{'))?;
     let context = context::text(app, &told).await.ok()?;
     Some(JobDefinition {

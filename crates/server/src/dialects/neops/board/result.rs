@@ -5,7 +5,7 @@ use crate::{
     app::App,
     ask,
     dialects::neops::{
-        Neops, No,
+        HttpError, Neops,
         body::{Json, Path, empty, id, ok},
         namespace,
         results::{self, Kept},
@@ -73,11 +73,11 @@ fn holder(job: JobId, who: &crate::auth::Caller) -> Holder {
     Holder { namespace: namespace(), address: Address::Job(job), principal: principal(who) }
 }
 
-pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request) -> Result<Response, No> {
+pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request) -> Result<Response, HttpError> {
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let _turn = match told {
         Some(told) if told <= LARGE => None,
-        _ => Some(neops.own.large.acquire().await.map_err(|_| No::bad("the server stops"))?),
+        _ => Some(neops.own.large.acquire().await.map_err(|_| HttpError::bad("the server stops"))?),
     };
     let bytes = ask::read(request.into_body()).await?;
     let sent: Push = ask::parse(&neops, &namespace(), bytes).await?;
@@ -89,7 +89,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
     ] {
         if value.as_ref().is_some_and(|value| !value.get().starts_with(opening)) {
             let kind = if opening == '{' { "an object" } else { "a list" };
-            return Err(No::bad(format!("{place}: must be {kind}")));
+            return Err(HttpError::bad(format!("{place}: must be {kind}")));
         }
     }
     let done = matches!(sent.status, Status::Success | Status::SuccessAck);
@@ -120,8 +120,8 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
     }
 }
 
-async fn write(app: &App, kept: Kept) -> Result<Vec<u8>, No> {
-    let write = move || serde_json::to_vec(&kept).map_err(|error| No::bad(error.to_string()));
+async fn write(app: &App, kept: Kept) -> Result<Vec<u8>, HttpError> {
+    let write = move || serde_json::to_vec(&kept).map_err(|error| HttpError::bad(error.to_string()));
     app.aside.run(&namespace(), write).await?
 }
 
@@ -150,21 +150,21 @@ async fn report(
 }
 
 /// A job has one result: whatever comes after it changes nothing.
-fn refused(job: JobId) -> impl Fn(Error) -> No {
+fn refused(job: JobId) -> impl Fn(Error) -> HttpError {
     move |error| match error {
         Error::Refused(Refusal::NotFound { .. }) => not_found(job),
         Error::Refused(Refusal::NotHolder) => {
-            No::new(StatusCode::FORBIDDEN, format!("Job {job} was claimed by somebody else"))
+            HttpError::new(StatusCode::FORBIDDEN, format!("Job {job} was claimed by somebody else"))
         }
         Error::Refused(Refusal::LeaseLost { .. } | Refusal::NotHeld { .. } | Refusal::Final { .. }) => {
-            No::conflict(format!("Job {job} is not waiting for a result"))
+            HttpError::conflict(format!("Job {job} is not waiting for a result"))
         }
         other => other.into(),
     }
 }
 
-pub fn not_found(job: JobId) -> No {
-    No::not_found(format!("Job with id {job} not found"))
+pub fn not_found(job: JobId) -> HttpError {
+    HttpError::not_found(format!("Job with id {job} not found"))
 }
 
 #[derive(Serialize)]
@@ -177,7 +177,7 @@ pub struct JobResultData {
     retryable: Option<bool>,
 }
 
-pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>, No> {
+pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>, HttpError> {
     let id = JobId(id("jobId", &job)?);
     let key = JobKey::new(&namespace(), id);
     let job = app.engine.store().job(&key).await?.ok_or_else(|| not_found(id))?;

@@ -3,9 +3,9 @@
 use crate::{
     app::App,
     dialects::neops::{
-        No,
+        HttpError,
         body::time,
-        job::{Told, Type},
+        job::{JobBrief, Type},
         workers,
     },
 };
@@ -129,7 +129,7 @@ impl<'a> Shows<'a> {
         Self { app, workers: HashMap::new(), digested: HashMap::new() }
     }
 
-    async fn worker(&mut self, id: &WorkerId) -> Result<(Option<String>, bool), No> {
+    async fn worker(&mut self, id: &WorkerId) -> Result<(Option<String>, bool), HttpError> {
         if let Some(known) = self.workers.get(id) {
             return Ok(known.clone());
         }
@@ -139,7 +139,7 @@ impl<'a> Shows<'a> {
         Ok(told)
     }
 
-    async fn digested(&mut self, run: windlass_api::Uuid) -> Result<bool, No> {
+    async fn digested(&mut self, run: windlass_api::Uuid) -> Result<bool, HttpError> {
         if let Some(known) = self.digested.get(&run) {
             return Ok(*known);
         }
@@ -149,8 +149,8 @@ impl<'a> Shows<'a> {
     }
 
     /// None: it is none of the blackboard's.
-    pub async fn row(&mut self, job: &Job) -> Result<Option<Row>, No> {
-        let Some(told) = Told::of(job) else { return Ok(None) };
+    pub async fn row(&mut self, job: &Job) -> Result<Option<Row>, HttpError> {
+        let Some(told) = JobBrief::of(job) else { return Ok(None) };
         let worker = job.live.lease.as_ref().map(|lease| lease.worker.clone());
         let (worker_name, worker_deleted) = match &worker {
             Some(worker) => self.worker(worker).await?,
@@ -189,6 +189,6 @@ impl<'a> Shows<'a> {
     }
 }
 
-pub async fn row(app: &App, job: &Job) -> Result<Option<Row>, No> {
+pub async fn row(app: &App, job: &Job) -> Result<Option<Row>, HttpError> {
     Shows::new(app).row(job).await
 }

@@ -3,7 +3,7 @@
 use super::{
     super::{
         body::{Params, ok, time},
-        error::No,
+        error::HttpError,
     },
     DOCUMENT, named, show, unknown,
 };
@@ -15,7 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 use windlass_plan::neops::compare;
 
-pub async fn compare(State(app): State<App>, params: Params) -> Result<Response, No> {
+pub async fn compare(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     let (from, old) = side(&app, &params, "from").await?;
     let (to, new) = side(&app, &params, "to").await?;
     let found = app.aside.run(&super::super::namespace(), move || compare::compare(&old, &new)).await?;
@@ -23,8 +23,8 @@ pub async fn compare(State(app): State<App>, params: Params) -> Result<Response,
     Ok(ok(json!({"from": from, "to": to, "floor": floor, "findings": show::findings(&found)})).into_response())
 }
 
-async fn side(app: &App, params: &Params, name: &str) -> Result<(Value, Value), No> {
-    let id = params.get(name).ok_or_else(|| No::bad(format!("{name} is missing")))?;
+async fn side(app: &App, params: &Params, name: &str) -> Result<(Value, Value), HttpError> {
+    let id = params.get(name).ok_or_else(|| HttpError::bad(format!("{name} is missing")))?;
     let (reference, workflow) = named(app, id).await?;
     let entry = workflow.value.entry(&reference).ok_or_else(|| unknown(id))?;
     let document = DOCUMENT.find(app, id).await?.ok_or_else(|| unknown(id))?;

@@ -12,7 +12,7 @@ mod show;
 use super::{
     Neops, Own,
     body::{Params, Path, empty, ok},
-    error::No,
+    error::HttpError,
     listing::{LIST_MAX, bare},
 };
 use crate::{
@@ -68,12 +68,12 @@ fn name_of(reference: &Reference) -> String {
     format!("{}/{}", reference.package, reference.name)
 }
 
-fn unknown(id: &str) -> No {
-    No::not_found(format!("there is no workflow definition {id}"))
+fn unknown(id: &str) -> HttpError {
+    HttpError::not_found(format!("there is no workflow definition {id}"))
 }
 
 /// Newest first. Documents count: a list of large ones is cut, and says so.
-async fn list(State(app): State<App>, params: Params) -> Result<Response, No> {
+async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     let deleted = params.flag("findDeleted")?;
     let mut rows = rows::all(&app).await?;
     rows.retain(|row| deleted || row.entry.deleted_at.is_none());
@@ -91,15 +91,16 @@ async fn list(State(app): State<App>, params: Params) -> Result<Response, No> {
     Ok(bare(shown, more))
 }
 
-async fn get(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Response, No> {
+async fn get(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Response, HttpError> {
     let deleted = params.flag("findDeleted")?;
     let (reference, workflow) = named(&app, &id).await?;
     let entry = workflow.value.entry(&reference).filter(|entry| deleted || entry.deleted_at.is_none());
     shown(&app, &reference, entry.ok_or_else(|| unknown(&id))?).await
 }
 
-async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Response, No> {
-    let no_reference = || No::bad(format!("a reference looks like package/name:1, :1.2 or :1.2.3, not {text:?}"));
+async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Response, HttpError> {
+    let no_reference =
+        || HttpError::bad(format!("a reference looks like package/name:1, :1.2 or :1.2.3, not {text:?}"));
     let reference = Reference::parse(&text).ok_or_else(no_reference)?;
     let workflow = WORKFLOW.find(&app, &name_of(&reference)).await?.ok_or_else(|| unknown(&text))?;
     let version = reference.newest(workflow.value.live()).ok_or_else(|| unknown(&text))?;
@@ -109,7 +110,7 @@ async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Respon
 }
 
 /// A version that was asked for, with its document.
-async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Response, No> {
+async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Response, HttpError> {
     let id = reference.to_string();
     let document = DOCUMENT.find(app, &id).await?.ok_or_else(|| unknown(&id))?;
     let row = rows::Row::new(&name_of(reference), entry.clone());
@@ -117,13 +118,13 @@ async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Respon
 }
 
 /// The workflow that an id of a version names. What is no id names nothing.
-async fn named(app: &App, id: &str) -> Result<(Reference, super::records::Kept<Workflow>), No> {
+async fn named(app: &App, id: &str) -> Result<(Reference, super::records::Kept<Workflow>), HttpError> {
     let reference = Reference::parse(id).filter(|found| found.version().is_some()).ok_or_else(|| unknown(id))?;
     let workflow = WORKFLOW.find(app, &name_of(&reference)).await?.ok_or_else(|| unknown(id))?;
     Ok((reference, workflow))
 }
 
-async fn delete(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, No> {
+async fn delete(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, HttpError> {
     mark(&neops, &id, |entry, now| match entry.deleted_at {
         None => {
             entry.deleted_at = Some(now);
@@ -134,10 +135,10 @@ async fn delete(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Re
     .await
 }
 
-async fn restore(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, No> {
+async fn restore(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, HttpError> {
     mark(&neops, &id, |entry, _| match entry.deleted_at.take() {
         Some(_) => Ok(()),
-        None => Err(No::bad(format!("{id} is not deleted"))),
+        None => Err(HttpError::bad(format!("{id} is not deleted"))),
     })
     .await
 }
@@ -146,8 +147,8 @@ async fn restore(State(neops): State<Neops>, Path(id): Path<String>) -> Result<R
 async fn mark(
     neops: &Neops,
     id: &str,
-    change: impl Fn(&mut Entry, Timestamp) -> Result<(), No>,
-) -> Result<Response, No> {
+    change: impl Fn(&mut Entry, Timestamp) -> Result<(), HttpError>,
+) -> Result<Response, HttpError> {
     for _ in 0..TRIES {
         let (reference, mut workflow) = named(neops, id).await?;
         let now = neops.engine.now().await?;
@@ -164,7 +165,7 @@ async fn mark(
 }
 
 /// False: somebody else was faster.
-pub fn written<T>(answer: Result<T, Error>) -> Result<bool, No> {
+pub fn written<T>(answer: Result<T, Error>) -> Result<bool, HttpError> {
     match answer {
         Ok(_) => Ok(true),
         Err(Error::Refused(Refusal::VersionMismatch { .. } | Refusal::Exists { .. })) => Ok(false),
@@ -172,6 +173,6 @@ pub fn written<T>(answer: Result<T, Error>) -> Result<bool, No> {
     }
 }
 
-fn busy() -> No {
-    No::new(StatusCode::SERVICE_UNAVAILABLE, "others keep publishing versions of this workflow; try again")
+fn busy() -> HttpError {
+    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, "others keep publishing versions of this workflow; try again")
 }

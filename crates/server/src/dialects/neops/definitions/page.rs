@@ -3,7 +3,7 @@
 use super::{
     super::{
         body::{Params, ok, time},
-        error::No,
+        error::HttpError,
     },
     DOCUMENT, last,
     rows::{self, Row},
@@ -24,7 +24,7 @@ const LIMIT: u64 = 50;
 const LIMIT_MAX: u64 = 200;
 const FACETS: u64 = 50;
 
-pub async fn page(State(app): State<App>, params: Params) -> Result<Response, No> {
+pub async fn page(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
     let start = params.get("cursor").map(|text| sort.place(text)).transpose()?;
@@ -49,7 +49,7 @@ pub async fn page(State(app): State<App>, params: Params) -> Result<Response, No
     Ok(ok(body).into_response())
 }
 
-async fn item(app: &App, row: &Row) -> Result<Value, No> {
+async fn item(app: &App, row: &Row) -> Result<Value, HttpError> {
     let document = DOCUMENT.find(app, &row.id).await?;
     let description = document.and_then(|found| found.value.get("description").cloned()).unwrap_or_default();
     let mut item = show::head(row);
@@ -75,11 +75,11 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(params: &Params) -> Result<Self, No> {
+    fn read(params: &Params) -> Result<Self, HttpError> {
         let list = |name| params.all(name).map(str::to_owned).collect::<Vec<_>>();
         let seeds = list("seedEntity");
         if let Some(odd) = seeds.iter().find(|seed| EntityType::parse(seed).is_none()) {
-            return Err(No::bad(format!("seedEntity must be an entity type, not {odd:?}")));
+            return Err(HttpError::bad(format!("seedEntity must be an entity type, not {odd:?}")));
         }
         let latest_only = if params.get("latestOnly").is_none() { true } else { params.flag("latestOnly")? };
         let text = params.get("q").map(str::to_lowercase);
@@ -137,7 +137,7 @@ impl Wanted {
 }
 
 /// How many rows there are of each package and each type of entity, under all other filters.
-fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, No> {
+fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, HttpError> {
     let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
     let search = params.get("facetQPackage").unwrap_or_default();
     let count = |name: &str, of: fn(&Row) -> &str| {
@@ -189,10 +189,11 @@ impl Place {
 }
 
 impl Sort {
-    fn read(text: Option<&str>) -> Result<Self, No> {
+    fn read(text: Option<&str>) -> Result<Self, HttpError> {
         let text = text.unwrap_or("name:asc");
-        let odd =
-            || No::bad(format!("sort must be name, package, createdAt or lastRun with :asc or :desc, not {text:?}"));
+        let odd = || {
+            HttpError::bad(format!("sort must be name, package, createdAt or lastRun with :asc or :desc, not {text:?}"))
+        };
         let (field, order) = text.split_once(':').ok_or_else(odd)?;
         let by = match field {
             "name" => By::Name,
@@ -218,10 +219,10 @@ impl Sort {
         BASE64_URL_SAFE_NO_PAD.encode(json!([place.key, place.id]).to_string())
     }
 
-    fn place(&self, cursor: &str) -> Result<Place, No> {
+    fn place(&self, cursor: &str) -> Result<Place, HttpError> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
         let parts: Option<(String, String)> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let (key, id) = parts.ok_or_else(|| No::bad("cursor is not one that a page answered with"))?;
+        let (key, id) = parts.ok_or_else(|| HttpError::bad("cursor is not one that a page answered with"))?;
         Ok(Place { key, id })
     }
 }

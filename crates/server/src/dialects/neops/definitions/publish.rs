@@ -4,7 +4,7 @@ use super::{
     super::{
         Neops,
         body::{Json, Sent},
-        error::No,
+        error::HttpError,
         namespace,
         runs::By,
     },
@@ -47,7 +47,7 @@ struct Wish {
     accept: Option<Level>,
 }
 
-pub async fn publish(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Body>) -> Result<Response, No> {
+pub async fn publish(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Body>) -> Result<Response, HttpError> {
     let accept = accept(body.accept_bump.as_deref())?;
     let (increment, dry) = (body.increment.unwrap_or_default(), body.dry_run.unwrap_or_default());
     let read = neops.aside.run(&namespace(), move || read(body.workflow)).await?;
@@ -66,7 +66,7 @@ pub async fn publish(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Bo
     Err(busy())
 }
 
-fn accept(text: Option<&str>) -> Result<Option<Level>, No> {
+fn accept(text: Option<&str>) -> Result<Option<Level>, HttpError> {
     match text {
         None => Ok(None),
         Some("patch") => Ok(Some(Level::Patch)),
@@ -76,28 +76,28 @@ fn accept(text: Option<&str>) -> Result<Option<Level>, No> {
     }
 }
 
-fn bad(code: &str, message: String) -> No {
-    No::typed(StatusCode::BAD_REQUEST, code, message)
+fn bad(code: &str, message: String) -> HttpError {
+    HttpError::typed(StatusCode::BAD_REQUEST, code, message)
 }
 
-fn read(value: Value) -> Result<(Value, Document), No> {
+fn read(value: Value) -> Result<(Value, Document), HttpError> {
     let document = Document::read(&value).map_err(|faults| faulty(&faults))?;
     if let Some(parameters) = &document.parameter_schema {
         schema::check_value("parameterSchema", parameters, None)?;
     }
     for (at, cron) in document.cron.iter().enumerate() {
         let checked = Calendar::new(&cron.cron, Some(&cron.time_zone));
-        checked.map_err(|problem| No::bad(format!("cron[{at}].crontab {}", problem.0.detail)))?;
+        checked.map_err(|problem| HttpError::bad(format!("cron[{at}].crontab {}", problem.0.detail)))?;
     }
     Ok((value, document))
 }
 
 /// Labels that are used twice have an error of their own; whatever else is wrong goes first.
-fn faulty(faults: &[Fault]) -> No {
+fn faulty(faults: &[Fault]) -> HttpError {
     let shape: Vec<String> =
         faults.iter().filter(|fault| fault.kind == FaultKind::Shape).map(|fault| format!("workflow.{fault}")).collect();
     if !shape.is_empty() {
-        return No::bad(shape.join("; "));
+        return HttpError::bad(shape.join("; "));
     }
     let twice: Vec<String> = faults.iter().map(|fault| format!("workflow.{fault}")).collect();
     bad("InvalidDocument", twice.join("; ")).with("hint", "Give each step a label of its own.")
@@ -105,7 +105,7 @@ fn faulty(faults: &[Fault]) -> No {
 
 type Kept = Option<super::super::records::Kept<Workflow>>;
 
-async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), No> {
+async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), HttpError> {
     let reference = wish.document.reference();
     let kept = WORKFLOW.find(neops, &name_of(&reference)).await?;
     let held = kept.as_ref().map(|kept| kept.value.held()).unwrap_or_default();
@@ -121,7 +121,13 @@ async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), No> {
 }
 
 /// False: somebody else was faster.
-async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: Option<&String>) -> Result<bool, No> {
+async fn write(
+    neops: &Neops,
+    wish: &Wish,
+    kept: Kept,
+    verdict: &Verdict,
+    by: Option<&String>,
+) -> Result<bool, HttpError> {
     let reference = windlass_plan::neops::reference::Reference {
         minor: Some(verdict.version.minor),
         patch: Some(verdict.version.patch),
@@ -135,7 +141,9 @@ async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: Op
         (entry.deleted_at, entry.updated_at) = (None, now);
     } else {
         if workflow.versions.len() >= VERSIONS_MAX {
-            return Err(No::bad(format!("a workflow has at most {VERSIONS_MAX} versions, deleted ones included")));
+            return Err(HttpError::bad(format!(
+                "a workflow has at most {VERSIONS_MAX} versions, deleted ones included"
+            )));
         }
         let cron = !wish.document.cron.is_empty();
         let (created_at, updated_at, deleted_at) = (now, now, None);
@@ -157,7 +165,7 @@ fn common(verdict: &Verdict, wish: &Wish) -> Value {
         "findings": show::findings(&all)})
 }
 
-fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>, No> {
+fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>, HttpError> {
     let mut body = common(verdict, wish);
     body["id"] = json!(format!("{}:{}", name_of(&wish.document.reference()), verdict.version));
     let (status, text) = match verdict.outcome {
@@ -178,10 +186,10 @@ fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>, No> {
     Ok(Json(status, body))
 }
 
-fn refused(verdict: &Verdict, wish: &Wish) -> No {
+fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
     let (declared, suggested) = (wish.document.version, verdict.suggested.to_string());
     let code = code(verdict.outcome);
-    let no = |status, message: String, hint: String| No::typed(status, code, message).with("hint", hint);
+    let no = |status, message: String, hint: String| HttpError::typed(status, code, message).with("hint", hint);
     let found = || show::findings(&verdict.findings);
     match verdict.outcome {
         Outcome::Taken | Outcome::Deleted => {

@@ -2,7 +2,7 @@
 
 use super::{row, row::Status};
 use crate::dialects::neops::{
-    Neops, No,
+    HttpError, Neops,
     body::{Path, id, ok},
     namespace,
 };
@@ -23,10 +23,11 @@ pub async fn abort(
     State(neops): State<Neops>,
     super::By(by): super::By,
     Path(run): Path<String>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     let run = id("uuid", &run)?;
     for _ in 0..TRIES {
-        let kept = row::find(&neops, run).await?.ok_or_else(|| No::not_found(format!("there is no run {run}")))?;
+        let kept =
+            row::find(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
         let mut row = kept.value.clone();
         // What is being undone goes on being undone.
         if row.status.is_final() || row.status == Status::Rollback || row.is_failing() {
@@ -47,11 +48,11 @@ pub async fn abort(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(No::conflict("the run changes all the time; try again"))
+    Err(HttpError::conflict("the run changes all the time; try again"))
 }
 
 /// A run that waits for a lock waits no longer.
-async fn remind(neops: &Neops, run: RunId) -> Result<(), No> {
+async fn remind(neops: &Neops, run: RunId) -> Result<(), HttpError> {
     let query = JobQuery { namespace: Some(namespace()), run: Some(run), limit: 1_000, ..JobQuery::default() };
     for job in neops.engine.store().jobs(&query).await? {
         if job.live.hold == Some(Hold::Plan) && job.live.waiting == 1 {

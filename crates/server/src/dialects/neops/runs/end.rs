@@ -10,7 +10,7 @@ use super::{
     turn::{Act, Turn, fail},
 };
 use crate::{
-    dialects::neops::{Neops, blocks, entities, job, job::Told, locks, namespace},
+    dialects::neops::{Neops, blocks, entities, job, job::JobBrief, locks, namespace},
     flows,
     problem::Problem,
 };
@@ -64,7 +64,7 @@ async fn direct(turn: &Turn<'_>) -> Result<Option<JobId>, Problem> {
 }
 
 /// A piece of work, as the rules for undoing see it, as it is kept, and as workers saw it.
-pub type Done = (Ran<JobId>, Job, Told);
+pub type Done = (Ran<JobId>, Job, JobBrief);
 
 /// What was done so far, each once: by the last of its tries.
 pub async fn ran(turn: &Turn<'_>) -> Result<Vec<Done>, Problem> {
@@ -81,7 +81,7 @@ pub async fn ran(turn: &Turn<'_>) -> Result<Vec<Done>, Problem> {
         false
     };
     let one = |job: &Job| {
-        let told = Told::of(job).filter(|told| told.kind == job::Type::Execute)?;
+        let told = JobBrief::of(job).filter(|told| told.kind == job::Type::Execute)?;
         let step = turn.plan.course.steps.iter().position(|step| step.label == told.label)?;
         let block = &turn.plan.bundle.blocks[step];
         let (pure, reversible) = (block.pure, block.reversible);
@@ -172,7 +172,7 @@ pub async fn undo(neops: &Neops, run: Uuid, done: JobId, name: String) -> Result
     let store = neops.engine.store();
     let key = JobKey::new(&namespace(), done);
     let (Some(job), Some(body)) = (store.job(&key).await?, store.body(&key).await?) else { return Ok(None) };
-    let Some(told) = Told::of(&job) else { return Ok(None) };
+    let Some(told) = JobBrief::of(&job) else { return Ok(None) };
     let Some(reference) = Reference::parse(&told.block) else { return Ok(None) };
     let Some(block) = blocks::resolve(neops, &reference).await? else { return Ok(None) };
     let parameters: Value = serde_json::from_slice(body.payload.as_bytes()).unwrap_or_default();

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     dialects::neops::{
-        Neops, No, job,
-        job::Told,
+        HttpError, Neops, job,
+        job::JobBrief,
         locks, namespace,
         records::{Kept, Kind},
     },
@@ -101,7 +101,7 @@ pub fn entries(turn: &Turn<'_>, ran: &[end::Done], undone: &Undone) -> Vec<Entry
 pub async fn undone(turn: &Turn<'_>) -> Result<Undone, Problem> {
     let all = flows::jobs(turn.neops, &namespace(), RunId(turn.run)).await?;
     let one = |job: &Job| {
-        let told = Told::of(job).filter(|told| told.kind == job::Type::Rollback)?;
+        let told = JobBrief::of(job).filter(|told| told.kind == job::Type::Rollback)?;
         Some(((told.label, told.entity), (job.key.id.0, stand(job.state))))
     };
     Ok(all.iter().filter_map(one).collect())
@@ -199,7 +199,7 @@ impl Ledger {
     }
 
     /// Jobs that roll these back, later steps first, in a run of their own.
-    pub async fn roll_back(&mut self, neops: &Neops, chosen: &[Uuid]) -> Result<Option<SubmitRun>, No> {
+    pub async fn roll_back(&mut self, neops: &Neops, chosen: &[Uuid]) -> Result<Option<SubmitRun>, HttpError> {
         let mut waves: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
         for entry in self.entries().filter(|entry| chosen.contains(&entry.job)) {
             waves.entry(entry.wave).or_default().push(entry.job);
@@ -209,7 +209,7 @@ impl Ledger {
             return Ok(None);
         }
         if count > AT_ONCE_MAX {
-            return Err(No::bad(format!("{count} jobs at a time; at most {AT_ONCE_MAX}")));
+            return Err(HttpError::bad(format!("{count} jobs at a time; at most {AT_ONCE_MAX}")));
         }
         let mut nodes: Vec<RunNode> = Vec::new();
         let mut before: Vec<Arc<str>> = Vec::new();
@@ -217,7 +217,7 @@ impl Ledger {
         for jobs in waves.into_values().rev() {
             let mut names = Vec::new();
             for done in jobs {
-                let gone = || No::conflict(format!("job {done} is gone and cannot be rolled back; resolve it"));
+                let gone = || HttpError::conflict(format!("job {done} is gone and cannot be rolled back; resolve it"));
                 let node = end::undo(neops, self.run, JobId(done), format!("undo.{}", nodes.len())).await?;
                 let mut node = node.ok_or_else(gone)?;
                 node.needs = before.clone();

@@ -23,7 +23,7 @@ pub use bundle::Plan;
 use super::{
     Neops, Own, board,
     body::{Params, Path, Sent, created, id, ok},
-    error::No,
+    error::HttpError,
     job,
     listing::{LIST_MAX, bare},
 };
@@ -77,8 +77,8 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 pub struct By(pub Option<String>);
 
 impl<S: Sync> FromRequestParts<S> for By {
-    type Rejection = No;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, No> {
+    type Rejection = HttpError;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         let name = guard::caller(parts)?.name.to_string();
         Ok(Self(Some(name).filter(|name| name != ANONYMOUS)))
     }
@@ -100,15 +100,16 @@ struct On {
     query: Option<String>,
 }
 
-async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execute>) -> Result<Response, No> {
-    let odd = || No::bad(format!("workflow must be a reference such as package/name:1, not {:?}", body.workflow));
+async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execute>) -> Result<Response, HttpError> {
+    let odd =
+        || HttpError::bad(format!("workflow must be a reference such as package/name:1, not {:?}", body.workflow));
     let workflow = Reference::parse(&body.workflow).ok_or_else(odd)?;
     if body.execute_on_parameters.ids.len() > IDS_MAX {
-        return Err(No::bad(format!("executeOnParameters.ids: at most {IDS_MAX}")));
+        return Err(HttpError::bad(format!("executeOnParameters.ids: at most {IDS_MAX}")));
     }
     let bytes = Value::Object(body.parameters.clone()).to_string().len();
     if bytes > PARAMETERS_MAX {
-        return Err(No::bad(format!("parameters: {bytes} bytes; at most {PARAMETERS_MAX}")));
+        return Err(HttpError::bad(format!("parameters: {bytes} bytes; at most {PARAMETERS_MAX}")));
     }
     let mut ids: Vec<u64> = body.execute_on_parameters.ids.iter().map(|id| id.0).collect();
     ids.sort_unstable();
@@ -147,13 +148,13 @@ impl First {
     }
 }
 
-async fn list(State(neops): State<Neops>) -> Result<Response, No> {
+async fn list(State(neops): State<Neops>) -> Result<Response, HttpError> {
     let mut all = First::default();
     row::each(&neops, None, |row| all.take(&row)).await?;
     Ok(all.answer())
 }
 
-async fn active(State(neops): State<Neops>) -> Result<Response, No> {
+async fn active(State(neops): State<Neops>) -> Result<Response, HttpError> {
     let mut all = First::default();
     row::open(&neops, |row| all.take(&row)).await?;
     let since = neops.engine.now().await?.0 - STILL_ACTIVE.0;
@@ -167,12 +168,12 @@ async fn active(State(neops): State<Neops>) -> Result<Response, No> {
     Ok(all.answer())
 }
 
-async fn latest(State(neops): State<Neops>) -> Result<Response, No> {
+async fn latest(State(neops): State<Neops>) -> Result<Response, HttpError> {
     let rows = row::latest(&neops).await?;
     Ok(ok(rows.iter().map(Row::show).collect::<Vec<_>>()).into_response())
 }
 
-async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Result<Response, No> {
+async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Result<Response, HttpError> {
     let mut all = First::default();
     if let Some(status) = known_state(&state)? {
         row::in_state(&neops, status, |row| all.take(&row)).await?;
@@ -181,7 +182,7 @@ async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Resu
 }
 
 /// None: a state that no run here is ever seen in.
-fn known_state(text: &str) -> Result<Option<Status>, No> {
+fn known_state(text: &str) -> Result<Option<Status>, HttpError> {
     const PASSING: [&str; 12] = [
         "new",
         "valid",
@@ -199,22 +200,22 @@ fn known_state(text: &str) -> Result<Option<Status>, No> {
     let lower = text.to_ascii_lowercase();
     let found = serde_json::from_value(Value::from(lower.as_str())).ok();
     match found {
-        None if !PASSING.contains(&lower.as_str()) => Err(No::bad(format!("there is no state {text:?}"))),
+        None if !PASSING.contains(&lower.as_str()) => Err(HttpError::bad(format!("there is no state {text:?}"))),
         found => Ok(found),
     }
 }
 
-async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, No> {
+async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, HttpError> {
     let run = id("id", &run)?;
-    let kept = row::find(&neops, run).await?.ok_or_else(|| No::not_found(format!("there is no run {run}")))?;
+    let kept = row::find(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     let mut shown = kept.value.show();
     shown["context"] = without_secrets(context(&neops, &kept.value).await?);
     Ok(ok(shown).into_response())
 }
 
-async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Params) -> Result<Response, No> {
+async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Params) -> Result<Response, HttpError> {
     let run = id("id", &run)?;
-    row::find(&neops, run).await?.ok_or_else(|| No::not_found(format!("there is no run {run}")))?;
+    row::find(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     Ok(board::page::of(&neops, &params, Facet::new(job::RUN, &run.to_string())).await?.into_response())
 }
 

@@ -2,7 +2,7 @@
 
 use super::row::{self, Row};
 use crate::dialects::neops::{
-    Neops, No,
+    HttpError, Neops,
     body::{Params, ok},
     histogram,
 };
@@ -35,7 +35,7 @@ const FILTERS: [Filter; 8] = [
     ("id", |row| Some(row.uuid.to_string())),
 ];
 
-pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response, No> {
+pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response, HttpError> {
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
     let start = params.get("cursor").map(cursor).transpose()?;
@@ -73,9 +73,9 @@ pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response
     Ok(ok(body).into_response())
 }
 
-fn cursor(text: &str) -> Result<(String, i64, String), No> {
+fn cursor(text: &str) -> Result<(String, i64, String), HttpError> {
     let read = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    read.ok_or_else(|| No::bad("cursor is not one that a page gave"))
+    read.ok_or_else(|| HttpError::bad("cursor is not one that a page gave"))
 }
 
 struct Sort {
@@ -84,7 +84,7 @@ struct Sort {
 }
 
 impl Sort {
-    fn read(text: Option<&str>) -> Result<Self, No> {
+    fn read(text: Option<&str>) -> Result<Self, HttpError> {
         let (field, order) =
             text.unwrap_or("createdAt:desc").split_once(':').unwrap_or((text.unwrap_or_default(), "asc"));
         let (by_workflow, descending) = match (field, order) {
@@ -92,7 +92,7 @@ impl Sort {
             ("createdAt", "desc") => (false, true),
             ("workflow", "asc") => (true, false),
             ("workflow", "desc") => (true, true),
-            _ => return Err(No::bad("sort must be createdAt or workflow, with :asc or :desc")),
+            _ => return Err(HttpError::bad("sort must be createdAt or workflow, with :asc or :desc")),
         };
         Ok(Self { by_workflow, descending })
     }
@@ -115,13 +115,14 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(params: &Params) -> Result<Self, No> {
+    fn read(params: &Params) -> Result<Self, HttpError> {
         let lists = FILTERS.iter().map(|(name, _)| params.all(name).map(str::to_owned).collect()).collect();
-        let target = |text: &str| text.parse().map_err(|_| No::bad(format!("target must be an id, not {text:?}")));
+        let target =
+            |text: &str| text.parse().map_err(|_| HttpError::bad(format!("target must be an id, not {text:?}")));
         let locked = params.get("cmsResourcesLocked").map(|_| params.flag("cmsResourcesLocked")).transpose()?;
         Ok(Self {
             lists,
-            targets: params.all("target").map(target).collect::<Result<_, No>>()?,
+            targets: params.all("target").map(target).collect::<Result<_, HttpError>>()?,
             locked,
             text: params.get("q").map(str::to_lowercase),
             after: params.time("createdAfter")?,
@@ -147,7 +148,7 @@ impl Wanted {
     }
 }
 
-fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, No> {
+fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, HttpError> {
     let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
     let mut shown = Map::new();
     for (name, of) in FILTERS.iter().filter(|(name, _)| *name != "id") {

@@ -6,7 +6,7 @@ use super::{
     waiting,
 };
 use crate::dialects::neops::{
-    Neops, No,
+    HttpError, Neops,
     body::{Path, Sent, id, ok},
     records::Kept,
 };
@@ -41,17 +41,17 @@ pub struct Resolve {
     continue_rollback: bool,
 }
 
-async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger), No> {
+async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger), HttpError> {
     let run = id("uuid", run)?;
-    let kept = row::find(neops, run).await?.ok_or_else(|| No::not_found(format!("there is no run {run}")))?;
+    let kept = row::find(neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     match kept.value.status {
         Status::FailedUnsafeAck | Status::FailedSafeAck | Status::Rollback => {}
-        other => return Err(No::conflict(format!("the run is {}; there is nothing to remedy", other.as_str()))),
+        other => return Err(HttpError::conflict(format!("the run is {}; there is nothing to remedy", other.as_str()))),
     }
     Ok((kept, Ledger::read(neops, run).await?))
 }
 
-pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, No> {
+pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, HttpError> {
     let (kept, ledger) = find(&neops, &run).await?;
     Ok(ok(ledger.show(&kept.value)).into_response())
 }
@@ -60,7 +60,7 @@ pub async fn roll_back(
     State(neops): State<Neops>,
     Path(run): Path<String>,
     Sent(body): Sent<Chosen>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     for _ in 0..TRIES {
         let (kept, mut ledger) = find(&neops, &run).await?;
         let chosen = body.to_roll_back(&ledger)?;
@@ -81,9 +81,9 @@ pub async fn resolve(
     super::By(by): super::By,
     Path(run): Path<String>,
     Sent(body): Sent<Resolve>,
-) -> Result<Response, No> {
+) -> Result<Response, HttpError> {
     if body.note.trim().is_empty() || body.note.len() > NOTE_MAX {
-        return Err(No::bad(format!("note must say why, in at most {NOTE_MAX} bytes")));
+        return Err(HttpError::bad(format!("note must say why, in at most {NOTE_MAX} bytes")));
     }
     for _ in 0..TRIES {
         let (kept, mut ledger) = find(&neops, &run).await?;
@@ -116,7 +116,7 @@ pub async fn resolve(
 }
 
 /// False: somebody was faster.
-async fn write(neops: &Neops, commands: Vec<Command>) -> Result<bool, No> {
+async fn write(neops: &Neops, commands: Vec<Command>) -> Result<bool, HttpError> {
     if commands.is_empty() {
         return Ok(true);
     }
@@ -127,22 +127,22 @@ async fn write(neops: &Neops, commands: Vec<Command>) -> Result<bool, No> {
     }
 }
 
-fn busy() -> No {
-    No::conflict("others are at work on this run; try again")
+fn busy() -> HttpError {
+    HttpError::conflict("others are at work on this run; try again")
 }
 
 impl Chosen {
-    fn known(&self, ledger: &Ledger) -> Result<(), No> {
+    fn known(&self, ledger: &Ledger) -> Result<(), HttpError> {
         if self.all != self.jobs.is_empty() {
-            return Err(No::bad("name jobs, or say all: true"));
+            return Err(HttpError::bad("name jobs, or say all: true"));
         }
         match self.jobs.iter().find(|job| ledger.entries().all(|entry| entry.job != **job)) {
-            Some(job) => Err(No::bad(format!("jobs: the ledger has no job {job}"))),
+            Some(job) => Err(HttpError::bad(format!("jobs: the ledger has no job {job}"))),
             None => Ok(()),
         }
     }
 
-    fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>, No> {
+    fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
         self.known(ledger)?;
         let open = |stand: Stand| matches!(stand, Stand::Open | Stand::RollbackFailed);
         let mut chosen: Vec<Uuid> = ledger
@@ -168,19 +168,19 @@ impl Chosen {
             return Ok(chosen);
         }
         match chosen.iter().find_map(|job| blocked(job, &chosen)) {
-            Some(why) => Err(No::conflict(why)),
+            Some(why) => Err(HttpError::conflict(why)),
             None => Ok(chosen),
         }
     }
 
-    fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>, No> {
+    fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
         self.known(ledger)?;
         let named = ledger.entries().filter(|entry| self.all || self.jobs.contains(&entry.job));
         let mut chosen = Vec::new();
         for entry in named {
             match entry.stand {
                 Stand::RollbackInProgress if !self.all => {
-                    return Err(No::conflict(format!("job {} is being rolled back", entry.job)));
+                    return Err(HttpError::conflict(format!("job {} is being rolled back", entry.job)));
                 }
                 Stand::Open | Stand::RollbackFailed => chosen.push(entry.job),
                 Stand::RollbackInProgress | Stand::RolledBack | Stand::Resolved => {}

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     dialects::neops::{
-        Neops, No,
+        HttpError, Neops,
         blocks::{self, Block},
         definitions, job, namespace,
     },
@@ -54,8 +54,8 @@ pub struct Start {
 /// The code and the text of a reason.
 type Fault = (&'static str, String);
 
-pub async fn start(neops: &Neops, start: Start) -> Result<Row, No> {
-    let unknown = || No::not_found(format!("Workflow {} not found", start.workflow));
+pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
+    let unknown = || HttpError::not_found(format!("Workflow {} not found", start.workflow));
     let (id, document) = definitions::resolve(neops, &start.workflow).await?.ok_or_else(unknown)?;
     let (run, now) = (start.id.unwrap_or_else(|| ids::run_id().0), neops.engine.now().await?);
     let name = document.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -99,7 +99,7 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, No> {
     match neops.engine.run(All { commands }).await {
         Ok(_) => Ok(row),
         Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
-            Err(No::conflict(format!("there is a run {run} already")))
+            Err(HttpError::conflict(format!("there is a run {run} already")))
         }
         Err(error) => Err(error.into()),
     }

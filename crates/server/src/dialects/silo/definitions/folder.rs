@@ -7,7 +7,7 @@ use super::{
     Definition, InForce,
     file::{self, Fault},
 };
-use crate::dialects::silo::{Silo, error::No, namespace, schedule};
+use crate::dialects::silo::{Silo, error::HttpError, namespace, schedule};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -110,13 +110,13 @@ fn look(folder: &Path, priority: i32) -> std::io::Result<Found> {
 }
 
 /// Reads the folder and puts it into force. What cannot be read at all changes nothing.
-pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, No> {
+pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, HttpError> {
     // One at a time, so that a report tells what it did itself.
     let _one = app.own.reload.lock().await;
     let settings = &app.own.settings;
     let (folder, priority) = (settings.directory.clone(), settings.default_priority);
     let found = app.aside.run(&super::namespace(), move || look(&folder, priority)).await?.map_err(|error| {
-        No::internal(format!("the folder {} cannot be read: {error}", settings.directory.display()))
+        HttpError::internal(format!("the folder {} cannot be read: {error}", settings.directory.display()))
     })?;
     let stored = super::all(app).await?;
     let (mut report, mut commands) = (Report::default(), Vec::new());
@@ -151,7 +151,7 @@ pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, No> {
     Ok(report)
 }
 
-fn put(definition: &Definition) -> Result<Command, No> {
-    let body = serde_json::to_string(definition).map_err(|error| No::internal(error.to_string()))?;
+fn put(definition: &Definition) -> Result<Command, HttpError> {
+    let body = serde_json::to_string(definition).map_err(|error| HttpError::internal(error.to_string()))?;
     Ok(PutDefinition { namespace: namespace(), name: definition.name.as_str().into(), body: body.into() }.into())
 }
