@@ -337,7 +337,7 @@ impl Work {
         }
         after.tally.count(&outcome.events, &outcome.replies);
         after.history.count(&outcome.events, &outcome.replies);
-        crowd.hear(&outcome.events, settings.limits.workers_max);
+        crowd.hear(&outcome.events, &settings.limits);
         self.pace(which).learn(outcome.commit_time, callers.len());
         let mut held = Held { first_event: outcome.first_event, ..Held::default() };
         (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));

@@ -1,5 +1,5 @@
 //! How many there may be of what a namespace can have any number of, each of which costs all namespaces something: workers,
-//! schedules, and sets of tags that jobs wait with.
+//! definitions, schedules, and sets of tags that jobs wait with.
 //!
 //! They are counted where they are kept, and seldom: after so many new ones, and again once there are too many. So a few more
 //! than allowed may slip through; what is allowed leaves room for that.
@@ -15,8 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{
-    Command, Event, Namespace, Refusal, What, WorkerId,
+    Command, Event, Limits, Namespace, Refusal, What, WorkerId,
     commands::{claim::Claim, claim::Unknown},
+    definition::DefinitionHead,
     record::Kind,
     schedule::Schedule,
     worker::Worker,
@@ -27,7 +28,7 @@ const JOBS: u64 = 256;
 /// What was counted so lately is not counted again.
 const COUNTED_FOR: Duration = Duration::from_millis(500);
 const PAGE: usize = 1_000;
-/// Namespaces whose workers are counted.
+/// Namespaces whose workers or definitions are counted.
 const NAMESPACES_MAX: usize = 10_000;
 
 #[derive(Default)]
@@ -36,9 +37,16 @@ pub struct Crowd {
     /// Namespaces with too many sets of tags, and whether there are any.
     lanes: Mutex<(Option<Instant>, Vec<Namespace>)>,
     full_of_lanes: AtomicBool,
-    workers: Mutex<HashMap<Namespace, Known>>,
-    /// Somebody's workers have to be counted, or are too many.
-    doubts_workers: AtomicBool,
+    workers: Counts,
+    definitions: Counts,
+}
+
+/// How many rows of one kind each namespace has.
+#[derive(Default)]
+struct Counts {
+    known: Mutex<HashMap<Namespace, Known>>,
+    /// Somebody's have to be counted, or are too many.
+    doubts: AtomicBool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -82,6 +90,16 @@ fn registers(command: &Command) -> Option<(&Namespace, &WorkerId)> {
     }
 }
 
+fn defines(command: &Command) -> Option<(&Namespace, &str)> {
+    match command {
+        Command::PutDefinition(put) => Some((&put.namespace, &put.name)),
+        Command::Link(link) => Some((&link.namespace, &link.definition)),
+        Command::All(all) => all.commands.iter().find_map(defines),
+        Command::Audited(audited) => defines(&audited.command),
+        _ => None,
+    }
+}
+
 fn schedules(command: &Command) -> Option<(&Namespace, &str)> {
     match command {
         Command::PutSchedule(put) => Some((&put.namespace, &put.schedule.name)),
@@ -103,6 +121,11 @@ pub async fn admit(engine: &Engine, commands: &[Command]) -> Result<(), Error> {
     if let Some((namespace, worker)) = commands.iter().find_map(registers) {
         Box::pin(admit_worker(engine, namespace, worker)).await?;
     }
+    if let Some((namespace, name)) = commands.iter().find_map(defines)
+        && crowd.definitions.doubts.load(Relaxed)
+    {
+        Box::pin(admit_definition(engine, namespace, name)).await?;
+    }
     match commands.iter().find_map(schedules) {
         Some((namespace, name)) => Box::pin(admit_schedule(engine, namespace, name)).await,
         None => Ok(()),
@@ -122,7 +145,7 @@ async fn admit_schedule(engine: &Engine, namespace: &Namespace, name: &str) -> R
 /// A claim makes its worker known.
 pub async fn admit_claim(engine: &Engine, claim: &Claim) -> Result<(), Error> {
     match claim.unknown {
-        Unknown::Create(_) if engine.inner().crowd.doubts_workers.load(Relaxed) => {
+        Unknown::Create(_) if engine.inner().crowd.workers.doubts.load(Relaxed) => {
             Box::pin(admit_worker(engine, &claim.namespace, &claim.worker)).await
         }
         Unknown::Create(_) | Unknown::Refuse => Ok(()),
@@ -130,17 +153,36 @@ pub async fn admit_claim(engine: &Engine, claim: &Claim) -> Result<(), Error> {
 }
 
 async fn admit_worker(engine: &Engine, namespace: &Namespace, worker: &WorkerId) -> Result<(), Error> {
-    let (crowd, max) = (&engine.inner().crowd, engine.settings().limits.workers_max);
-    let Some(known) = crowd.doubtful(namespace, max) else { return Ok(()) };
-    let count = if known.is_stale(max) { count(engine, namespace, Worker::KIND).await? } else { known.count };
+    let (counts, max) = (&engine.inner().crowd.workers, engine.settings().limits.workers_max);
+    admit_row::<Worker>(engine, counts, namespace, worker.as_str(), max).await?.map_err(|full| {
+        let (what, setting) = ("workers", "workers_per_namespace_max");
+        Refusal::TooMany { what, namespace: full, max, setting }.into()
+    })
+}
+
+async fn admit_definition(engine: &Engine, namespace: &Namespace, name: &str) -> Result<(), Error> {
+    let (counts, max) = (&engine.inner().crowd.definitions, engine.settings().limits.definitions_max);
+    admit_row::<DefinitionHead>(engine, counts, namespace, name, max).await?.map_err(|full| {
+        let (what, setting) = ("definitions", "definitions_per_namespace_max");
+        Refusal::TooMany { what, namespace: full, max, setting }.into()
+    })
+}
+
+/// Whether there is room for one more, or it is there already; else the name of the namespace that is full.
+async fn admit_row<T: Kind>(
+    engine: &Engine,
+    counts: &Counts,
+    namespace: &Namespace,
+    name: &str,
+    max: usize,
+) -> Result<Result<(), String>, Error> {
+    let Some(known) = counts.doubtful(namespace, max) else { return Ok(Ok(())) };
+    let count = if known.is_stale(max) { count(engine, namespace, T::KIND).await? } else { known.count };
     if known.is_stale(max) {
-        crowd.counted(namespace, count, max);
+        counts.counted(namespace, count, max);
     }
-    if count < max || engine.read_record::<Worker>(namespace, worker.as_str()).await?.is_some() {
-        return Ok(());
-    }
-    let (what, setting) = ("workers", "workers_per_namespace_max");
-    Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting }.into())
+    let fits = count < max || engine.read_record::<T>(namespace, name).await?.is_some();
+    Ok(if fits { Ok(()) } else { Err(namespace.to_string()) })
 }
 
 async fn count(engine: &Engine, namespace: &Namespace, kind: &str) -> Result<usize, Error> {
@@ -170,30 +212,42 @@ impl Crowd {
     }
 
     /// What batches came to.
-    pub fn hear(&self, events: &[Event], max: usize) {
-        for event in events.iter().filter(|event| matches!(event.what, What::WorkerRegistered { .. })) {
-            let mut workers = lock(&self.workers);
-            if workers.len() >= NAMESPACES_MAX && !workers.contains_key(&event.namespace) {
-                workers.clear();
+    pub fn hear(&self, events: &[Event], limits: &Limits) {
+        for event in events {
+            match event.what {
+                What::WorkerRegistered { .. } => self.workers.one_more(&event.namespace, limits.workers_max),
+                What::DefinitionPut { version: 1, .. } => {
+                    self.definitions.one_more(&event.namespace, limits.definitions_max);
+                }
+                _ => {}
             }
-            let known = workers.entry(event.namespace.clone()).or_default();
-            known.count += 1;
-            if known.is_doubtful(max) {
-                self.doubts_workers.store(true, Relaxed);
-            }
+        }
+    }
+}
+
+impl Counts {
+    fn one_more(&self, namespace: &Namespace, max: usize) {
+        let mut all = lock(&self.known);
+        if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {
+            all.clear();
+        }
+        let known = all.entry(namespace.clone()).or_default();
+        known.count += 1;
+        if known.is_doubtful(max) {
+            self.doubts.store(true, Relaxed);
         }
     }
 
     fn doubtful(&self, namespace: &Namespace, max: usize) -> Option<Known> {
-        if !self.doubts_workers.load(Relaxed) {
+        if !self.doubts.load(Relaxed) {
             return None;
         }
-        lock(&self.workers).get(namespace).copied().filter(|known| known.is_doubtful(max))
+        lock(&self.known).get(namespace).copied().filter(|known| known.is_doubtful(max))
     }
 
     fn counted(&self, namespace: &Namespace, count: usize, max: usize) {
-        let mut workers = lock(&self.workers);
-        workers.insert(namespace.clone(), Known { count, counted: Some(Instant::now()) });
-        self.doubts_workers.store(workers.values().any(|known| known.is_doubtful(max)), Relaxed);
+        let mut all = lock(&self.known);
+        all.insert(namespace.clone(), Known { count, counted: Some(Instant::now()) });
+        self.doubts.store(all.values().any(|known| known.is_doubtful(max)), Relaxed);
     }
 }

@@ -358,3 +358,19 @@ async fn a_namespace_has_so_many_schedules_and_no_more() {
     server.delete("/api/v1/schedules/b").await.expect(204);
     put("/api/v1/schedules/c").await.expect(200);
 }
+
+#[tokio::test]
+async fn a_namespace_has_so_many_definitions_and_no_more() {
+    let limits = windlass_core::Limits { definitions_max: 2, ..Default::default() };
+    let server = Server::set(windlass_engine::Settings { limits, ..Default::default() }, Default::default()).await;
+    let put = async |path: &str| server.put(path, json!({"payload": path})).await;
+    put("/api/v1/definitions/a").await.expect(200);
+    put("/api/v1/definitions/b").await.expect(200);
+    let refused = put("/api/v1/definitions/c").await.expect(429);
+    assert!(refused["detail"].as_str().unwrap().contains("definitions_per_namespace_max"), "{refused}");
+    put("/api/v1/definitions/a").await.expect(200);
+    put("/api/v1/definitions/c?namespace=other").await.expect(200);
+    // A deleted one is still there, and counts.
+    server.delete("/api/v1/definitions/b").await.expect(204);
+    put("/api/v1/definitions/c").await.expect(429);
+}

@@ -43,11 +43,8 @@ impl PutDefinition {
             let current = desk.peek::<Definition>(&self.namespace, &version_key(&self.name, latest))?;
             if let Some(current) = current.filter(|current| current.body == self.body) {
                 if deleted {
-                    desk.put(
-                        &self.namespace,
-                        &self.name,
-                        &DefinitionHead { deleted_at: None, retires: false, ..head },
-                    )?;
+                    let kept = DefinitionHead { retires: false, ..head.revived() };
+                    desk.put(&self.namespace, &self.name, &kept)?;
                     desk.tell(&self.namespace, What::DefinitionPut { name: self.name.clone(), version: latest });
                 }
                 return Ok(Ok(Box::new(current)));
@@ -71,7 +68,7 @@ pub(crate) fn next_version(
     let created_at = head.created_at.or((version == 1).then(|| desk.now()));
     let definition = Definition { name: name.clone(), version, body: body.clone(), created_at: desk.now() };
     desk.put(namespace, &version_key(name, version), &definition)?;
-    desk.put(namespace, name, &DefinitionHead { latest: version, deleted_at: None, created_at, ..head })?;
+    desk.put(namespace, name, &DefinitionHead { latest: version, created_at, ..head.revived() })?;
     desk.tell(namespace, What::DefinitionPut { name: name.clone(), version });
     Ok(definition)
 }

@@ -7,6 +7,7 @@ use super::{Decided, fire};
 use crate::{
     desk::{Desk, Stop},
     model::{
+        definition::DefinitionHead,
         job::{Job, State},
         keys::{JobKey, Keys, RecordKey},
         record::{Kind, Record},
@@ -16,7 +17,7 @@ use crate::{
         time::Millis,
         worker::Worker,
     },
-    moves::{concurrency, life, liveness, steps},
+    moves::{concurrency, life, links, liveness, steps},
 };
 
 /// When to look again at what could not be done.
@@ -134,6 +135,7 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
         Worker::KIND => liveness::age(desk, namespace, key),
         Schedule::KIND => fire::fire_due(desk, namespace, key),
         Run::KIND => steps::remove_run(desk, namespace, key),
+        DefinitionHead::KIND => links::forget(desk, namespace, key),
         EarlyPlan::KIND => steps::remove_early(desk, namespace, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),

@@ -39,6 +39,8 @@ impl Link {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         workers::want(&self.namespace, &self.worker, keys);
         keys.want_record(key_of::<DefinitionHead>(&self.namespace, &self.definition), true);
+        // Most links are the first of their definition and write this, or find it there.
+        keys.want_record(key_of::<Definition>(&self.namespace, &version_key(&self.definition, 1)), true);
         keys.want_record(key_of::<link::Link>(&self.namespace, &link_key(&self.worker, &self.definition)), true);
     }
 
@@ -71,12 +73,24 @@ impl Link {
             Some(current) if in_force => Ok((current, false)),
             None if in_force => Err(Refusal::Exists { what: "definition", name: self.definition.to_string() }.into()),
             Some(current) => {
-                desk.put(&self.namespace, &self.definition, &DefinitionHead { deleted_at: None, ..wanted })?;
+                desk.put(&self.namespace, &self.definition, &wanted.revived())?;
                 let version = current.version;
                 desk.tell(&self.namespace, What::DefinitionPut { name: self.definition.clone(), version });
                 Ok((current, true))
             }
-            None => Ok((next_version(desk, &self.namespace, &self.definition, &self.body, wanted)?, true)),
+            None => {
+                self.drop_last(desk, &wanted)?;
+                Ok((next_version(desk, &self.namespace, &self.definition, &self.body, wanted)?, true))
+            }
+        }
+    }
+
+    /// Whoever retires and comes back with other bodies, again and again, leaves one version behind, not all of them.
+    fn drop_last(&self, desk: &mut Desk, head: &DefinitionHead) -> Result<(), Stop> {
+        let last = version_key(&self.definition, head.latest);
+        match self.retires && head.latest > 0 {
+            true => desk.delete_record(&key_of::<Definition>(&self.namespace, &last)),
+            false => Ok(()),
         }
     }
 
@@ -120,6 +134,7 @@ mod tests {
             keys::RecordKey,
             link::{TIED, tags_of},
             policy::{AliveBy, Unregister, WorkerPolicy},
+            record::Kind,
             reply::Reply,
             time::Millis,
         },
@@ -215,6 +230,39 @@ mod tests {
         let told = story.events(None);
         let count = |name: &str| told.iter().filter(|told| **told == name).count();
         assert_eq!((count("unlinked"), count("definition_deleted"), count("record_deleted")), (300, 260, 1));
+    }
+
+    #[test]
+    fn many_links_at_once_are_decided_in_few_loads() {
+        let mut story = Story::new();
+        story.register("w", policy()).unwrap();
+        let before = story.tables.loads;
+        let commands = (0..300).map(|number| link("w", &format!("d{number}"), "{}").into()).collect();
+        story.run(crate::commands::all::All { commands }).unwrap();
+        assert!(story.tables.loads - before <= 3, "{} loads", story.tables.loads - before);
+    }
+
+    #[test]
+    fn what_retired_is_forgotten_after_its_time_unless_it_came_back() {
+        let mut story = Story::new();
+        let retention = story.tables.limits.retention.0;
+        for name in ["gone", "back"] {
+            story.register("w", policy()).unwrap();
+            story.run(link("w", name, "{}")).unwrap();
+            story.unregister("w", Unregister::Fail).unwrap();
+        }
+        story.register("w", policy()).unwrap();
+        story.run(link("w", "back", "other")).unwrap();
+        story.wait(retention);
+        story
+            .run(crate::commands::workers::Heartbeat { namespace: ns(), worker: worker("w"), principal: None })
+            .unwrap();
+        story.sweep();
+        assert!(story.typed::<DefinitionHead>("gone").is_none());
+        assert_eq!(head(&story, "back").latest, 2);
+        let versions = story.tables.records.keys().filter(|key| &*key.kind == Definition::KIND);
+        let versions: Vec<_> = versions.map(|key| key.key.to_string()).collect();
+        assert_eq!(versions, [version_key("back", 2)], "an older version goes with the body that replaced it");
     }
 
     #[test]

@@ -36,12 +36,20 @@ pub struct DefinitionHead {
     /// It is deleted when its last link is gone and none of its jobs is pending.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retires: bool,
+    /// Deleted by itself, it is forgotten then.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub forget_at: Option<Timestamp>,
     /// What says whether another body is the same, where not the text does.
     #[serde(default, skip_serializing_if = "is_default")]
     pub print: Option<Arc<str>>,
 }
 
 impl DefinitionHead {
+    /// In force, from now on.
+    pub(crate) fn revived(self) -> Self {
+        Self { deleted_at: None, forget_at: None, ..self }
+    }
+
     /// In force, but nobody serves it any more.
     pub(crate) fn is_left(&self) -> bool {
         self.retires && self.links == 0 && self.deleted_at.is_none()
@@ -50,6 +58,9 @@ impl DefinitionHead {
 
 impl Kind for DefinitionHead {
     const KIND: &'static str = "definition";
+    fn due(&self) -> Option<Timestamp> {
+        self.forget_at
+    }
 }
 
 /// Sorts by name, then by version.

@@ -18,6 +18,8 @@ pub struct Limits {
     pub worker_tags_max: usize,
     /// Workers registered in one namespace.
     pub workers_max: usize,
+    /// Definitions of one namespace, those that were deleted included.
+    pub definitions_max: usize,
     /// Schedules of one namespace: each is looked at whenever one of them fires.
     pub schedules_max: usize,
     /// Distinct sets of tags that claimers of one namespace wait with at a time.
@@ -55,6 +57,7 @@ impl Default for Limits {
             job_tags_max: 64,
             worker_tags_max: 1_024,
             workers_max: 10_000,
+            definitions_max: 100_000,
             schedules_max: 1_000,
             offers_max: 10_000,
             lanes_max: 200_000,

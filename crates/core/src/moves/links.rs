@@ -3,7 +3,7 @@
 use crate::{
     desk::{Desk, Stop},
     model::{
-        definition::DefinitionHead,
+        definition::{Definition, DefinitionHead},
         event::What,
         job::Spec,
         keys::RecordKey,
@@ -75,8 +75,22 @@ fn retire(desk: &mut Desk, namespace: &Namespace, name: &Arc<str>) -> Result<(),
     };
     if !desk.lane_waits(namespace, lane_of(namespace, name))? {
         head.deleted_at = Some(desk.now());
+        head.forget_at = Some(desk.now() + desk.limits().retention);
         desk.put(namespace, name, &head)?;
         desk.tell(namespace, What::DefinitionDeleted { name: name.clone() });
     }
     Ok(())
+}
+
+/// A definition that retired long ago goes with all its versions: names that are made up for an hour's use would pile up for
+/// ever.
+pub(crate) fn forget(desk: &mut Desk, namespace: &Namespace, name: &str) -> Result<(), Stop> {
+    let head = desk.get::<DefinitionHead>(namespace, name)?;
+    if head.is_none_or(|head| head.forget_at.is_none_or(|at| at > desk.now())) {
+        return Ok(());
+    }
+    for key in desk.siblings(namespace, Definition::KIND, name)? {
+        desk.delete_record(&key)?;
+    }
+    desk.delete_record(&key_of::<DefinitionHead>(namespace, name))
 }

@@ -211,6 +211,7 @@ impl Config {
                 lease_default: read.millis(table::lease),
                 retention: read.millis(table::retention),
                 workers_max: read.count(table::workers_per_namespace_max),
+                definitions_max: read.count(table::definitions_per_namespace_max),
                 schedules_max: read.count(table::schedules_per_namespace_max),
                 offers_max: read.count(table::offers_per_namespace_max),
                 lanes_max: read.count(table::tag_sets_per_namespace_max),

@@ -86,6 +86,7 @@ settings! { SETTINGS:
     bodies_per_principal_max: Kind::Bytes, "64MiB", "Part of bodies_max that one principal, with those it makes tokens for, may use. Requests beyond it are answered 429. Bodies of up to \
          16 KiB and answers of up to 64 KiB are not counted";
     workers_per_namespace_max: Kind::Count, "10000", "Workers that may be registered in one namespace. Registrations beyond it are answered 429";
+    definitions_per_namespace_max: Kind::Count, "100000", "Definitions that one namespace may have, those that were deleted included. Requests beyond it are answered 429";
     schedules_per_namespace_max: Kind::Count, "1000", "Schedules that one namespace may have. Requests beyond it are answered 429";
     offers_per_namespace_max: Kind::Count, "10000", "Different tag sets with which the workers of one namespace may wait at the same time. Claims beyond it are answered 429";
     tag_sets_per_namespace_max: Kind::Count, "200000", "Different tag sets that the waiting jobs of one namespace may have. Further jobs with tags are answered 429. A set with many \

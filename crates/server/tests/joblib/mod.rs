@@ -1,5 +1,6 @@
 //! The zndraw-joblib protocol, call by call.
 
+mod limits;
 mod providers;
 mod roles;
 mod sessions;

@@ -5,7 +5,7 @@ use super::{
     body::{Json, Params, Path, Sent, ok, page},
     derived,
     error::{FORBIDDEN, HttpError, INVALID_CATEGORY, JOB_NOT_FOUND, SCHEMA_CONFLICT},
-    listing::{cut, live_jobs, seen_from, workers_of},
+    listing::{check_space, cut, live_jobs, seen_from, workers_of},
     names::{FullName, INTERNAL, check_room, check_writable, is_special},
     namespace,
     registration::{not_owned, registration},
@@ -87,6 +87,7 @@ async fn register(
         return Err(INVALID_CATEGORY.no(not_in(&category, &settings.categories)));
     }
     let full = FullName::new(&room, &category, &name)?;
+    check_space(&joblib, &full).await?;
     let schema = schema.unwrap_or_else(empty);
     let print = print(&joblib, schema.clone()).await?;
     let kept = Body { category: full.category.clone(), schema };
@@ -173,6 +174,9 @@ pub fn not_found(full: &FullName) -> HttpError {
     JOB_NOT_FOUND.no(format!("Job '{full}' not found"))
 }
 
+/// A page of jobs ends early behind so many ids of workers.
+const PAGE_WORKERS_MAX: usize = 100_000;
+
 /// Newest first. A job that came back has the place it had.
 async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, HttpError> {
     check_room(&room)?;
@@ -183,10 +187,14 @@ async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) 
     }
     jobs.sort_by(|(a, of_a), (b, of_b)| (of_b.created_at, b).cmp(&(of_a.created_at, a)));
     let (part, total) = cut(jobs, paging);
-    let mut items = Vec::with_capacity(part.len());
+    let (mut items, mut listed) = (Vec::with_capacity(part.len()), 0);
     for (name, head) in part {
+        if listed >= PAGE_WORKERS_MAX {
+            break;
+        }
         let Some(full) = FullName::parse(&name) else { continue };
         let workers = if head.links > 0 { workers_of(&app, &name).await? } else { Vec::new() };
+        listed += workers.len();
         items.push(JobSummary { full_name: name.to_string(), category: full.category, name: full.name, workers });
     }
     Ok(page(items, total, paging).into_response())

@@ -1,12 +1,14 @@
-//! Lists whose order no index has: all of it is read, sorted and cut.
+//! Lists whose order no index has: all of it is read, sorted and cut. What is read so has a bound of its own: jobs of a room,
+//! workers of the namespace, providers.
 
 use super::{
     body::Paging,
     error::HttpError,
-    names::{GLOBAL, INTERNAL, is_special},
+    names::{FullName, GLOBAL, INTERNAL, is_special},
     namespace,
 };
-use crate::app::App;
+use crate::{app::App, ask};
+use http::StatusCode;
 use std::sync::Arc;
 use windlass_core::{
     Facet, Record, WorkerId,
@@ -16,7 +18,10 @@ use windlass_core::{
 };
 use windlass_engine::store::RecordQuery;
 
+/// Records that are read at once, of small ones.
 const PAGE: usize = 500;
+/// Jobs of one room, those included that retired and are not yet forgotten.
+const JOBS_PER_ROOM_MAX: usize = 1_000;
 
 /// All records of a kind.
 pub fn query<T: Kind>() -> RecordQuery {
@@ -24,24 +29,26 @@ pub fn query<T: Kind>() -> RecordQuery {
     RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE }
 }
 
-/// What a query finds, by key, up to the first that is not wanted any more.
-pub async fn all(
+/// What is kept of the records that a query finds, by key, and where they begin with `prefix`. Only one page of the records is
+/// in memory at a time, and a large page is not taken apart by a thread that others wait for.
+pub async fn gather<T: Send + 'static>(
     app: &App,
     mut query: RecordQuery,
-    mut wanted: impl FnMut(&Record) -> bool,
-) -> Result<Vec<Record>, HttpError> {
-    let mut found = Vec::new();
+    prefix: &str,
+    keep: impl Fn(&Record) -> Option<T> + Clone + Send + 'static,
+) -> Result<Vec<T>, HttpError> {
+    let mut kept = Vec::new();
     loop {
-        let page = app.engine.store().records(&query).await?;
+        let mut page = app.engine.store().records(&query).await?;
         query.after = page.last().filter(|_| page.len() == query.limit).map(|last| last.key.key.clone());
-        for record in page {
-            if !wanted(&record) {
-                return Ok(found);
-            }
-            found.push(record);
-        }
-        if query.after.is_none() {
-            return Ok(found);
+        let inside = page.iter().take_while(|record| record.key.key.starts_with(prefix)).count();
+        let is_last = query.after.is_none() || inside < page.len();
+        page.truncate(inside);
+        let (is_large, keep) = (page.iter().map(|record| record.value.len()).sum::<usize>() > ask::LARGE, keep.clone());
+        let part = move || page.iter().filter_map(keep).collect::<Vec<T>>();
+        kept.extend(if is_large { app.aside.run(&namespace(), part).await? } else { part() });
+        if is_last {
+            return Ok(kept);
         }
     }
 }
@@ -51,13 +58,31 @@ pub fn read<T: Kind>(record: &Record) -> Option<T> {
     serde_json::from_str(&record.value).ok()
 }
 
-/// The definitions in force whose name begins with that of a room.
-pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<(Arc<str>, DefinitionHead)>, HttpError> {
+type NamedHead = (Arc<str>, DefinitionHead);
+
+/// The definitions whose name begins with that of a room.
+async fn heads(app: &App, room: &str) -> Result<Vec<NamedHead>, HttpError> {
     let prefix = format!("{room}:");
     let from = RecordQuery { after: Some(prefix.as_str().into()), ..query::<DefinitionHead>() };
-    let found = all(app, from, |record| record.key.key.starts_with(&prefix)).await?;
-    let heads = found.iter().filter_map(|record| Some((record.key.key.clone(), read::<DefinitionHead>(record)?)));
-    Ok(heads.filter(|(_, head)| head.deleted_at.is_none()).collect())
+    gather(app, from, &prefix, |record| Some((record.key.key.clone(), read::<DefinitionHead>(record)?))).await
+}
+
+/// Those that are in force.
+pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<NamedHead>, HttpError> {
+    let mut heads = heads(app, room).await?;
+    heads.retain(|(_, head)| head.deleted_at.is_none());
+    Ok(heads)
+}
+
+/// Whether a room may have this job, which it perhaps has already.
+pub async fn check_space(app: &App, job: &FullName) -> Result<(), HttpError> {
+    let is_known = app.engine.read_record::<DefinitionHead>(&namespace(), &job.to_string()).await?.is_some();
+    if is_known || heads(app, &job.room).await?.len() < JOBS_PER_ROOM_MAX {
+        return Ok(());
+    }
+    let why =
+        format!("room '{}' has {JOBS_PER_ROOM_MAX} jobs, as many as a room may have; no more can register", job.room);
+    Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60))
 }
 
 /// The rooms whose jobs are listed in a room.
@@ -68,8 +93,7 @@ pub fn seen_from(room: &str) -> Vec<&str> {
 /// Workers that are linked to a job, by id.
 pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>, HttpError> {
     let facet = Some(Facet::new(DEFINITION_FACET, job));
-    let links = all(app, RecordQuery { facet, ..query::<Link>() }, |_| true).await?;
-    Ok(links.iter().filter_map(read::<Link>).map(|link| link.worker).collect())
+    gather(app, RecordQuery { facet, ..query::<Link>() }, "", |record| Some(read::<Link>(record)?.worker)).await
 }
 
 /// Part of a list, and how long the list is.

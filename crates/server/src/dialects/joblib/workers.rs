@@ -25,9 +25,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use windlass_api::Uuid;
 use windlass_core::{
-    Refusal, WorkerId,
+    Record, Refusal, WorkerId,
     commands::workers::{Heartbeat, UnregisterWorker},
-    link::Link,
     worker::Worker,
 };
 use windlass_engine::{Error, ids, store::RecordQuery};
@@ -95,25 +94,29 @@ async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Param
     for room in seen_from(&room) {
         live.extend(live_jobs(&app, room).await?.into_iter().map(|(name, _)| name));
     }
-    let links = listing::all(&app, listing::query::<Link>(), |_| true).await?;
-    let serving = links.iter().filter_map(listing::read::<Link>).filter(|link| live.contains(&link.definition));
-    let serving: HashSet<WorkerId> = serving.map(|link| link.worker).collect();
-    shown(&app, &params, |worker| serving.contains(&worker.id)).await
+    let live = Arc::new(live);
+    shown(&app, &params, move |worker| worker.tags.iter().any(|job| live.contains(job))).await
 }
 
-/// Newest first.
-async fn shown(app: &App, params: &Params, wanted: impl Fn(&Worker) -> bool) -> Result<Json<Value>, HttpError> {
+/// With a thousand jobs each, these are many bytes.
+const PAGE: usize = 64;
+
+/// Newest first. What a worker offers are the jobs it is linked to.
+async fn shown(
+    app: &App,
+    params: &Params,
+    wanted: impl Fn(&Worker) -> bool + Clone + Send + 'static,
+) -> Result<Json<Value>, HttpError> {
     let paging = params.paging()?;
-    let found = listing::all(app, listing::query::<Worker>(), |_| true).await?;
-    let mut workers: Vec<Worker> = found.iter().filter_map(listing::read::<Worker>).filter(wanted).collect();
-    workers.sort_by(|a, b| (b.registered_at, &b.id).cmp(&(a.registered_at, &a.id)));
-    let (part, total) = cut(workers, paging);
-    let mut items = Vec::with_capacity(part.len());
-    for worker in part {
-        let links = RecordQuery { parent: Some(worker.id.as_str().into()), ..listing::query::<Link>() };
+    let query = RecordQuery { limit: PAGE, ..listing::query::<Worker>() };
+    let keep = move |record: &Record| {
+        let worker = listing::read::<Worker>(record).filter(&wanted)?;
         let mut item = show(&worker);
-        item["job_count"] = json!(app.engine.store().count_records(&links).await?);
-        items.push(item);
-    }
-    Ok(page(items, total, paging))
+        item["job_count"] = json!(worker.tags.len());
+        Some((worker.registered_at, worker.id, item))
+    };
+    let mut workers = listing::gather(app, query, "", keep).await?;
+    workers.sort_by(|(a, of_a, _), (b, of_b, _)| (b, of_b).cmp(&(a, of_a)));
+    let (part, total) = cut(workers, paging);
+    Ok(page(part.into_iter().map(|(_, _, item)| item).collect(), total, paging))
 }

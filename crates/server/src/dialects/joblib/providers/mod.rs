@@ -8,17 +8,18 @@ mod registers;
 use super::{
     Joblib, Own,
     error::{HttpError, PROVIDER_NOT_FOUND},
+    listing,
     names::{FullName, GLOBAL},
     store::{Kept, Kind},
     users::token,
 };
 use crate::{
     dialect::Mount,
-    problem::Problem,
     route::{Access, Route},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
+use std::{cmp::Reverse, sync::Arc};
 use windlass_api::Uuid;
 use windlass_core::{Facet, Record, Timestamp, link::TIED};
 
@@ -27,6 +28,13 @@ const PROVIDER: Kind<Provider> = Kind::new(TIED);
 const ID: &str = "id";
 const ROOM: &str = "room";
 const PROVIDERS_MAX: usize = 10_000;
+/// They all go in one transaction with their worker.
+const PROVIDERS_PER_WORKER_MAX: usize = 1_000;
+const SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// Providers that are read at once.
+const PAGE: usize = 100;
+/// A list ends early behind so many bytes of schemas.
+const LIST_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Provider {
@@ -83,22 +91,18 @@ async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, HttpError>
     Ok(PROVIDER.read(&found)?)
 }
 
-/// All of a room.
-async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Provider>, Problem> {
-    const PAGE: usize = 1_000;
+/// Where one stands in a list, and its name.
+type Place = (Reverse<Timestamp>, Uuid, Arc<str>);
+
+/// All of a room, by name alone: what they bring may be large.
+async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Place>, HttpError> {
     let mut query = PROVIDER.query(PAGE);
     query.facet = Some(Facet::new(ROOM, room));
-    let mut all = Vec::new();
-    loop {
-        let page = joblib.engine.store().records(&query).await?;
-        query.after = page.last().map(|record: &Record| record.key.key.clone());
-        for record in &page {
-            all.push(PROVIDER.read(record)?.value);
-        }
-        if page.len() < PAGE {
-            return Ok(all);
-        }
-    }
+    let place = |record: &Record| {
+        let provider = PROVIDER.read(record).ok()?.value;
+        Some((Reverse(provider.created_at), provider.id, record.key.key.clone()))
+    };
+    listing::gather(joblib, query, "", place).await
 }
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {

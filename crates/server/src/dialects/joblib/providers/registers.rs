@@ -13,7 +13,8 @@ use super::{
         store::Kept,
         who::Who,
     },
-    ID, PROVIDER, PROVIDERS_MAX, Provider, ROOM, of_room, with_id,
+    ID, LIST_BYTES_MAX, PROVIDER, PROVIDERS_MAX, PROVIDERS_PER_WORKER_MAX, Provider, ROOM, SCHEMA_BYTES_MAX, of_room,
+    with_id,
 };
 use axum::extract::State;
 use http::{HeaderValue, StatusCode};
@@ -23,7 +24,7 @@ use windlass_core::{
     Command, Facet, Refusal,
     commands::{all::All, records::Expect},
 };
-use windlass_engine::{Error, ids};
+use windlass_engine::{Error, ids, store::RecordQuery};
 
 /// What is to be registered.
 struct Wanted {
@@ -44,6 +45,10 @@ impl Wanted {
         }
         body.done()?;
         let full = FullName::new(room, &category, &name)?;
+        if schema.as_ref().is_some_and(|schema| schema.get().len() > SCHEMA_BYTES_MAX) {
+            let why = format!("the schema of a provider has at most {SCHEMA_BYTES_MAX} bytes");
+            return Err(HttpError::plain(StatusCode::PAYLOAD_TOO_LARGE, why));
+        }
         let empty = || RawValue::from_string("{}".to_owned()).expect("an object");
         Ok(Self { full, schema: schema.unwrap_or_else(empty), content_type, worker_id })
     }
@@ -79,6 +84,21 @@ fn check_category(allowed: &[String], category: &str) -> Result<(), HttpError> {
     Err(INVALID_CATEGORY.no(not_in(category, allowed)))
 }
 
+/// Whether there may be one more, of all and of this worker's.
+async fn check_space(joblib: &Joblib, worker: Option<Uuid>) -> Result<(), HttpError> {
+    let (store, all) = (joblib.engine.store(), PROVIDER.query(1_000));
+    let full = |why| Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
+    if store.count_records(&all).await? >= PROVIDERS_MAX {
+        return full(format!("there are {PROVIDERS_MAX} providers; no more can register"));
+    }
+    let Some(worker) = worker else { return Ok(()) };
+    let own = RecordQuery { parent: Some(worker.to_string().into()), ..all };
+    if store.count_records(&own).await? >= PROVIDERS_PER_WORKER_MAX {
+        return full(format!("this worker has {PROVIDERS_PER_WORKER_MAX} providers, as many as one may have"));
+    }
+    Ok(())
+}
+
 /// None: what was read has changed meanwhile.
 async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<Value>>, HttpError> {
     let name = wanted.full.to_string();
@@ -89,9 +109,8 @@ async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<
     {
         return Err(FORBIDDEN.no("Provider already registered by another user"));
     }
-    if before.is_none() && joblib.engine.store().count_records(&PROVIDER.query(1_000)).await? >= PROVIDERS_MAX {
-        let why = format!("there are {PROVIDERS_MAX} providers; no more can register");
-        return Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
+    if before.is_none() {
+        check_space(joblib, wanted.worker_id).await?;
     }
     let worker = wanted.worker_id.unwrap_or_else(ids::secret);
     let provider = Provider {
@@ -137,8 +156,17 @@ pub async fn list(
     if room != GLOBAL {
         all.extend(of_room(&joblib, GLOBAL).await?);
     }
-    all.sort_by_key(|provider| (std::cmp::Reverse(provider.created_at), provider.id));
-    let shown = all.iter().skip(paging.offset).take(paging.limit).map(Provider::show).collect();
+    all.sort();
+    let (mut shown, mut bytes) = (Vec::new(), 0);
+    for (_, _, name) in all.iter().skip(paging.offset).take(paging.limit) {
+        if bytes > LIST_BYTES_MAX {
+            break;
+        }
+        // One that went meanwhile is not missed.
+        let Some(found) = PROVIDER.find(&joblib, name).await? else { continue };
+        bytes += found.value.schema.get().len();
+        shown.push(found.value.show());
+    }
     Ok(page(shown, all.len(), paging))
 }
 
