@@ -7,6 +7,7 @@ mod graph;
 mod history;
 mod joblib;
 mod neops;
+pub mod pace;
 mod plain;
 mod program;
 
