@@ -15,6 +15,6 @@ pub use cable::Cable;
 pub use graph::{Graph, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
 pub use joblib::{JoblibUser, JoblibWorker};
-pub use neops::{NeopsWorker, neops_client};
+pub use neops::{BLOCKS as NEOPS_BLOCKS, NeopsWorker, NeopsWorld, neops_client};
 pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};

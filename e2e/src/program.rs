@@ -5,7 +5,7 @@ use nix::{
     unistd::Pid,
 };
 use std::{
-    net::TcpListener,
+    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -61,8 +61,19 @@ impl Server {
         more: &[&str],
         env: Vec<(&'static str, PathBuf)>,
     ) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let listen = format!("127.0.0.1:{port}");
+        Self::start_on(Ipv4Addr::LOCALHOST, data, database, more, env).await
+    }
+
+    /// On another address of this machine.
+    pub async fn start_on(
+        address: Ipv4Addr,
+        data: &Path,
+        database: Option<&str>,
+        more: &[&str],
+        env: Vec<(&'static str, PathBuf)>,
+    ) -> Self {
+        let port = TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
+        let listen = format!("{address}:{port}");
         let url = format!("http://{listen}");
         let more = more.iter().map(ToString::to_string).collect();
         let database = database.map(str::to_owned);

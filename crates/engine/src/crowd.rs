@@ -214,12 +214,10 @@ impl Crowd {
     /// What batches came to.
     pub fn hear(&self, events: &[Event], limits: &Limits) {
         for event in events {
-            match event.what {
-                What::WorkerRegistered { .. } => self.workers.one_more(&event.namespace, limits.workers_max),
-                What::DefinitionPut { version: 1, .. } => {
-                    self.definitions.one_more(&event.namespace, limits.definitions_max);
-                }
-                _ => {}
+            if let What::WorkerRegistered { .. } = event.what {
+                self.workers.one_more(&event.namespace, limits.workers_max);
+            } else if let What::DefinitionPut { version: 1, .. } = event.what {
+                self.definitions.one_more(&event.namespace, limits.definitions_max);
             }
         }
     }

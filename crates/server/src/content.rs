@@ -44,6 +44,7 @@ pub const ROUTE_MAX: usize = 1 << 44;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of an upload between two looks at the disk.
 const LOOK_EVERY: u64 = 1 << 20;
+const PUT_BYTES: usize = 256 << 10;
 const COUNT_PAGE: usize = 500;
 const PRIVATE: u32 = 0o700;
 const OF_OTHERS: u32 = 0o007;
@@ -227,7 +228,10 @@ async fn take_in(app: &App, file: &mut Upload<'_>, body: Body, grant: &mut Grant
             grant.reach(app, size).await?;
             has_room(app, 0).await?;
         }
-        file.put(&piece).await?;
+        // What was all there already comes as one piece: copying it in one go would keep this thread.
+        for part in piece.chunks(PUT_BYTES) {
+            file.put(part).await?;
+        }
     }
     grant.reach(app, size).await?;
     Ok((size, file.digest().await?))

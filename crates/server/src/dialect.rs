@@ -18,6 +18,7 @@ use axum::{extract::FromRef, handler::Handler};
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::{fmt, ops::Deref, sync::Arc};
+use windlass_api::overview::Sign;
 use windlass_core::Namespace;
 use windlass_product::Fires;
 
@@ -32,6 +33,8 @@ pub struct Dialect {
     pub settings: &'static [Setting],
     /// Names that its users know settings by.
     pub foreign: fn() -> Vec<Foreign>,
+    /// How a worker that serves these tags is started, where that is not our own.
+    pub start_worker: Option<StartWorker>,
     /// Makes what serves it, by the settings in effect.
     pub serve: fn(&Values) -> Served,
 }
@@ -59,6 +62,12 @@ impl Dialect {
     }
 }
 
+/// Says in a sentence what to start.
+pub type StartWorker = fn(&[&str]) -> String;
+
+/// Says how its jobs and workers stand.
+pub type Watch = Box<dyn Fn(App) -> BoxFuture<'static, Result<Vec<Sign>, Problem>> + Send + Sync>;
+
 /// What a dialect does by itself: starts it, once the server is up.
 pub type Start = Box<dyn Fn(App) -> BoxFuture<'static, Running> + Send + Sync>;
 
@@ -82,13 +91,15 @@ pub struct Served {
     pub sweep: Option<Sweep>,
     /// None: its runs, if it has any, are planned as ours are.
     pub plans: Option<Decide>,
+    /// None: there is nothing to say beside what is said of all jobs and workers.
+    pub watch: Option<Watch>,
 }
 
 impl Served {
     /// Answers, and does nothing by itself.
     pub fn new(routes: Vec<Route>) -> Self {
         let start: Start = Box::new(|_| Box::pin(async { Running::default() }));
-        Self { routes, identify: None, start, fires: None, sweep: None, plans: None }
+        Self { routes, identify: None, start, fires: None, sweep: None, plans: None, watch: None }
     }
 
     pub fn starts<F>(self, start: impl Fn(App) -> F + Send + Sync + 'static) -> Self
@@ -111,6 +122,13 @@ impl Served {
         F: Future<Output = Result<Decided, Problem>> + Send + 'static,
     {
         Self { plans: Some(Box::new(move |app, unit| Box::pin(decide(app, unit)))), ..self }
+    }
+
+    pub fn watches<F>(self, watch: impl Fn(App) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Vec<Sign>, Problem>> + Send + 'static,
+    {
+        Self { watch: Some(Box::new(move |app| Box::pin(watch(app)))), ..self }
     }
 
     pub fn sweeps<F>(self, sweep: impl Fn(App) -> F + Send + Sync + 'static) -> Self
@@ -162,6 +180,31 @@ impl Dialects {
             sweep(app.clone()).await?;
         }
         Ok(())
+    }
+
+    /// How those that have something to say stand, by name.
+    pub async fn signs(&self, app: &App, name: &str) -> Result<Vec<Sign>, Problem> {
+        let watch = self.0.iter().find(|(dialect, _)| dialect.surface.name == name);
+        match watch.and_then(|(_, served)| served.watch.as_ref()) {
+            Some(watch) => watch(app.clone()).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// What to start for jobs of a namespace. None: our own worker.
+    pub fn start_worker(&self, namespace: &Namespace, tags: &[&str]) -> Option<String> {
+        let has = |dialect: &Dialect| dialect.surface.rules.namespace == Some(namespace.as_str());
+        let start = self.0.iter().filter(|(dialect, _)| has(dialect)).find_map(|(dialect, _)| dialect.start_worker)?;
+        Some(start(tags))
+    }
+
+    /// Those whose jobs and workers have a namespace of their own.
+    pub fn namespaces(&self) -> Vec<(&'static str, Namespace)> {
+        let of = |(dialect, _): &(&'static Dialect, Served)| {
+            let namespace = Namespace::new(dialect.surface.rules.namespace?).ok()?;
+            Some((dialect.surface.name, namespace))
+        };
+        self.0.iter().filter_map(of).collect()
     }
 
     /// In whose words it is said that there is nothing at a path.

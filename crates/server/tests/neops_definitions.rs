@@ -58,6 +58,8 @@ async fn every_row_of_publishing_has_its_status_and_body() {
         publish(&server, more.clone(), json!({"acceptBump": "huge"})).await.expect(400)["error"],
         "InvalidParameter"
     );
+    let dry = publish(&server, more.clone(), json!({"acceptBump": "huge", "dryRun": true})).await.expect(200);
+    assert_eq!((&dry["wouldStatus"], &dry["suggestedVersion"]), (&json!("InvalidParameter"), &json!("1.0.1")));
     let dry = publish(&server, more.clone(), json!({"dryRun": true})).await.expect(200);
     assert_eq!((&dry["dryRun"], &dry["wouldStatus"], &dry["id"]), (&json!(true), &json!("BelowFloor"), &Value::Null));
     server.get(&path("wf.x/n:1.0.1")).await.expect(404);
@@ -123,9 +125,12 @@ async fn what_is_wrong_with_a_document_is_said_with_its_place() {
     for (change, error, place) in table {
         let mut workflow = document("1.0.0", &["b/x:1", "b/y:1"]);
         change(&mut workflow);
-        let told = publish(&server, workflow, json!({})).await.expect(400);
+        let told = publish(&server, workflow.clone(), json!({})).await.expect(400);
         assert_eq!((&told["statusCode"], &told["error"]), (&json!(400), &json!(error)), "{told}");
         assert!(told["message"].as_str().unwrap().contains(place), "{place}: {told}");
+        let dry = publish(&server, workflow, json!({"dryRun": true})).await.expect(200);
+        assert_eq!((&dry["wouldStatus"], &dry["version"]), (&json!("InvalidDocument"), &json!("1.0.0")), "{dry}");
+        assert!(dry["findings"][0]["message"].as_str().unwrap().contains(place), "{place}: {dry}");
     }
     server.post(PUBLISH, json!({"workflow": document("1.0.0", &["b/x:1"]), "dryRun": "true"})).await.expect(400);
     server.post(PUBLISH, json!({})).await.expect(400);
@@ -176,6 +181,12 @@ async fn versions_are_found_by_number_and_by_reference_until_they_are_deleted() 
     assert_eq!(shown["workflowDefinition"], document("1.0.0", &["b/x:1"]), "as it was published");
     server.get("/workflow-definition/nonsense").await.expect(404);
     server.send(Role::Viewer, Method::DELETE, &path("wf.x/n:1.0.0"), None).await.expect(403);
+    let trail = server.get("/api/v1/audit?limit=3").await.expect(200);
+    let noted =
+        |item: &Value| ["by", "act", "on"].map(|field| item[field].as_str().unwrap_or_default().to_owned()).join(" ");
+    let noted: Vec<String> = trail["items"].as_array().unwrap().iter().map(noted).collect();
+    let expected = ["restored wf.x/n:1.2.0", "deleted wf.x/n:1.2.0", "published wf.x/n:2.0.0"];
+    assert_eq!(noted, expected.map(|act| format!("test-admin workflow_{act}")));
 }
 
 #[tokio::test]

@@ -12,8 +12,9 @@ use crate::{
 };
 use clap::Args;
 use serde::Serialize;
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{borrow::Cow, fs, os::unix::fs::MetadataExt, path::Path};
 use windlass_engine::Store;
+use windlass_sdk::api::overview::{Dialects, Sign};
 use windlass_stores::{
     embedded::{Embedded, OpenError, Options, SCHEMA_VERSION},
     postgres,
@@ -50,7 +51,7 @@ enum Verdict {
 #[derive(Serialize)]
 struct Finding {
     verdict: Verdict,
-    what: &'static str,
+    what: Cow<'static, str>,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
@@ -60,14 +61,16 @@ struct Finding {
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn fine(&mut self, what: &'static str, text: impl Into<String>) {
-        self.0.push(Finding { verdict: Verdict::Fine, what, text: text.into(), advice: None });
+    fn fine(&mut self, what: impl Into<Cow<'static, str>>, text: impl Into<String>) {
+        self.0.push(Finding { verdict: Verdict::Fine, what: what.into(), text: text.into(), advice: None });
     }
-    fn warn(&mut self, what: &'static str, text: impl Into<String>, advice: impl Into<String>) {
-        self.0.push(Finding { verdict: Verdict::Warning, what, text: text.into(), advice: Some(advice.into()) });
+    fn warn(&mut self, what: impl Into<Cow<'static, str>>, text: impl Into<String>, advice: impl Into<String>) {
+        let (what, text) = (what.into(), text.into());
+        self.0.push(Finding { verdict: Verdict::Warning, what, text, advice: Some(advice.into()) });
     }
     fn bad(&mut self, what: &'static str, text: impl Into<String>, advice: impl Into<String>) {
-        self.0.push(Finding { verdict: Verdict::Bad, what, text: text.into(), advice: Some(advice.into()) });
+        let (what, text) = (what.into(), text.into());
+        self.0.push(Finding { verdict: Verdict::Bad, what, text, advice: Some(advice.into()) });
     }
 }
 
@@ -334,6 +337,9 @@ async fn server(remote: &Remote, findings: &mut Findings) {
             if let Ok(stats) = client.stats().await {
                 without_token(&stats.without_token, findings);
             }
+            if let Ok(dialects) = client.dialects().await {
+                signs(dialects, findings);
+            }
         }
         Err(error) if error.status() == Some(401) && found.from == TokenFrom::Nowhere => {
             let text = format!("{} answers, but no token was found to call it with", found.server);
@@ -362,6 +368,19 @@ async fn server(remote: &Remote, findings: &mut Findings) {
     }
 }
 
+/// What the server says of the jobs and workers of its dialects. Those that nobody uses stand for nothing.
+fn signs(dialects: Dialects, findings: &mut Findings) {
+    for dialect in dialects.items {
+        for Sign { what, text, advice } in dialect.signs {
+            let what = format!("{}: {what}", dialect.name);
+            match advice {
+                Some(advice) => findings.warn(what, text, advice),
+                None => findings.fine(what, text),
+            }
+        }
+    }
+}
+
 fn without_token(who: &str, findings: &mut Findings) {
     match who {
         "never" => findings.fine("without a token", "nobody may call"),
@@ -387,7 +406,7 @@ fn table(findings: &[Finding]) -> Rows {
             Verdict::Warning => ("warning", Colour::Yellow),
             Verdict::Bad => ("BAD", Colour::Red),
         };
-        rows.add(vec![cell(sign).colour(colour), cell(finding.what), cell(&finding.text)]);
+        rows.add(vec![cell(sign).colour(colour), cell(&*finding.what), cell(&finding.text)]);
     }
     rows
 }

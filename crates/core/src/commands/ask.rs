@@ -76,7 +76,8 @@ impl<C: Ask> Ask for Audited<C> {
 
 impl<C: Ask> From<Audited<C>> for Command {
     fn from(audited: Audited<C>) -> Self {
-        Command::Audited(Audited { by: audited.by, command: Box::new(audited.command.into()) })
+        let Audited { by, command, act } = audited;
+        Command::Audited(Audited { by, command: Box::new(command.into()), act })
     }
 }
 

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Audited<C> {
     pub by: Arc<str>,
     pub command: C,
+    /// What is noted where the rules see no act in the command itself: its name, and what it is about.
+    pub act: Option<(&'static str, Arc<str>)>,
 }
 
 /// What was done, where, and to what. The names of acts are stable.
@@ -24,7 +26,12 @@ type Act = (Namespace, &'static str, Arc<str>);
 
 impl<C> Audited<C> {
     pub fn new(by: &Arc<str>, command: C) -> Self {
-        Self { by: by.clone(), command }
+        Self { by: by.clone(), command, act: None }
+    }
+
+    /// The author of the act says what it is.
+    pub fn told(by: &Arc<str>, act: &'static str, on: impl Into<Arc<str>>, command: C) -> Self {
+        Self { by: by.clone(), command, act: Some((act, on.into())) }
     }
 }
 
@@ -35,7 +42,11 @@ impl Audited<Box<Command>> {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Reply> {
         check_name("by", &self.by, &desk.limits())?;
-        let acts = acts(&self.command);
+        let mut acts = acts(&self.command);
+        if let (Some((act, on)), Some(namespace)) = (&self.act, self.command.namespace()) {
+            check_name("on", on, &desk.limits())?;
+            acts.push((namespace.clone(), act, on.clone()));
+        }
         if acts.is_empty() {
             return Err(Refusal::invalid(
                 "command",
@@ -128,7 +139,7 @@ mod tests {
         let issue = IssueToken { namespace: ns(), principal, hash, shown, expires_at: None, made_by: None };
         let both = All { commands: vec![create.into(), issue.into()] };
         let submit = Submit { namespace: ns(), job: once(1) };
-        let commands: Vec<Command> = vec![put.into(), delete.into(), both.into(), submit.into()];
+        let commands: Vec<Command> = vec![put.into(), delete.into(), both.into(), submit.clone().into()];
         let answers = commands.into_iter().map(|command| story.run(Audited::new(&ann, command)));
         assert_eq!(
             answers.collect::<Vec<_>>().iter().map(code).collect::<Vec<_>>(),
@@ -136,5 +147,7 @@ mod tests {
         );
         let token = format!("ann token_created bob {}", "a".repeat(16));
         assert_eq!(noted(&story), ["ann definition_put d", "ann principal_created bob", &token]);
+        story.run(Audited::told(&ann, "job_made", "1", submit)).unwrap();
+        assert_eq!(noted(&story).last().unwrap(), "ann job_made 1", "as its author calls it");
     }
 }

@@ -5,9 +5,12 @@ use super::{
     reference::{EntityType, is_label},
 };
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Clauses of one step, or of one answer.
 pub const CLAUSES_MAX: usize = 100;
+/// Filters of all steps together, those that they share by reference counted for each.
+const FILTERS_MAX: usize = 10_000;
 /// Bytes of a query or a filter.
 const TEXT_BYTES_MAX: usize = 4_096;
 
@@ -38,6 +41,59 @@ impl Acquire {
         let made = read(&mut reader, value, place.to_owned());
         reader.done(made)
     }
+}
+
+/// Which entities steps are for: types, and expressions that must hold of them.
+pub type Filters = Vec<Vec<(EntityType, String)>>;
+
+/// By step. A step that refers to another is for those that the other one is for. Otherwise what is wrong.
+pub fn filters(clauses: &[Vec<Acquire>], labels: &[&str]) -> Result<Filters, String> {
+    let (mut all, mut count) = (Vec::new(), 0);
+    for at in 0..clauses.len() {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        follow(clauses, labels, (at, None), &mut seen, &mut found)?;
+        count += found.len();
+        if count > FILTERS_MAX {
+            return Err(format!("the steps have more than {FILTERS_MAX} filters, those they refer to included"));
+        }
+        all.push(found);
+    }
+    Ok(all)
+}
+
+fn follow(
+    clauses: &[Vec<Acquire>],
+    labels: &[&str],
+    (at, only): (usize, Option<EntityType>),
+    seen: &mut BTreeSet<(usize, Option<EntityType>)>,
+    found: &mut Vec<(EntityType, String)>,
+) -> Result<(), String> {
+    if !seen.insert((at, only)) {
+        return Ok(());
+    }
+    for clause in clauses[at].iter().filter(|clause| only.is_none_or(|only| clause.entity == only)) {
+        match &clause.by {
+            By::Context { filter: Some(filter) } => {
+                let one = (clause.entity, filter.clone());
+                // Steps that refer to each other share theirs.
+                if !found.contains(&one) {
+                    found.push(one);
+                }
+            }
+            By::Reference { label } => {
+                let other = place(labels, label)?;
+                follow(clauses, labels, (other, Some(clause.entity)), seen, found)?;
+            }
+            By::Context { filter: None } | By::Elastic { .. } | By::Expansion { .. } => {}
+        }
+    }
+    Ok(())
+}
+
+/// The step with this label.
+pub fn place(labels: &[&str], label: &str) -> Result<usize, String> {
+    let found = labels.iter().position(|known| *known == label);
+    found.ok_or_else(|| format!("an acquire clause refers to step {label}, and there is none"))
 }
 
 pub(super) fn read(reader: &mut Reader, value: &Value, place: String) -> Option<Acquire> {
@@ -92,4 +148,46 @@ fn limit(reader: &mut Reader, at: &Fields<'_>) -> Option<Value> {
         reader.fault(at.place("limit"), "must be a number or a template");
     }
     Some(found.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use EntityType::{Device, Interface};
+
+    fn clause(entity: EntityType, by: By) -> Acquire {
+        Acquire { entity, not_empty: false, by }
+    }
+
+    fn only(entity: EntityType, filter: &str) -> Acquire {
+        clause(entity, By::Context { filter: Some(filter.into()) })
+    }
+
+    fn as_in(entity: EntityType, label: &str) -> Acquire {
+        clause(entity, By::Reference { label: label.into() })
+    }
+
+    #[test]
+    fn a_step_that_refers_to_another_is_for_the_same_entities() {
+        let clauses = [
+            vec![only(Device, "up"), only(Interface, "fast")],
+            vec![as_in(Device, "a"), only(Device, "old")],
+            vec![as_in(Device, "b")],
+            // In a circle: each is for what the other is for.
+            vec![as_in(Device, "e"), only(Device, "x")],
+            vec![as_in(Device, "d")],
+        ];
+        let found = filters(&clauses, &["a", "b", "c", "d", "e"]).unwrap();
+        let shown = |filters: &Vec<(EntityType, String)>| {
+            filters.iter().map(|(on, filter)| format!("{} {filter}", on.as_str())).collect::<Vec<_>>().join(", ")
+        };
+        let expected =
+            ["device up, interface fast", "device up, device old", "device up, device old", "device x", "device x"];
+        assert_eq!(found.iter().map(shown).collect::<Vec<_>>(), expected);
+        let why = filters(&[vec![as_in(Device, "z")]], &["a"]).unwrap_err();
+        assert!(why.contains("step z"), "{why}");
+        let many: Vec<Vec<Acquire>> =
+            (0..200).map(|_| (0..100).map(|at| only(Device, &format!("x{at}"))).collect()).collect();
+        assert!(filters(&many, &[]).unwrap_err().contains("more than 10000"));
+    }
 }

@@ -28,13 +28,15 @@ pub struct Step {
     /// Handed on as they are; they win.
     pub raw: Map<String, Value>,
     pub run_on: Option<EntityType>,
+    /// Each entity goes on to it by itself.
+    pub parallel: bool,
 }
 
 impl Course {
     /// Otherwise why no run can go through it.
     pub fn of(document: &Document) -> Result<Self, String> {
         let mut steps = Vec::new();
-        let mut outer = Outer::default();
+        let mut outer = Outer { parallel: document.parallel, ..Outer::default() };
         outer.enter(&document.common);
         flatten(&document.steps, &outer, &mut steps)?;
         if let Some(first) = steps.first_mut() {
@@ -51,6 +53,7 @@ struct Outer {
     conditions: Vec<String>,
     acquire: Vec<Acquire>,
     run_on: Option<EntityType>,
+    parallel: bool,
 }
 
 impl Outer {
@@ -74,8 +77,10 @@ fn flatten(written: &[Written], outer: &Outer, steps: &mut Vec<Step>) -> Result<
                 parameters: step.common.parameters.clone(),
                 raw: step.common.raw_parameters.clone(),
                 run_on: here.run_on,
+                parallel: here.parallel,
             }),
-            Work::Embedded { steps: inner, .. } => {
+            Work::Embedded { steps: inner, parallel, .. } => {
+                here.parallel |= parallel;
                 here.acquire.extend(step.common.acquire.iter().cloned());
                 let first = steps.len();
                 flatten(inner, &here, steps)?;

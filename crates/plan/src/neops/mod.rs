@@ -7,6 +7,7 @@ pub mod course;
 pub mod document;
 pub mod entity;
 pub mod expression;
+pub mod lanes;
 pub mod publish;
 pub mod read;
 pub mod reference;

@@ -41,6 +41,14 @@ impl Part {
         Self { value: Rcvar::new(Variable::Array(items)), room }
     }
 
+    pub fn room(&self) -> usize {
+        usize::try_from(self.room).unwrap_or(usize::MAX)
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::to_value(&*self.value).unwrap_or_default()
+    }
+
     pub fn null() -> Self {
         Self { value: Rcvar::new(Variable::Null), room: 1 }
     }

@@ -7,24 +7,30 @@ use super::{
     reference::EntityType,
     scope::{Part, Scope},
     template,
+    updates::{self, Update},
 };
-use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Bytes of the parameters that one step may hand out in all.
 const PARAMETERS_MAX: usize = 32 << 20;
 
-/// What a step's expressions may look at.
+/// What a step's expressions may look at. Copies share the entities.
+#[derive(Clone)]
 pub struct World {
     /// The workflow's own label: the whole scope is found under it, too.
     pub label: String,
     pub parameters: Part,
-    context: BTreeMap<EntityType, BTreeMap<u64, Part>>,
+    context: BTreeMap<EntityType, Arc<BTreeMap<u64, Part>>>,
     lists: BTreeMap<EntityType, Part>,
     results: BTreeMap<String, Results>,
 }
 
 /// What a step gave: one result, or one for each entity.
+#[derive(Clone)]
 struct Results {
     on: EntityType,
     one: Option<Part>,
@@ -56,7 +62,7 @@ impl World {
             let parts: Vec<(Option<u64>, Part)> =
                 all.iter().map(|one| (one.get("id").and_then(Value::as_u64), Part::new(one))).collect();
             lists.insert(entity, Part::list(parts.iter().map(|(_, part)| part.clone())));
-            entities.insert(entity, parts.into_iter().filter_map(|(id, part)| Some((id?, part))).collect());
+            entities.insert(entity, Arc::new(parts.into_iter().filter_map(|(id, part)| Some((id?, part))).collect()));
         }
         Self {
             label: label.to_owned(),
@@ -74,6 +80,29 @@ impl World {
             results.iter().filter_map(|(entity, result)| Some(((*entity)?, Part::new(result)))).collect();
         let all = Part::object(each.iter().map(|(id, part)| (id.to_string(), part.clone())));
         self.results.insert(label.to_owned(), Results { on, one, each, all });
+    }
+
+    /// Bytes of memory that the entities take, roughly.
+    pub fn room(&self) -> usize {
+        self.lists.values().map(Part::room).sum()
+    }
+
+    /// What was changed since the entities were read. Only those that it is about are read again.
+    pub fn change(&mut self, changes: &[Update]) {
+        for (entity, list, _, _) in NAMES {
+            let mine: Vec<Update> = changes.iter().filter(|change| change.entity == entity).cloned().collect();
+            if mine.is_empty() {
+                continue;
+            }
+            let all = Arc::make_mut(self.context.entry(entity).or_default());
+            let touched: BTreeSet<u64> = mine.iter().map(|change| change.id).collect();
+            let known: Vec<Value> = touched.iter().filter_map(|id| all.remove(id)).map(|part| part.json()).collect();
+            let mut few = json!({ list: known });
+            updates::apply(&mut few, &mine);
+            let left = few[list].as_array().map(Vec::as_slice).unwrap_or_default();
+            all.extend(left.iter().filter_map(|one| Some((one.get("id")?.as_u64()?, Part::new(one)))));
+            self.lists.insert(entity, Part::list(all.values().cloned()));
+        }
     }
 
     /// Entities of a type, in order.
@@ -113,9 +142,12 @@ impl World {
         !matches!(found, Err(_) | Ok(Value::Null | Value::Bool(false)))
     }
 
-    /// Entities that these clauses leave to a step.
-    pub fn left_by(&self, clauses: &[Acquire], on: EntityType) -> Vec<u64> {
-        let mut left = self.entities(on);
+    /// Entities that these clauses leave to a step; of one alone, whether it is left.
+    pub fn left_by(&self, clauses: &[Acquire], on: EntityType, only: Option<u64>) -> Vec<u64> {
+        let mut left = match only {
+            Some(id) => self.context.get(&on).filter(|all| all.contains_key(&id)).map(|_| id).into_iter().collect(),
+            None => self.entities(on),
+        };
         for clause in clauses.iter().filter(|clause| clause.entity == on) {
             if let By::Context { filter: Some(filter) } = &clause.by {
                 left.retain(|id| self.passes(filter, on, *id));
@@ -125,11 +157,11 @@ impl World {
     }
 }
 
-/// Decides a step. `clauses`: which entities it is for, beside its own.
-pub fn begin(step: &Step, on: EntityType, clauses: &[Acquire], world: &World) -> Begun {
+/// Decides a step, for all its entities or for one of them. `clauses`: which entities it is for, beside its own.
+pub fn begin(step: &Step, on: EntityType, clauses: &[Acquire], world: &World, only: Option<u64>) -> Begun {
     let entities: Vec<Option<u64>> = match on {
         EntityType::Global => vec![None],
-        on => world.left_by(clauses, on).into_iter().map(Some).collect(),
+        on => world.left_by(clauses, on, only).into_iter().map(Some).collect(),
     };
     if entities.is_empty() {
         return Begun::Skip("there is nothing for it to run on");

@@ -16,6 +16,7 @@ fn step(fields: Value) -> Step {
         parameters: map("with"),
         raw: map("raw"),
         run_on: None,
+        parallel: false,
     }
 }
 
@@ -86,8 +87,25 @@ fn a_step_is_one_piece_of_work_for_each_entity_that_its_condition_holds_for() {
         ),
     ];
     for (fields, on, expected) in table {
-        assert_eq!(begin(&step(fields.clone()), on, &[], &world()), expected, "{fields}");
+        assert_eq!(begin(&step(fields.clone()), on, &[], &world(), None), expected, "{fields}");
     }
+}
+
+#[test]
+fn one_entity_alone_sees_what_was_changed_for_it() {
+    let with = json!({"with": {"h": "{{ context.device.hostname }}", "all": "{{ context.devices[].hostname }}"}});
+    let mut changed = world();
+    let changes = json!({"updates": [
+        {"operation": "patch", "entity": "device", "id": 5, "path": "hostname", "value": "new"},
+        {"operation": "create", "entity": "device", "id": 20000000, "data": {"hostname": "made"}},
+        {"operation": "delete", "entity": "interface", "id": 1}]});
+    changed.change(&Update::read_all(&changes, "").unwrap());
+    let expected = vec![(Some(5), json!({"h": "new", "all": ["new", "b", "made"]}))];
+    assert_eq!(begin(&step(with), EntityType::Device, &[], &changed, Some(5)), Begun::Work(expected));
+    assert_eq!(changed.entities(EntityType::Interface), Vec::<u64>::new());
+    assert_eq!(world().entities(EntityType::Interface), [1], "the one it was copied from is as it was");
+    let nothing = Begun::Skip("there is nothing for it to run on");
+    assert_eq!(begin(&step(json!({})), EntityType::Device, &[], &changed, Some(6)), nothing);
 }
 
 #[test]
@@ -100,7 +118,7 @@ fn clauses_about_the_context_leave_some_out() {
     for (filter, expected) in
         [("up", vec![5]), ("hostname == '{{ parameters.none !! 'b' }}'", vec![7]), ("broken(", vec![])]
     {
-        assert_eq!(world().left_by(&[clause(filter)], EntityType::Device), expected, "{filter}");
+        assert_eq!(world().left_by(&[clause(filter)], EntityType::Device, None), expected, "{filter}");
     }
 }
 

@@ -24,8 +24,8 @@ use windlass_core::{Namespace, RunId};
 pub use super::{later::Later, plans::Plans};
 
 /// Runs that are decided for at a time, and of one namespace.
-const AT_ONCE: usize = 8;
-const AT_ONCE_EACH: usize = 2;
+const AT_ONCE: usize = 16;
+const AT_ONCE_EACH: usize = 4;
 /// While something takes long, turns that came meanwhile are found by looking so often.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Where other servers may have left turns behind, they are found by looking.

@@ -24,7 +24,16 @@ const STANDS: Duration = Duration::from_millis(500);
 pub struct Figures {
     pub jobs: Vec<(&'static str, usize)>,
     pub oldest_seconds: f64,
-    pub workers: BTreeMap<&'static str, usize>,
+    pub workers: ByState,
+    /// By dialect, of those that have a namespace of their own.
+    pub api_workers: BTreeMap<&'static str, ByState>,
+    pub api_pending: BTreeMap<&'static str, usize>,
+}
+
+type ByState = BTreeMap<&'static str, usize>;
+
+fn nobody() -> ByState {
+    BTreeMap::from(["online", "draining", "unreachable", "offline"].map(|state| (state, 0)))
 }
 
 #[derive(Default)]
@@ -54,14 +63,27 @@ async fn look(app: &App) -> Result<Figures, Problem> {
     }
     let oldest = store.oldest_pending().await?.and_then(|job| job.live.pending_since);
     let oldest_seconds = oldest.map_or(0.0, |since| (now.0 - since.0).max(0) as f64 / 1_000.0);
-    Ok(Figures { jobs, oldest_seconds, workers: workers(app).await? })
+    let mut api_pending = BTreeMap::new();
+    for (api, namespace) in app.dialects.namespaces() {
+        let pending = JobQuery { states: vec![State::Pending], namespace: Some(namespace), ..JobQuery::default() };
+        api_pending.insert(api, store.count(&pending, JOBS_COUNTED_MAX).await?);
+    }
+    let (workers, mut api_workers) = workers(app).await?;
+    // A dialect that nobody uses has no series.
+    api_workers.retain(|_, states| states.values().any(|count| *count > 0));
+    api_pending.retain(|api, count| *count > 0 || api_workers.contains_key(api));
+    Ok(Figures { jobs, oldest_seconds, workers, api_workers, api_pending })
 }
 
-async fn workers(app: &App) -> Result<BTreeMap<&'static str, usize>, Problem> {
+/// All of them, and those of each dialect.
+async fn workers(app: &App) -> Result<(ByState, BTreeMap<&'static str, ByState>), Problem> {
     let (store, now) = (app.engine.store(), app.engine.now().await?);
-    let mut counts = BTreeMap::from(["online", "draining", "unreachable", "offline"].map(|state| (state, 0)));
+    let of = app.dialects.namespaces();
+    let mut each: BTreeMap<&'static str, ByState> = of.iter().map(|(api, _)| (*api, nobody())).collect();
+    let mut counts = nobody();
     let mut left = WORKERS_COUNTED_MAX;
     for namespace in store.namespaces(NAMESPACES_MAX).await? {
+        let api = of.iter().find(|(_, own)| *own == namespace).map(|(api, _)| *api);
         let query =
             RecordQuery { namespace, kind: Worker::KIND.into(), parent: None, facet: None, after: None, limit: left };
         let found = store.records(&query).await?;
@@ -72,10 +94,13 @@ async fn workers(app: &App) -> Result<BTreeMap<&'static str, usize>, Problem> {
                 liveness => liveness.name(),
             };
             *counts.entry(state).or_default() += 1;
+            if let Some(own) = api.and_then(|api| each.get_mut(api)) {
+                *own.entry(state).or_default() += 1;
+            }
         }
         if left == 0 {
             break;
         }
     }
-    Ok(counts)
+    Ok((counts, each))
 }

@@ -53,6 +53,8 @@ pub const FAMILIES: &[Family] = &[
     family("windlass_job_run_seconds", Kind::Histogram, "Time from a job's claim to the report that ended it"),
     family("windlass_report_seconds", Kind::Histogram, "Time from a worker's report to its durable acknowledgement"),
     family("windlass_workers", Kind::Gauge, "Registered workers by state, counted up to 10000"),
+    family("windlass_api_workers", Kind::Gauge, "Registered workers of a dialect by state, counted up to 10000"),
+    family("windlass_api_jobs_pending", Kind::Gauge, "Jobs of a dialect that wait for a worker, counted up to 10000"),
     family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for a job on this server"),
     family("windlass_event_readers", Kind::Gauge, "Readers of the event feed on this server"),
     family("windlass_engine_commands", Kind::Counter, "Commands run, including refused ones"),
@@ -168,6 +170,14 @@ impl Metrics {
             "windlass_report_seconds" => samples.histogram(&[], &tally.report.observed()),
             "windlass_workers" => {
                 figures.workers.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count));
+            }
+            "windlass_api_workers" => {
+                for (api, states) in &figures.api_workers {
+                    states.iter().for_each(|(state, count)| samples.put(&[("api", *api), ("state", *state)], count));
+                }
+            }
+            "windlass_api_jobs_pending" => {
+                figures.api_pending.iter().for_each(|(api, count)| samples.put(&[("api", *api)], count));
             }
             "windlass_claims_waiting" => samples.put(&[], counts.waiting),
             "windlass_event_readers" => samples.put(&[], counts.readers),

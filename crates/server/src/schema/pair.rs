@@ -31,6 +31,16 @@ impl Pair {
         self.output.check(json, &mut { STEPS_MAX })
     }
 
+    /// None: it would take longer than a moment.
+    pub fn check_input_here(&self, json: &Payload) -> Option<Result<(), Problem>> {
+        self.input.check_here(json).map(|(checked, _)| checked)
+    }
+
+    /// None: it would take longer than a moment.
+    pub fn check_output_here(&self, json: &Payload) -> Option<Result<(), Problem>> {
+        self.output.check_here(json).map(|(checked, _)| checked)
+    }
+
     fn bytes(&self) -> usize {
         4_096 + self.input.fit.bytes + self.output.fit.bytes
     }

@@ -1,5 +1,6 @@
 //! The neops protocol, call by call, as its worker and its generated client make them.
 
+mod bad_input;
 mod board;
 mod workers;
 
@@ -106,6 +107,7 @@ pub async fn submit(server: &Server, reference: &str, kind: job::Type) -> JobId 
         entity: None,
         parameters: &parameters,
         context: None,
+        lane: None,
     };
     let job = job::new(&settings(), &shape);
     server.engine.run(Submit { namespace: neops::namespace(), job }).await.unwrap().job

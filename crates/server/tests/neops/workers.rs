@@ -3,7 +3,7 @@
 use super::{SECOND, bare, echo, get, poll, polled, post, push, quick, ready, send, submit, worker};
 use crate::support::Server;
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_core::Millis;
 use windlass_server::dialects::neops::job::Type;
 
@@ -144,4 +144,57 @@ async fn blocks_that_break_what_is_registered_or_cannot_be_are_refused_with_the_
         let told = told.expect(status);
         assert!(told["message"].as_str().unwrap().contains(place), "{told} does not say {place}");
     }
+}
+
+/// What the server says of this dialect: what it is about, the words, and whether something should be done.
+async fn signs(server: &Server) -> Vec<(String, String, Option<String>)> {
+    let all = server.get("/api/v1/dialects").await.expect(200);
+    let mine = all["items"].as_array().unwrap().iter().find(|item| item["name"] == "neops").unwrap().clone();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let sign = |sign: &Value| (text(&sign["what"]).unwrap(), text(&sign["text"]).unwrap(), text(&sign["advice"]));
+    mine["signs"].as_array().into_iter().flatten().map(sign).collect()
+}
+
+#[tokio::test]
+async fn whoever_runs_the_server_is_told_when_workers_or_the_network_are_wanted() {
+    let server = quick().await;
+    let (worker, job) = ready(&server).await;
+    let words = |what: &str, text: &str| (what.to_owned(), text.to_owned(), None::<String>);
+    let waits = |count: u32, online: u32| {
+        words("waiting", &format!("{count} jobs wait for fb.example/echo:1.0.0, which {online} online workers serve"))
+    };
+    let there = |text: &str| words("workers", text);
+    assert_eq!(signs(&server).await, [there("1 online, 0 unreachable, 0 offline"), waits(1, 1)]);
+    for _ in 0..10 {
+        submit(&server, "fb.example/echo:1", Type::Execute).await;
+    }
+    assert!(signs(&server).await[1].2.as_deref().unwrap().contains("Add workers"));
+    let text = server.get("/metrics").await;
+    let text = String::from_utf8(text.body.to_vec()).unwrap();
+    for line in
+        ["windlass_api_jobs_pending{api=\"neops\"} 11", "windlass_api_workers{api=\"neops\",state=\"online\"} 1"]
+    {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    server.pass(Millis(3 * SECOND.0)).await;
+    let quiet = signs(&server).await;
+    assert_eq!(quiet[0].1, "0 online, 1 unreachable, 0 offline");
+    for sign in &quiet {
+        assert!(sign.2.as_deref().unwrap().contains("network"), "{sign:?}");
+    }
+    let why = server.get(&format!("/api/v1/jobs/{job}/why?namespace=neops")).await.expect(200);
+    let help = why["reasons"][0]["help"].as_str().unwrap();
+    assert!(help.contains("neops_worker with the function block fb.example/echo:1.0.0"), "{why}");
+    for _ in 0..4 {
+        bare(&server, &format!("/workers/{worker}/ping")).await.expect(200);
+        server.pass(Millis(3 * SECOND.0)).await;
+    }
+    let often = signs(&server).await;
+    assert!(often[1].1.contains("4 times in the last hour, one last"), "{often:?}");
+    let viewer = json!({"principal": "guest", "role": "viewer", "namespaces": ["film"]});
+    let token = server.post("/api/v1/tokens", viewer).await.expect(201)["token"].as_str().unwrap().to_owned();
+    let request = http::Request::builder().uri("/api/v1/dialects").header("authorization", format!("Bearer {token}"));
+    let shown =
+        server.call(request.header("host", "localhost").body(axum::body::Body::empty()).unwrap()).await.expect(200);
+    assert!(!shown.to_string().contains("signs"), "not to those who may not look there: {shown}");
 }

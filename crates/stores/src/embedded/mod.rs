@@ -371,6 +371,10 @@ impl Store for Embedded {
 
     async fn due(&self, limit: usize) -> Result<DuePage, StoreError> {
         let (leases, times) = (self.inner.leases.clone(), (self.inner.now(), self.inner.clock.wall()));
+        if limit == 0 {
+            let (now, wall) = times;
+            return Ok(DuePage { now, wall, steps: 0, due: Vec::new(), next: None });
+        }
         self.read_and(None, move |connection| reads::due(connection, &leases, limit, times), |_| 0).await
     }
 

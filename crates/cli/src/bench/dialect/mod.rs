@@ -20,7 +20,8 @@ pub enum DialectBench {
     Joblib(joblib::JoblibBench),
     /// Start runs of one step, poll for their jobs and push results as neops's workers do, until the runs have ended.
     ///
-    /// Prints runs per second. With an admin token of the first server, also runs of a native workflow of two steps.
+    /// Prints runs per second. With an admin token of the first server, also runs of a native workflow of two steps. Measures other
+    /// things as well: see --what.
     Neops(neops::NeopsBench),
 }
 

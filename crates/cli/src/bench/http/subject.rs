@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use http::Method;
 use serde_json::{Value, json};
 use std::{
+    path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -25,7 +26,7 @@ pub struct Subject {
 
 struct Started {
     child: Child,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for Started {
@@ -61,7 +62,7 @@ impl Subject {
             command.args(["--database", database]);
         }
         let child = command.spawn().context("the server cannot be started")?;
-        let started = Started { child, _folder: folder };
+        let started = Started { child, folder };
         let address = Address::parse(&format!("http://{listen}"))?;
         wait_until_ready(&address).await?;
         Self::join(address, token, Some(started)).await
@@ -88,12 +89,43 @@ impl Subject {
         Some(Duration::from_millis(ticks * 10))
     }
 
+    /// Memory of the server, where it is a child of ours: now, and at most so far.
+    pub fn memory_mb(&self) -> Option<f64> {
+        self.status("VmRSS:")
+    }
+
+    pub fn memory_peak_mb(&self) -> Option<f64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, name: &str) -> Option<f64> {
+        let pid = self.started.as_ref()?.child.id();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let kilobytes = status.lines().find_map(|line| line.strip_prefix(name))?.trim().strip_suffix(" kB")?;
+        Some(kilobytes.parse::<f64>().ok()? / 1e3)
+    }
+
+    /// What the files of a server of ours take.
+    pub fn stored_mb(&self) -> f64 {
+        self.started.as_ref().map_or(0.0, |started| bytes_below(started.folder.path()) as f64 / 1e6)
+    }
+
     /// A token nobody needs any more is not left behind.
     pub async fn clean_up(&self) {
         if let Ok(mut admin) = Connection::open(&self.address, &self.token).await {
             drop(admin.call(Method::DELETE, &format!("/api/v1/tokens/{}", self.worker_token_id), "").await);
         }
     }
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let one = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => bytes_below(&entry.path()),
+        Ok(data) => data.len(),
+        Err(_) => 0,
+    };
+    entries.map(one).sum()
 }
 
 async fn wait_until_ready(address: &Address) -> anyhow::Result<()> {

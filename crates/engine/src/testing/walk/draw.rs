@@ -469,7 +469,9 @@ fn audited(world: &mut World) -> Command {
         2 => drain(world),
         _ => heartbeat(world),
     };
-    Audited::new(&"alice".into(), command).into()
+    let audited = Audited::new(&"alice".into(), command);
+    let told = world.dice.percent(20).then(|| ("act_of_its_own", "thing".into()));
+    Audited { act: told, ..audited }.into()
 }
 
 fn record_key(world: &mut World) -> RecordKey {

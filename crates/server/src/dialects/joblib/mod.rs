@@ -71,6 +71,7 @@ pub static DIALECT: Dialect = Dialect {
     respell: dialect::one_spelling,
     settings: settings::TABLE,
     foreign: settings::foreign,
+    start_worker: None,
     serve,
 };
 

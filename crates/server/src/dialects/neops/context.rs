@@ -2,14 +2,16 @@
 
 use super::{Neops, job::JobBrief, runs};
 use crate::problem::Problem;
-use std::sync::Arc;
+use serde_json::value::{RawValue, to_raw_value};
+use std::sync::{Arc, LazyLock};
 
-const EMPTY: &str = r#"{"devices":[],"deviceGroups":[],"interfaces":[]}"#;
+static EMPTY: LazyLock<Arc<RawValue>> =
+    LazyLock::new(|| to_raw_value(&runs::context::empty()).expect("plain data").into());
 
 /// As JSON.
-pub async fn text(neops: &Neops, told: &JobBrief) -> Result<Arc<str>, Problem> {
+pub async fn text(neops: &Neops, told: &JobBrief) -> Result<Arc<RawValue>, Problem> {
     match told.context {
-        None => Ok(EMPTY.into()),
-        Some(version) => runs::context::text(neops, told.run, version).await,
+        None => Ok(EMPTY.clone()),
+        Some(_) => runs::context::text(neops, told).await,
     }
 }

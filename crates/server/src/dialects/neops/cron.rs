@@ -12,7 +12,7 @@ use super::{
         submit::{self, Start},
     },
 };
-use crate::{app::App, calendar::Calendar, duties::Running, problem::Problem};
+use crate::{calendar::Calendar, duties::Running, problem::Problem};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -106,8 +106,8 @@ pub async fn follow(neops: &Neops) -> Result<(), HttpError> {
     Ok(())
 }
 
-async fn schedules(app: &App, reference: &Reference) -> Result<Vec<Cron>, Problem> {
-    let found = definitions::resolve(app, reference).await?;
+async fn schedules(neops: &Neops, reference: &Reference) -> Result<Vec<Cron>, Problem> {
+    let found = definitions::resolve(neops, reference).await?;
     Ok(found.and_then(|(_, document)| Document::read(&document).ok()).map(|read| read.cron).unwrap_or_default())
 }
 

@@ -45,6 +45,11 @@ impl HttpError {
         Self::not_found(format!("Worker with id {id} not found"))
     }
 
+    /// The code that its clients know, where it has one.
+    pub fn code(&self) -> Option<&str> {
+        (self.status.canonical_reason() != Some(&self.error)).then_some(&self.error)
+    }
+
     /// One more field of the body.
     pub fn with(mut self, field: &str, value: impl Into<Value>) -> Self {
         self.more.insert(field.into(), value.into());
@@ -110,7 +115,11 @@ impl From<windlass_product::Error> for HttpError {
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let no = HttpError::from(problem.clone());
+    let mut no = HttpError::from(problem.clone());
+    // The original knows no other method of a path than those it has.
+    if no.status == StatusCode::METHOD_NOT_ALLOWED {
+        no = HttpError::not_found(no.message);
+    }
     let mut body = no.body();
     body["reason"] = json!(problem.0.code());
     body["request_id"] = json!(problem.0.request_id);

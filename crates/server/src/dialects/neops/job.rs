@@ -45,6 +45,8 @@ pub struct Shape<'a> {
     pub parameters: &'a Value,
     /// Which state of the run's context it sees. None: an empty one.
     pub context: Option<u32>,
+    /// First step and step, where it also sees what its own entity's earlier steps changed.
+    pub lane: Option<(usize, usize)>,
 }
 
 /// What a job tells about itself, small enough for lists.
@@ -59,6 +61,8 @@ pub struct JobBrief {
     pub run: Uuid,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<(usize, usize)>,
 }
 
 impl JobBrief {
@@ -85,6 +89,7 @@ pub fn new(settings: &Settings, shape: &Shape<'_>) -> NewJob {
         entity: shape.entity,
         run: shape.run,
         context: shape.context,
+        lane: shape.lane,
     };
     NewJob {
         name: Some(shape.label.into()),

@@ -24,6 +24,7 @@ pub mod runs;
 pub mod settings;
 mod spelling;
 mod versions;
+mod watch;
 mod who;
 mod workers;
 
@@ -34,10 +35,12 @@ use crate::{
     route::{Nameless, Route, Rules, Surface},
 };
 use parking_lot::Mutex;
+use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
 use windlass_api::Uuid;
 use windlass_core::{Namespace, RunId, cache::Cache};
+use windlass_plan::neops::step::World;
 
 pub use error::HttpError;
 pub use settings::Settings;
@@ -76,20 +79,34 @@ pub static DIALECT: Dialect = Dialect {
     respell: spelling::respell,
     settings: settings::TABLE,
     foreign: settings::foreign,
+    start_worker: Some(watch::start_worker),
     serve,
 };
 
 fn serve(read: &Values) -> Served {
     let own = Arc::new(Own::new(Settings::read(read)));
     let routes = routes(&Mount(own.clone()));
-    let plans = own.clone();
+    let (plans, watched, swept) = (own.clone(), own.clone(), own.clone());
     Served::new(routes)
+        .watches(move |app| watch::signs(Neops::new(app, watched.clone())))
         .plans(move |app, unit| runs::turn::decide(Neops::new(app, plans.clone()), unit))
-        .starts(move |app| std::future::ready(cron::start(Neops::new(app, own.clone()))))
+        .sweeps(move |app| {
+            let neops = Neops::new(app, swept.clone());
+            async move { runs::left::round(&neops).await }
+        })
+        .starts(move |app| {
+            let neops = Neops::new(app, own.clone());
+            let mut running = cron::start(neops.clone());
+            running.tasks.push(tokio::spawn(runs::left::run(neops)));
+            std::future::ready(running)
+        })
 }
 
 /// What its handlers get.
 pub type Neops = With<Own>;
+
+/// By id, and by how many versions it had.
+type ReadyBlocks = Cache<(Arc<str>, u32), Arc<blocks::Block>>;
 
 /// What an operator chose, and what handlers share.
 pub struct Own {
@@ -98,7 +115,19 @@ pub struct Own {
     pub large: Semaphore,
     /// Plans of runs that were decided for lately, and the contexts of runs whose jobs were handed out.
     pub plans: Mutex<Cache<RunId, Arc<runs::Plan>>>,
-    pub contexts: Mutex<Cache<(Uuid, u32), Arc<str>>>,
+    pub contexts: Mutex<Cache<(Uuid, u32), Arc<RawValue>>>,
+    /// The same as expressions see them.
+    pub worlds: Mutex<Cache<(Uuid, u32), Arc<World>>>,
+    /// When workers came back that were not heard for too long.
+    pub returns: Mutex<watch::Returns>,
+    /// The open run that was looked at last, by those who look for what was cut off.
+    pub looked_at: Mutex<Option<Arc<str>>>,
+    /// Under which keys the records of runs are found.
+    pub rows: Mutex<Cache<Uuid, Arc<str>>>,
+    /// Versions of blocks, each as it was registered when it had that number of versions, and documents by their ids. Neither
+    /// ever changes.
+    pub blocks: Mutex<ReadyBlocks>,
+    pub documents: Mutex<Cache<String, Arc<Value>>>,
     /// Told when a schedule may have changed.
     pub scheduler: Notify,
 }
@@ -106,16 +135,27 @@ pub struct Own {
 const LARGE_MAX: usize = 2;
 const PLANS: usize = 100;
 const CONTEXTS: usize = 100;
+const WORLDS: usize = 16;
 const CONTEXT_BYTES: usize = 32 << 20;
+const ROWS: usize = 10_000;
+const BLOCKS: usize = 1_000;
+const DOCUMENTS: usize = 100;
+const KNOWN_BYTES: usize = 8 << 20;
 
 impl Own {
     pub fn new(settings: Settings) -> Self {
         Self {
             scheduler: Notify::new(),
+            returns: Mutex::default(),
+            looked_at: Mutex::default(),
             settings,
             large: Semaphore::new(LARGE_MAX),
             plans: Mutex::new(Cache::new(PLANS, usize::MAX)),
             contexts: Mutex::new(Cache::new(CONTEXTS, CONTEXT_BYTES)),
+            worlds: Mutex::new(Cache::new(WORLDS, CONTEXT_BYTES)),
+            rows: Mutex::new(Cache::new(ROWS, usize::MAX)),
+            blocks: Mutex::new(Cache::new(BLOCKS, KNOWN_BYTES)),
+            documents: Mutex::new(Cache::new(DOCUMENTS, KNOWN_BYTES)),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Kept<T> {
     pub key: String,
     pub value: T,
     pub version: u64,
+    /// Of the value as text.
+    pub bytes: usize,
 }
 
 impl<T> Kept<T> {
@@ -86,7 +88,7 @@ impl<T: DeserializeOwned> Kind<T> {
             Problem::new(Code::Damaged, "the store is damaged; the server's log says more")
         };
         let value = serde_json::from_str(&record.value).map_err(damaged)?;
-        Ok(Kept { key: record.key.key.to_string(), value, version: record.version })
+        Ok(Kept { key: record.key.key.to_string(), value, version: record.version, bytes: record.value.len() })
     }
 }
 

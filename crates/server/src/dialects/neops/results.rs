@@ -11,7 +11,7 @@ use crate::{
 use axum::{body::Body, extract::Request};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 use windlass_api::{Uuid, artifact::Artifact};
 use windlass_core::{JobId, JobKey, Payload};
 use windlass_engine::ids;
@@ -40,6 +40,10 @@ struct Elsewhere {
     artifact: Uuid,
 }
 
+/// What is no longer than this is read and written on the spot.
+pub const SMALL: usize = 16 << 10;
+/// Results that are read at a time. Each has at most what a payload may have; files are read one by one.
+const AT_ONCE: usize = 16;
 const NAME: &str = "result.json";
 /// No other result begins so.
 const MARK: &[u8] = br#"{"$artifact""#;
@@ -98,11 +102,45 @@ pub async fn text(app: &App, key: &JobKey) -> Result<Option<Bytes>, Problem> {
     }
 }
 
-/// A result, taken apart.
-pub async fn read(app: &App, key: &JobKey) -> Result<Option<Value>, Problem> {
-    let Some(text) = text(app, key).await? else { return Ok(None) };
-    let parse = move || serde_json::from_slice(&text).map_err(|_| unreadable());
-    app.aside.run(&namespace(), parse).await?.map(Some)
+/// What is made of each of these results, where there is one. `take` gets its text, and whether it has only a moment; None: that
+/// is not enough.
+pub async fn each<T: Send + 'static>(
+    app: &App,
+    keys: &[JobKey],
+    take: impl Fn(&[u8], bool) -> Option<T> + Clone + Send + 'static,
+) -> Result<Vec<(JobId, T)>, Problem> {
+    let mut all = Vec::with_capacity(keys.len());
+    for some in keys.chunks(AT_ONCE) {
+        let (mut short, mut long) = (Vec::new(), Vec::new());
+        for (JobKey { id, .. }, payload) in app.engine.store().results(some).await? {
+            match elsewhere(&payload) {
+                _ if payload.is_empty() => {}
+                Some(artifact) => long.push((id, artifact)),
+                None => short.push((id, payload)),
+            }
+        }
+        short.retain(|(id, payload)| {
+            let made = if payload.len() <= SMALL { take(payload.as_bytes(), true) } else { None };
+            let is_left = made.is_none();
+            all.extend(made.map(|made| (*id, made)));
+            is_left
+        });
+        if !short.is_empty() {
+            let take = take.clone();
+            let make = move || -> Vec<(JobId, Option<T>)> {
+                short.into_iter().map(|(id, payload)| (id, take(payload.as_bytes(), false))).collect()
+            };
+            let made = app.aside.run(&namespace(), make).await?;
+            all.extend(made.into_iter().filter_map(|(id, made)| Some((id, made?))));
+        }
+        for (id, artifact) in long {
+            let Some(text) = content::bytes(app, artifact).await? else { continue };
+            let take = take.clone();
+            let made = app.aside.run(&namespace(), move || take(&text, false)).await?;
+            all.extend(made.map(|made| (id, made)));
+        }
+    }
+    Ok(all)
 }
 
 /// Only its outer fields are taken apart.

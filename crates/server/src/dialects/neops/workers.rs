@@ -9,6 +9,7 @@ use super::{
 use crate::{
     app::App,
     dialect::Mount,
+    problem::Problem,
     route::{Access, Route},
 };
 use axum::{extract::State, response::Response};
@@ -134,10 +135,20 @@ fn refused(id: Uuid) -> impl Fn(Error) -> HttpError {
     }
 }
 
-async fn ping(State(app): State<App>, Path(uuid): Path<String>, Who(caller): Who) -> Result<Json<Value>, HttpError> {
+async fn ping(
+    State(neops): State<Neops>,
+    Path(uuid): Path<String>,
+    Who(caller): Who,
+) -> Result<Json<Value>, HttpError> {
     let id = id("uuid", &uuid)?;
+    let before = neops.engine.read_record::<Worker>(&namespace(), &id.to_string()).await?;
     let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: principal(&caller) };
-    app.engine.run(beat).await.map_err(refused(id))?;
+    let worker = *neops.engine.run(beat).await.map_err(refused(id))?;
+    // One that left and comes back was not lost.
+    if before.is_some_and(|before| !before.away && before.liveness(worker.last_seen) != Liveness::Online) {
+        let name = Known { worker: worker.clone(), deleted_at: None }.name().unwrap_or_else(|| worker.id.to_string());
+        neops.own.returns.lock().note(worker.last_seen, &name);
+    }
     Ok(ok(json!({"success": true})))
 }
 
@@ -211,10 +222,15 @@ fn query<T: Kind>() -> RecordQuery {
 
 /// All of a kind. How many workers there may be is limited, and those that are gone are forgotten in time.
 async fn all<T: Kind + DeserializeOwned>(app: &App) -> Result<Vec<T>, HttpError> {
-    read_all(app, query::<T>()).await
+    Ok(read_all(app, query::<T>()).await?)
 }
 
-async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Result<Vec<T>, HttpError> {
+/// Those that are registered.
+pub async fn there(app: &App) -> Result<Vec<Worker>, Problem> {
+    read_all(app, query::<Worker>()).await
+}
+
+async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Result<Vec<T>, Problem> {
     let mut found = Vec::new();
     loop {
         let page = app.engine.store().records(&query).await?;
@@ -253,7 +269,7 @@ async fn listed(
     });
     let more = known.len() > listing::LIST_MAX;
     known.truncate(listing::LIST_MAX);
-    Ok(listing::bare(known.iter().map(|known| known.show(now, with_blocks)).collect(), more))
+    listing::bare(app, known.iter().map(|known| known.show(now, with_blocks)).collect(), more).await
 }
 
 fn former(former: FormerWorker) -> Known {

@@ -48,6 +48,7 @@ pub static DIALECT: Dialect = Dialect {
     respell: dialect::one_spelling,
     settings: &[],
     foreign,
+    start_worker: None,
     serve,
 };
 

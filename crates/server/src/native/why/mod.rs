@@ -54,6 +54,8 @@ struct Facts {
     strangers: Vec<Job>,
     /// Claimers that wait on this server for a job like this one.
     waiting: usize,
+    /// What to start for it, where that is not our own worker.
+    start: Option<String>,
     /// Jobs before it in its lane, counted no further than [`AHEAD_MAX`].
     ahead: usize,
 }
@@ -105,6 +107,7 @@ async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
         workers: Vec::new(),
         strangers: Vec::new(),
         waiting: 0,
+        start: None,
         ahead: 0,
         job,
     };
@@ -120,6 +123,8 @@ async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
             facts.workers = workers(app, &facts.job, facts.now, &running).await?;
             facts.strangers = strangers(&facts.job, &facts.workers, running);
             facts.waiting = app.engine.waiting_for(&facts.job.key.namespace, &facts.job.spec.tags);
+            let tags: Vec<&str> = facts.job.spec.tags.iter().collect();
+            facts.start = app.dialects.start_worker(&facts.job.key.namespace, &tags);
             facts.ahead = app.engine.store().ahead(&facts.job, AHEAD_MAX).await?;
         }
         _ => {}

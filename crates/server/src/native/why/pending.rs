@@ -35,6 +35,9 @@ pub(super) fn pending(facts: &Facts) -> Vec<Cause> {
 
 /// How a worker that would fit is started.
 fn another(facts: &Facts) -> String {
+    if let Some(start) = &facts.start {
+        return start.clone();
+    }
     let tags: String = facts.job.spec.tags.iter().map(|tag| format!(" --tag {}", word(tag))).collect();
     command(&facts.job, &format!("worker{tags} --allow-commands"))
 }
@@ -69,7 +72,8 @@ fn workers_busy(facts: &Facts, ready: &[&Seen]) -> Cause {
     let workers = ids(ready).into_iter().chain(strangers).take(NAMED_MAX).collect();
     let held = ready.iter().flat_map(|seen| &seen.held).chain(&facts.strangers);
     let jobs = held.take(NAMED_MAX).map(|job| job.key.id.0).collect();
-    let help = Some(format!("Start another worker, or one with more --slots: {}", another(facts)));
+    let slots = if facts.start.is_some() { "" } else { ", or one with more --slots" };
+    let help = Some(format!("Start another worker{slots}: {}", another(facts)));
     Cause { workers, jobs, help, ..cause("workers_busy", words) }
 }
 
@@ -178,7 +182,7 @@ pub(super) mod tests {
 
     pub fn facts(job: Job, workers: Vec<Seen>, ahead: usize) -> Facts {
         let (parents, rivals, strangers) = (Vec::new(), Vec::new(), Vec::new());
-        Facts { job, now: NOW, parents, rivals, last: None, workers, strangers, waiting: 0, ahead }
+        Facts { job, now: NOW, parents, rivals, last: None, workers, strangers, waiting: 0, start: None, ahead }
     }
 
     /// Codes, the summary, and what helps against the first cause.
@@ -272,5 +276,7 @@ pub(super) mod tests {
     fn names_in_commands_are_quoted_for_the_shell() {
         let odd = job(JobState::Pending, &["a b'c;$(x)"], Live::default());
         assert!(told(&facts(odd, Vec::new(), 0)).2.contains("--tag 'a b'\\''c;$(x)' --allow-commands"));
+        let theirs = Facts { start: Some("their own worker".into()), ..facts(gpu_job(), Vec::new(), 0) };
+        assert_eq!(told(&theirs).2, "Start one: their own worker");
     }
 }

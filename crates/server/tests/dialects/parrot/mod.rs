@@ -35,6 +35,7 @@ pub static DIALECT: Dialect = Dialect {
     respell,
     settings: SETTINGS,
     foreign,
+    start_worker: None,
     serve,
 };
 

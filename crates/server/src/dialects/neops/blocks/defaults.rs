@@ -5,10 +5,17 @@ use serde_json::Value;
 const DEPTH_MAX: usize = 32;
 /// What may be filled in, in parts of JSON: a small schema can ask for a lot in every item of a long list.
 const PARTS_MAX: usize = 100_000;
+/// The same where it has to be done in a moment.
+const PARTS_HERE: usize = 1_000;
 
 /// Fills them in. Err: that would be too much.
 pub fn fill(schema: &Value, value: &mut Value) -> Result<(), &'static str> {
     Filling { root: schema, left: PARTS_MAX }.visit(schema, value, 0)
+}
+
+/// The same. None: it would take longer than a moment, and the value is filled in part.
+pub fn fill_here(schema: &Value, value: &mut Value) -> Option<()> {
+    Filling { root: schema, left: PARTS_HERE }.visit(schema, value, 0).ok()
 }
 
 struct Filling<'a> {

@@ -6,7 +6,7 @@ mod defaults;
 mod register;
 mod show;
 
-use super::{Own, namespace};
+use super::{Neops, Own, namespace};
 use crate::{
     app::App,
     dialect::Mount,
@@ -63,6 +63,12 @@ impl Body {
         (&self.run_on, &self.fb_type, key(self)) == (&other.run_on, &other.fb_type, key(other))
     }
 
+    /// Roughly what it takes in memory.
+    fn bytes(&self) -> usize {
+        let schemas = self.parameter_json_schema.to_string().len() + self.result_data_json_schema.to_string().len();
+        1_024 + 4 * schemas + self.description.len() + self.markdown_help_text.len()
+    }
+
     /// Takes long.
     fn compile(&self) -> Result<Pair, Problem> {
         Pair::new(
@@ -102,10 +108,23 @@ impl Block {
         Ok(parameters)
     }
 
-    /// Whether what a block gave back meets its schema. May take long.
-    pub fn check_result(&self, data: &Value) -> Result<(), String> {
-        let text = serde_json::to_vec(data).map_err(|error| error.to_string())?;
-        self.schemas.check_output(&Payload::from(text)).map_err(told)
+    /// The same, unless it would take longer than a moment.
+    pub fn fill_here(&self, parameters: &Value) -> Option<Result<Value, String>> {
+        let mut filled = parameters.clone();
+        defaults::fill_here(&self.body.parameter_json_schema, &mut filled)?;
+        let text = serde_json::to_vec(&filled).ok()?;
+        let checked = self.schemas.check_input_here(&Payload::from(text))?;
+        Some(checked.map(|()| filled).map_err(told))
+    }
+
+    /// Whether what a block gave back, as text, meets its schema. May take long.
+    pub fn check_result(&self, data: &str) -> Result<(), String> {
+        self.schemas.check_output(&Payload::from(data)).map_err(told)
+    }
+
+    /// The same, unless it would take longer than a moment.
+    pub fn check_result_here(&self, data: &str) -> Option<Result<(), String>> {
+        self.schemas.check_output_here(&Payload::from(data)).map(|checked| checked.map_err(told))
     }
 }
 
@@ -118,16 +137,37 @@ fn told(problem: Problem) -> String {
 
 /// The newest version that a reference stands for. None: there is none, or it was deleted.
 pub async fn resolve(app: &App, reference: &Reference) -> Result<Option<Arc<Block>>, Problem> {
+    match newest(app, reference).await? {
+        Some((reference, head)) => ready(app, reference, &head).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The same, and what was made ready before is not read again.
+pub async fn resolve_known(neops: &Neops, reference: &Reference) -> Result<Option<Arc<Block>>, Problem> {
+    let Some((reference, head)) = newest(neops, reference).await? else { return Ok(None) };
+    let key = (Arc::<str>::from(reference.to_string()), head.latest);
+    if let Some(known) = neops.own.blocks.lock().get(&key) {
+        return Ok(Some(known));
+    }
+    let block = ready(neops, reference, &head).await?;
+    neops.own.blocks.lock().put(key, block.clone(), block.body.bytes());
+    Ok(Some(block))
+}
+
+async fn newest(app: &App, reference: &Reference) -> Result<Option<(Reference, DefinitionHead)>, Problem> {
     let there = versions(app, &reference.package, &reference.name).await?;
     let live = there.into_iter().filter(|(_, head)| head.deleted_at.is_none());
     let found = live.filter(|(version, _)| reference.fits(*version)).max_by_key(|(version, _)| *version);
-    let Some((version, head)) = found else { return Ok(None) };
-    let reference = Reference::exact(&reference.package, &reference.name, version);
+    Ok(found.map(|(version, head)| (Reference::exact(&reference.package, &reference.name, version), head)))
+}
+
+async fn ready(app: &App, reference: Reference, head: &DefinitionHead) -> Result<Arc<Block>, Problem> {
     let id: Arc<str> = reference.to_string().into();
-    let (body, _) = read(app, &id, &head).await?;
+    let (body, _) = read(app, &id, head).await?;
     let compile = body.clone();
     let schemas = app.pairs.get(app, (namespace(), id.clone(), head.latest), move || compile.compile()).await?;
-    Ok(Some(Arc::new(Block { id, reference, run_on: EntityType::parse(&body.run_on), body, schemas })))
+    Ok(Arc::new(Block { id, reference, run_on: EntityType::parse(&body.run_on), body, schemas }))
 }
 
 /// The version in force, and when it was written.

@@ -6,7 +6,7 @@ use crate::{
     dialects::neops::{
         HttpError,
         body::{Json, Params, Path, empty, ok},
-        listing::{self, LIST_MAX},
+        listing::{self, LIST_BYTES_MAX, LIST_MAX},
         namespace, workers,
     },
 };
@@ -69,14 +69,20 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Response, Ht
         let named = |name: &str| Reference::parse(id).is_some_and(|reference| reference.name == name);
         (deleted || head.deleted_at.is_none()) && params.get("name").is_none_or(named)
     });
-    let more = found.len() > LIST_MAX;
+    let (mut more, mut bytes) = (found.len() > LIST_MAX, 0);
     let mut items = Vec::with_capacity(found.len().min(LIST_MAX));
     for (id, head) in found.into_iter().take(LIST_MAX) {
         let (body, updated) = read(&app, &id, &head).await?;
         let Some(block) = shown(&id, &head, &body, updated) else { continue };
-        items.push(with_times(&app, &id, block, populate).await?);
+        let item = with_times(&app, &id, block, populate).await?;
+        bytes += item.to_string().len();
+        if bytes > LIST_BYTES_MAX {
+            more = true;
+            break;
+        }
+        items.push(item);
     }
-    Ok(listing::bare(items, more))
+    listing::bare(&app, items, more).await
 }
 
 pub async fn workers(State(app): State<App>, Path(path): Named) -> Result<Json<Vec<Value>>, HttpError> {

@@ -75,7 +75,7 @@ pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, HttpError> {
 
 async fn list(app: &App, states: Vec<Stage>) -> Result<Response, HttpError> {
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |_| true).await?;
-    Ok(listing::bare(rows(app, &jobs).await?, more))
+    listing::bare(app, rows(app, &jobs).await?, more).await
 }
 
 pub async fn all(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
@@ -92,7 +92,7 @@ pub async fn of_worker(app: &App, worker: &Worker, params: &Params) -> Result<Re
     let is_its = |job: &Job| job.live.lease.as_ref().is_some_and(|lease| lease.worker == worker.id);
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |job| could_wait(job, worker.registered_at)).await?;
     let own: Vec<Job> = jobs.into_iter().filter(is_its).collect();
-    Ok(listing::bare(rows(app, &own).await?, more))
+    listing::bare(app, rows(app, &own).await?, more).await
 }
 
 /// Whether a job could still be waiting at a time, by when it was made and how long it may wait.

@@ -10,7 +10,7 @@ use crate::dialects::neops::{
     workers::worker_id,
 };
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
@@ -18,7 +18,7 @@ use windlass_core::{
     commands::{
         claim::{Claim, Offer, Unknown},
         holder::Holder,
-        release::PassOn,
+        release::{PassOn, Release},
     },
 };
 use windlass_engine::{Error, ids};
@@ -26,6 +26,8 @@ use windlass_plan::neops::reference::{Reference, Version};
 
 /// Jobs of one answer.
 const LIMIT_MAX: u64 = 100;
+/// Bytes of one answer: each job brings its run's context. Beyond them jobs go back, all but the first.
+const BYTES_MAX: usize = 64 << 20;
 /// How long something that cannot be handed out stays out of the way, and how many of such are put there by one poll.
 const PUT_ASIDE: Millis = Millis::from_secs(60);
 const TRIES: usize = 5;
@@ -67,10 +69,16 @@ pub struct JobDefinition {
     job_id: String,
     step_label: String,
     parameters: Box<RawValue>,
-    context: Box<RawValue>,
+    #[serde(serialize_with = "shared")]
+    context: Arc<RawValue>,
     r#type: &'static str,
     run_on: String,
     entity_id: Option<i64>,
+}
+
+/// Not copied for each job.
+fn shared<S: Serializer>(text: &Arc<RawValue>, to: S) -> Result<S::Ok, S::Error> {
+    text.as_ref().serialize(to)
 }
 
 pub async fn poll(
@@ -113,12 +121,19 @@ pub async fn poll(
     Ok(created(Vec::new()))
 }
 
-/// What cannot be shown whole goes back, and out of the way of the rest.
+/// What cannot be shown whole goes back, and out of the way of the rest. What does not fit goes back to its place.
 async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>, HttpError> {
-    let mut jobs = Vec::with_capacity(leased.len());
+    let (mut jobs, mut bytes) = (Vec::with_capacity(leased.len()), 0);
     for leased in leased {
+        if bytes > BYTES_MAX {
+            app.engine.run(Release { holder: Holder::lease(&namespace(), leased.lease) }).await?;
+            continue;
+        }
         match definition(app, &leased).await {
-            Some(job) => jobs.push(job),
+            Some(job) => {
+                bytes += job.context.get().len() + job.parameters.get().len();
+                jobs.push(job);
+            }
             None => {
                 tracing::warn!(job = %leased.job.id(), "a job that is none of the blackboard's was put aside");
                 let holder = Holder::lease(&namespace(), leased.lease);
@@ -139,7 +154,7 @@ async fn definition(app: &Neops, leased: &Leased) -> Option<JobDefinition> {
         job_id: leased.job.id().to_string(),
         step_label: told.label.clone(),
         parameters: RawValue::from_string(parameters.to_owned()).ok()?,
-        context: RawValue::from_string(context.to_string()).ok()?,
+        context,
         r#type: told.kind.as_str(),
         run_on: told.on.clone(),
         entity_id: told.entity,

@@ -80,6 +80,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
         _ => Some(neops.own.large.acquire().await.map_err(|_| HttpError::bad("the server stops"))?),
     };
     let bytes = ask::read(request.into_body()).await?;
+    let size = bytes.len();
     let sent: Push = ask::parse(&neops, &namespace(), bytes).await?;
     let job = JobId(id("jobExecutionId", &sent.job_execution_id)?);
     for (place, value, opening) in [
@@ -103,7 +104,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
         retryable: sent.result.retryable,
         acquires: sent.acquires,
     };
-    let text = write(&neops, kept).await?;
+    let text = write(&neops, kept, size).await?;
     let holder = holder(job, &caller);
     // Before anything large is written for it, it is asked whether it will be taken.
     if text.len() > LARGE as usize {
@@ -120,9 +121,12 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
     }
 }
 
-async fn write(app: &App, kept: Kept) -> Result<Vec<u8>, HttpError> {
+async fn write(app: &App, kept: Kept, told: usize) -> Result<Vec<u8>, HttpError> {
     let write = move || serde_json::to_vec(&kept).map_err(|error| HttpError::bad(error.to_string()));
-    app.aside.run(&namespace(), write).await?
+    match told <= results::SMALL {
+        true => write(),
+        false => app.aside.run(&namespace(), write).await?,
+    }
 }
 
 /// What was said about a success stands where progress does, so that lists need not read results.

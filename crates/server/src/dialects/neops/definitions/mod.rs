@@ -13,7 +13,8 @@ use super::{
     Neops, Own,
     body::{Params, Path, empty, ok},
     error::HttpError,
-    listing::{LIST_MAX, bare},
+    listing::{LIST_BYTES_MAX, LIST_MAX, bare},
+    runs::By,
 };
 use crate::{
     app::App,
@@ -28,14 +29,13 @@ use axum::{
 use http::StatusCode;
 use rows::{DOCUMENT, Entry, WORKFLOW, Workflow};
 use serde_json::Value;
-use windlass_core::{Refusal, Timestamp, commands::all::All};
+use std::sync::Arc;
+use windlass_core::{Refusal, Timestamp, commands::audited::Audited};
 use windlass_engine::Error;
 use windlass_plan::neops::reference::Reference;
 
 pub use rows::newest_live;
 
-/// Bytes of the documents in a list that has no pages.
-const LIST_BYTES_MAX: usize = 64 << 20;
 /// How often a write is tried that others were faster than.
 const TRIES: usize = 10;
 
@@ -57,11 +57,18 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 }
 
 /// The newest live version that a reference means: its full id, and its document.
-pub async fn resolve(app: &App, reference: &Reference) -> Result<Option<(String, Value)>, Problem> {
-    let Some(found) = WORKFLOW.find(app, &name_of(reference)).await? else { return Ok(None) };
+pub async fn resolve(neops: &Neops, reference: &Reference) -> Result<Option<(String, Arc<Value>)>, Problem> {
+    let Some(found) = WORKFLOW.find(neops, &name_of(reference)).await? else { return Ok(None) };
     let Some(version) = reference.newest(found.value.live()) else { return Ok(None) };
     let id = Reference::exact(&reference.package, &reference.name, version).to_string();
-    Ok(DOCUMENT.find(app, &id).await?.map(|document| (id, document.value)))
+    if let Some(known) = neops.own.documents.lock().get(&id) {
+        return Ok(Some((id, known)));
+    }
+    let Some(found) = DOCUMENT.find(neops, &id).await? else { return Ok(None) };
+    // As values they take a few times what they have as text.
+    let (document, bytes) = (Arc::new(found.value), 4 * found.bytes);
+    neops.own.documents.lock().put(id.clone(), document.clone(), bytes);
+    Ok(Some((id, document)))
 }
 
 fn name_of(reference: &Reference) -> String {
@@ -88,7 +95,7 @@ async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpEr
         shown.push(show::definition(&row, document.value));
     }
     let more = shown.len() < total;
-    Ok(bare(shown, more))
+    bare(&app, shown, more).await
 }
 
 async fn get(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Response, HttpError> {
@@ -124,8 +131,8 @@ async fn named(app: &App, id: &str) -> Result<(Reference, super::records::Kept<W
     Ok((reference, workflow))
 }
 
-async fn delete(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, HttpError> {
-    mark(&neops, &id, |entry, now| match entry.deleted_at {
+async fn delete(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response, HttpError> {
+    mark(&neops, &id, (&by, "workflow_deleted"), |entry, now| match entry.deleted_at {
         None => {
             entry.deleted_at = Some(now);
             Ok(())
@@ -135,8 +142,8 @@ async fn delete(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Re
     .await
 }
 
-async fn restore(State(neops): State<Neops>, Path(id): Path<String>) -> Result<Response, HttpError> {
-    mark(&neops, &id, |entry, _| match entry.deleted_at.take() {
+async fn restore(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response, HttpError> {
+    mark(&neops, &id, (&by, "workflow_restored"), |entry, _| match entry.deleted_at.take() {
         Some(_) => Ok(()),
         None => Err(HttpError::bad(format!("{id} is not deleted"))),
     })
@@ -147,6 +154,7 @@ async fn restore(State(neops): State<Neops>, Path(id): Path<String>) -> Result<R
 async fn mark(
     neops: &Neops,
     id: &str,
+    (by, act): (&By, &'static str),
     change: impl Fn(&mut Entry, Timestamp) -> Result<(), HttpError>,
 ) -> Result<Response, HttpError> {
     for _ in 0..TRIES {
@@ -156,7 +164,7 @@ async fn mark(
         change(entry, now)?;
         entry.updated_at = now;
         let put = WORKFLOW.put(&workflow.key, &workflow.value, workflow.unchanged());
-        if written(neops.engine.run(All { commands: vec![put.into()] }).await)? {
+        if written(neops.engine.run(Audited::told(&by.name(), act, id, put)).await)? {
             neops.own.scheduler.notify_one();
             return Ok(empty(StatusCode::OK));
         }

@@ -21,7 +21,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass_core::commands::{all::All, records::Expect};
+use windlass_core::commands::{all::All, audited::Audited, records::Expect};
 use windlass_plan::neops::{
     compare::{Finding, Level},
     document::Document,
@@ -47,11 +47,22 @@ struct Wish {
     accept: Option<Level>,
 }
 
-pub async fn publish(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Body>) -> Result<Response, HttpError> {
-    let accept = accept(body.accept_bump.as_deref())?;
+pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>) -> Result<Response, HttpError> {
     let (increment, dry) = (body.increment.unwrap_or_default(), body.dry_run.unwrap_or_default());
-    let read = neops.aside.run(&namespace(), move || read(body.workflow)).await?;
-    let (value, document) = read?;
+    let (declared, workflow) = (declared(&body.workflow), body.workflow);
+    let read = match accept(body.accept_bump.as_deref()) {
+        Ok(accept) => {
+            let read = neops.aside.run(&namespace(), move || read(workflow)).await?;
+            read.map(|(value, document)| (value, document, accept))
+        }
+        Err(no) => Err(no),
+    };
+    let (value, document, accept) = match read {
+        Err(no) if dry && no.status == StatusCode::BAD_REQUEST => {
+            return Ok(dry_refusal(&declared, &no).into_response());
+        }
+        read => read?,
+    };
     let wish = Wish { value, advice: publish::advice(&document), document, increment, accept };
     for _ in 0..TRIES {
         let (kept, verdict) = decide(&neops, &wish).await?;
@@ -59,7 +70,7 @@ pub async fn publish(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Bo
             return Ok(dry_run(&verdict, &wish).into_response());
         }
         let answer = answer(&verdict, &wish)?;
-        if matches!(verdict.outcome, Outcome::Unchanged) || write(&neops, &wish, kept, &verdict, by.as_ref()).await? {
+        if matches!(verdict.outcome, Outcome::Unchanged) || write(&neops, &wish, kept, &verdict, &by).await? {
             return Ok(answer.into_response());
         }
     }
@@ -121,13 +132,7 @@ async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), HttpError
 }
 
 /// False: somebody else was faster.
-async fn write(
-    neops: &Neops,
-    wish: &Wish,
-    kept: Kept,
-    verdict: &Verdict,
-    by: Option<&String>,
-) -> Result<bool, HttpError> {
+async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &By) -> Result<bool, HttpError> {
     let reference = windlass_plan::neops::reference::Reference {
         minor: Some(verdict.version.minor),
         patch: Some(verdict.version.patch),
@@ -147,13 +152,14 @@ async fn write(
         }
         let cron = !wish.document.cron.is_empty();
         let (created_at, updated_at, deleted_at) = (now, now, None);
-        let (version, seed, by) = (verdict.version, wish.document.seed, by.cloned());
+        let (version, seed, by) = (verdict.version, wish.document.seed, by.0.clone());
         workflow.add(Entry { version, seed, created_at, updated_at, deleted_at, by, cron });
         let document = publish::renumbered(wish.value.clone(), version);
         commands.push(DOCUMENT.put(&reference.to_string(), &document, Expect::Nothing).into());
     }
     commands.push(WORKFLOW.put(&name_of(&reference), &workflow, expect).into());
-    let done = written(neops.engine.run(All { commands }).await)?;
+    let act = Audited::told(&by.name(), "workflow_published", reference.to_string(), All { commands });
+    let done = written(neops.engine.run(act).await)?;
     neops.own.scheduler.notify_one();
     Ok(done)
 }
@@ -247,6 +253,22 @@ fn code(outcome: Outcome) -> &'static str {
         Outcome::MajorRequiresExplicit => "MajorRequiresExplicit",
         Outcome::AcceptMismatch { .. } => "AcceptBumpMismatch",
     }
+}
+
+/// The version a document says it is, as far as it says one.
+fn declared(workflow: &Value) -> String {
+    let number = |field: &str| workflow.get(field).and_then(Value::as_u64).unwrap_or_default();
+    format!("{}.{}.{}", number("majorVersion"), number("minorVersion"), number("patchVersion"))
+}
+
+/// What would be refused before any version is looked at.
+fn dry_refusal(declared: &str, no: &HttpError) -> Json<Value> {
+    let code = no.code().unwrap_or("InvalidDocument");
+    let finding = json!({"code": code, "path": "/", "message": no.message, "level": "major"});
+    super::super::body::ok(json!({
+        "dryRun": true, "version": declared, "bump": null, "floor": null, "findings": [finding], "wouldStatus": code,
+        "suggestedVersion": declared, "wouldRevive": false, "wouldExceedLicense": false,
+    }))
 }
 
 /// What would happen. Whatever it is, the answer is 200.

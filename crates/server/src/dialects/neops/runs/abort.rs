@@ -12,18 +12,14 @@ use axum::{
 };
 use windlass_core::{
     Refusal, RunId,
-    commands::{all::All, remind::Remind, stop_work::StopWork},
+    commands::{all::All, audited::Audited, remind::Remind, stop_work::StopWork},
     stage::Hold,
 };
 use windlass_engine::{Error, store::JobQuery};
 
 const TRIES: usize = 5;
 
-pub async fn abort(
-    State(neops): State<Neops>,
-    super::By(by): super::By,
-    Path(run): Path<String>,
-) -> Result<Response, HttpError> {
+pub async fn abort(State(neops): State<Neops>, by: super::By, Path(run): Path<String>) -> Result<Response, HttpError> {
     let run = id("uuid", &run)?;
     for _ in 0..TRIES {
         let kept =
@@ -34,12 +30,11 @@ pub async fn abort(
             return Ok(ok(row.show()).into_response());
         }
         row.fail("aborted", "the run was aborted");
-        row.aborted_by = by.clone();
+        row.aborted_by = by.0.clone();
         let mut commands = row.put(&neops, kept.unchanged(), neops.engine.now().await?);
-        let by = by.as_deref().unwrap_or("anonymous").into();
-        let stop = StopWork { namespace: namespace(), run: RunId(run), by };
-        commands.push(stop.into());
-        match neops.engine.run(All { commands }).await {
+        commands.push(StopWork { namespace: namespace(), run: RunId(run), by: by.name() }.into());
+        let act = Audited::told(&by.name(), "run_aborted", run.to_string(), All { commands });
+        match neops.engine.run(act).await {
             Ok(_) => {
                 remind(&neops, RunId(run)).await?;
                 return Ok(ok(row.show()).into_response());

@@ -1,7 +1,7 @@
 //! The turn after the acquire jobs: which entities the run is about, their locks, and the steps.
 
 use super::{
-    context, read,
+    context, lanes, read,
     read::{Made, Member},
     row::Status,
     steps,
@@ -10,7 +10,7 @@ use super::{
     waiting,
 };
 use crate::{
-    dialects::neops::{entities, locks},
+    dialects::neops::{entities, locks, namespace},
     problem::Problem,
 };
 use serde_json::Value;
@@ -18,12 +18,23 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use windlass_core::{JobId, Payload, State, commands::advance::Move, policy::ParentPolicy};
+use windlass_core::{
+    Command, JobId, Payload, State,
+    commands::{advance::Move, submit_run::RunNode},
+    policy::ParentPolicy,
+};
 use windlass_plan::neops::{
-    acquire::{Acquire, By},
+    acquire::{self, Acquire, By, Filters},
+    entity::KEPT,
+    lanes::Stretch,
     reference::EntityType,
+    step::World,
+    template,
     updates::Key,
 };
+
+/// Names that expressions may use before any step has run.
+const EARLY: [&str; 2] = ["parameters", "context"];
 
 /// By step.
 type Clauses = Vec<Vec<Acquire>>;
@@ -68,16 +79,13 @@ async fn acquired(turn: &Turn<'_>) -> Result<Result<Clauses, String>, Problem> {
         let label = job.spec.name.as_deref().unwrap_or_default();
         return Ok(Err(read::failure(job, label).1));
     }
-    let results = match read::results(turn.neops, &in_order).await? {
-        Ok(results) => results,
-        Err(why) => return Ok(Err(why)),
-    };
+    let acquires = read::acquires(turn.neops, &in_order).await?;
     let mut all = Vec::new();
     // Parents come sorted, steps do not: the node's name has the number of its step.
     for (at, step) in turn.plan.course.steps.iter().enumerate() {
         let name = format!("acquire.{at}");
         let job = in_order.iter().find(|job| job.spec.node.as_ref().is_some_and(|node| *node.name == *name));
-        let told = job.and_then(|job| results.get(&job.key.id)).and_then(|result| result.get("acquires"));
+        let told = job.and_then(|job| acquires.get(&job.key.id));
         let mut clauses = step.acquire.clone();
         for (index, value) in told.and_then(Value::as_array).into_iter().flatten().enumerate() {
             match Acquire::read(value, &format!("acquires[{index}]")) {
@@ -100,7 +108,10 @@ async fn resolve(turn: &Turn<'_>, clauses: &[Vec<Acquire>]) -> Result<Result<Fou
     if !matches!(seed, EntityType::Global | EntityType::Client) {
         found.entry(seed).or_default().extend(ids);
     }
-    for clause in clauses.iter().flatten() {
+    // What each step acquired by clauses of its own.
+    let mut own = vec![Found::new(); clauses.len()];
+    let each = clauses.iter().enumerate().flat_map(|(at, some)| some.iter().map(move |clause| (at, clause)));
+    for (at, clause) in each.collect::<Vec<_>>() {
         let new: BTreeSet<u64> = match &clause.by {
             By::Expansion { from_seed } => {
                 let from: Vec<u64> = match from_seed {
@@ -110,15 +121,42 @@ async fn resolve(turn: &Turn<'_>, clauses: &[Vec<Acquire>]) -> Result<Result<Fou
                 entities::expand(turn.neops, seed, &from, clause.entity).await?
             }
             By::Elastic { .. } => BTreeSet::new(),
-            // About what is there already; whether anything is left is seen by the steps.
-            By::Context { .. } | By::Reference { .. } => found.get(&clause.entity).cloned().unwrap_or_default(),
+            // About what is there already; what a filter leaves is seen when all are there.
+            By::Context { .. } => found.get(&clause.entity).cloned().unwrap_or_default(),
+            By::Reference { .. } => continue,
         };
         if clause.not_empty && new.is_empty() {
-            return Ok(Err(format!("an acquire clause found no {}, and it must", clause.entity.as_str())));
+            return Ok(Err(nothing(clause)));
         }
+        own[at].entry(clause.entity).or_default().extend(&new);
         found.entry(clause.entity).or_default().extend(new);
     }
-    Ok(Ok(found))
+    Ok(referred(turn, clauses, &own, &found).map(|()| found))
+}
+
+fn nothing(clause: &Acquire) -> String {
+    format!("an acquire clause found no {}, and it must", clause.entity.as_str())
+}
+
+/// Of each step, and of the workflow itself behind them.
+fn labels<'a>(turn: &'a Turn<'_>) -> Vec<&'a str> {
+    let course = &turn.plan.course;
+    course.steps.iter().map(|step| step.label.as_str()).chain([course.label.as_str()]).collect()
+}
+
+/// References bring no entity that is not there, but have to find some where they say so.
+fn referred(turn: &Turn<'_>, clauses: &[Vec<Acquire>], own: &[Found], found: &Found) -> Result<(), String> {
+    let labels = labels(turn);
+    for clause in clauses.iter().flatten() {
+        let By::Reference { label } = &clause.by else { continue };
+        let other = acquire::place(&labels, label)?;
+        // A step without clauses of its own is for all that the run is about.
+        let all = own[other].get(&clause.entity).or_else(|| found.get(&clause.entity));
+        if clause.not_empty && all.is_none_or(BTreeSet::is_empty) {
+            return Err(nothing(clause));
+        }
+    }
+    Ok(())
 }
 
 /// Notes that it waits, where somebody else holds one of its locks. Looked at again after that, so that nothing is missed.
@@ -145,42 +183,101 @@ async fn wait(turn: &Turn<'_>, keys: &[Key]) -> Result<Option<Act>, Problem> {
     Ok(Some(Act::NotYet))
 }
 
-async fn go(turn: &Turn<'_>, found: &Found, keys: Vec<Key>, clauses: Vec<Vec<Acquire>>) -> Result<Act, Problem> {
-    let mut row = turn.row.clone();
+/// What the steps of a run see at its beginning.
+struct Seen {
+    filters: Filters,
+    pieces: Vec<Command>,
+    world: Arc<World>,
+}
+
+/// Clauses of which the filter asks for results are left to their steps.
+fn is_early(filter: &str) -> bool {
+    let mut names = BTreeSet::new();
+    template::names(&Value::from(filter), &mut names) && names.iter().all(|name| EARLY.contains(&name.as_str()))
+}
+
+/// Whether every clause that must leave some entities does.
+fn check(clauses: &[Vec<Acquire>], world: &World) -> Result<(), String> {
+    let strict = clauses.iter().flatten().filter(|clause| clause.not_empty);
+    for clause in strict.filter(|clause| matches!(&clause.by, By::Context { filter: Some(text) } if is_early(text))) {
+        if world.left_by(std::slice::from_ref(clause), clause.entity, None).is_empty() {
+            return Err(nothing(clause));
+        }
+    }
+    Ok(())
+}
+
+/// Jobs that the run makes if everything goes its longest way. Told before anything is done, not after half of it.
+fn jobs_of(turn: &Turn<'_>, found: &Found) -> usize {
+    let count = |at: usize| {
+        let block = &turn.plan.bundle.blocks[at];
+        let entities = match block.on() {
+            EntityType::Global | EntityType::Client => 1,
+            on => found.get(&on).map_or(0, BTreeSet::len),
+        };
+        if block.pure { entities } else { 2 * entities }
+    };
+    let one = |stretch: Stretch| {
+        let work: usize = stretch.steps.clone().map(count).sum();
+        // A step of a lane has a turn of its own.
+        let turns = if stretch.lanes { stretch.steps.map(count).sum() } else { 0 };
+        1 + work + turns
+    };
+    // Beside them the acquire jobs, the waves of a rollback, and the two steps around them.
+    lanes::of(turn).into_iter().map(one).sum::<usize>() + 2 * turn.plan.course.steps.len() + 2
+}
+
+async fn see(turn: &Turn<'_>, found: &Found, clauses: Vec<Vec<Acquire>>) -> Result<Result<Seen, String>, Problem> {
+    let (jobs, most) = (jobs_of(turn, found), turn.neops.engine.settings().limits.nodes_max);
+    if jobs > most {
+        return Ok(Err(format!("the run could come to {jobs} jobs and steps; at most {most}")));
+    }
     let mut lists = context::empty();
-    for (entity, list) in
-        [(EntityType::Device, "devices"), (EntityType::Group, "deviceGroups"), (EntityType::Interface, "interfaces")]
-    {
+    for (entity, list) in KEPT {
         let ids: Vec<u64> = found.get(&entity).into_iter().flatten().copied().collect();
         lists[list] = entities::get_many(turn.neops, entity, &ids).await?.into_values().collect();
     }
+    let (run, plan, has_context) = (turn.run, turn.plan.clone(), found.values().any(|ids| !ids.is_empty()));
+    let labels: Vec<String> = labels(turn).into_iter().map(str::to_owned).collect();
+    let make = move || {
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let filters = acquire::filters(&clauses, &labels)?;
+        let pieces = if has_context { context::keep(run, &lists)? } else { Vec::new() };
+        let parameters = Value::Object(plan.bundle.parameters.clone());
+        let world = Arc::new(World::new(&plan.course.label, &parameters, &lists));
+        check(&clauses, &world)?;
+        Ok(Seen { filters, pieces, world })
+    };
+    turn.neops.aside.run(&namespace(), make).await
+}
+
+async fn go(turn: &Turn<'_>, found: &Found, keys: Vec<Key>, clauses: Vec<Vec<Acquire>>) -> Result<Act, Problem> {
+    let seen = match see(turn, found, clauses).await? {
+        Ok(seen) => seen,
+        Err(why) => return failed(turn, &why).await,
+    };
+    let mut row = turn.row.clone();
     let mut also = locks::take(turn.run, &keys);
     row.has_context = !keys.is_empty();
-    if row.has_context {
-        match context::keep(turn.run, &lists) {
-            Ok(records) => also.extend(records),
-            Err(why) => return failed(turn, &why).await,
-        }
-    }
-    also.extend(steps::keep_clauses(turn.run, &clauses));
+    also.extend(seen.pieces);
+    also.extend(steps::keep_clauses(turn.run, &seen.filters));
     row.held = keys.iter().map(|(entity, id)| (entity.as_str().to_owned(), *id)).collect();
     (row.status, row.retry_note, row.started_at) = (Status::Running, None, Some(turn.neops.engine.now().await?));
     let owner = turn.job.and_then(|job| job.spec.owner.clone());
-    let (mut nodes, mut members) = (Vec::new(), Vec::new());
-    let mut before: Option<Arc<str>> = None;
-    for (at, block) in turn.plan.bundle.blocks.iter().enumerate() {
-        let needs: Vec<Arc<str>> = before.take().into_iter().collect();
-        let direct = match at {
-            // One that is all there is needs no turn of its own.
-            0 if turn.plan.bundle.blocks.len() == 1 && block.on() == EntityType::Global => {
-                steps::first(turn, &row, &lists, owner.clone()).await?
-            }
-            _ => None,
+    let (mut nodes, mut members): (Vec<RunNode>, Vec<Member>) = (Vec::new(), Vec::new());
+    let blocks = &turn.plan.bundle.blocks;
+    for stretch in lanes::of(turn) {
+        let needs: Vec<Arc<str>> = nodes.last().map(|before| before.name.clone()).into_iter().collect();
+        let at = stretch.steps.start;
+        // One that is all there is needs no turn of its own.
+        let direct = match blocks.len() == 1 && blocks[at].on() == EntityType::Global {
+            true => steps::first(turn, &row, World::clone(&seen.world), owner.clone()).await?,
+            false => None,
         };
-        let mut node = direct.unwrap_or_else(|| staged(format!("step.{at}"), needs, ParentPolicy::RunAnyway));
+        let name = if stretch.lanes { format!("lanes.{at}") } else { format!("step.{at}") };
+        let mut node = direct.unwrap_or_else(|| staged(name, needs, ParentPolicy::RunAnyway));
         node.job.stage.of = turn.job.map(|job| job.key.id);
-        members.push(Member(node.job.id, None));
-        before = Some(node.name.clone());
+        members.extend(stretch.steps.map(|_| Member(node.job.id, None)));
         nodes.push(node);
     }
     let payload = payload(&Made { members });

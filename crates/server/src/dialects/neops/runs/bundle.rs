@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    dialects::neops::blocks::Block,
+    dialects::neops::{NAMESPACE as NAME, blocks::Block},
     flows::{self, reader},
     problem::{Code, Problem},
 };
@@ -19,7 +19,7 @@ const PART_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bundle {
     pub run: Uuid,
-    pub document: Value,
+    pub document: Arc<Value>,
     pub parameters: Map<String, Value>,
     pub ids: Vec<u64>,
     /// By step.
@@ -53,12 +53,14 @@ impl Known {
 pub struct Plan {
     pub bundle: Bundle,
     pub course: Course,
+    /// By step, in the server that made the run; empty where the plan was read again.
+    pub blocks: Vec<Arc<Block>>,
 }
 
 impl Bundle {
     /// In pieces that fit a record, with the dialect's mark.
     pub fn parts(&self) -> Vec<Arc<str>> {
-        let text = reader::marked("neops", &serde_json::to_string(self).expect("plain data"));
+        let text = reader::marked(NAME, &serde_json::to_string(self).expect("plain data"));
         let (mut parts, mut rest) = (Vec::new(), text.as_str());
         while !rest.is_empty() {
             let mut end = rest.len().min(PART_BYTES);
@@ -74,20 +76,20 @@ impl Bundle {
     /// Of a run that rolls back what another one left.
     pub fn remedy(run: Uuid, of: Uuid) -> Self {
         let (parameters, ids, blocks) = Default::default();
-        Self { run, document: Value::Null, parameters, ids, blocks, remedy: Some(of) }
+        Self { run, document: Arc::default(), parameters, ids, blocks, remedy: Some(of) }
     }
 
     pub fn plan(self) -> Result<Plan, String> {
         if self.remedy.is_some() {
             let course =
                 Course { label: String::new(), seed: EntityType::Global, acquire: Vec::new(), steps: Vec::new() };
-            return Ok(Plan { course, bundle: self });
+            return Ok(Plan { course, bundle: self, blocks: Vec::new() });
         }
         let document = Document::read(&self.document).map_err(|faults| {
             let first = faults.first().map(|fault| format!("{}: {}", fault.place, fault.text));
             format!("the workflow cannot be read: {}", first.unwrap_or_default())
         })?;
-        Ok(Plan { course: Course::of(&document)?, bundle: self })
+        Ok(Plan { course: Course::of(&document)?, bundle: self, blocks: Vec::new() })
     }
 }
 

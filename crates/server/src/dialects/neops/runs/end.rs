@@ -1,7 +1,7 @@
 //! The end of a run: completed, or classified and perhaps rolled back.
 
 use super::{
-    begin::{node_of, payload},
+    begin::payload,
     context, ledger, read,
     read::{Made, Member},
     row::Status,
@@ -33,8 +33,8 @@ use windlass_plan::neops::{
 pub async fn end(turn: &Turn<'_>) -> Result<Act, Problem> {
     let (mut row, mut also) = (turn.row.clone(), Vec::new());
     let mut fresh = Vec::new();
-    if let Some(node) = direct(turn).await? {
-        match steps::came_of(turn, 0, node).await? {
+    if let Some(job) = direct(turn).await? {
+        match steps::came_of_jobs(turn, 0, &[&job]).await? {
             Ok(updates) => {
                 also = steps::keep(&mut row, updates.clone());
                 let value = serde_json::json!({"updates": updates});
@@ -42,12 +42,17 @@ pub async fn end(turn: &Turn<'_>) -> Result<Act, Problem> {
             }
             Err((code, why)) => row.fail(code, &why),
         }
+    } else if !row.is_failing() && was_cut(turn).await? {
+        row.fail("aborted", "a step was cancelled");
     }
     let now = turn.neops.engine.now().await?;
     if row.is_failing() {
         return classified(turn, row, also).await;
     }
-    let mut updates = context::updates(turn.neops, turn.run, turn.row.context).await?;
+    let mut updates = match turn.row.context {
+        0 => Vec::new(),
+        version => context::updates(turn.neops, turn.run, version).await?,
+    };
     updates.extend(fresh);
     also.extend(entities::apply(turn.neops, &updates).await?);
     also.extend(locks::release(&row.locks()));
@@ -55,12 +60,22 @@ pub async fn end(turn: &Turn<'_>) -> Result<Act, Problem> {
     Ok(Act::with(row, also, Move::Complete { result: Payload::default() }).frees())
 }
 
-/// The first step, where it is work itself and has no turn of its own.
-async fn direct(turn: &Turn<'_>) -> Result<Option<JobId>, Problem> {
-    let Some(main) = turn.job else { return Ok(None) };
-    let Some(first) = node_of(&read::made(turn.neops, main.key.id).await?, 0) else { return Ok(None) };
-    let job = turn.neops.engine.store().job(&JobKey::new(&namespace(), first)).await?;
-    Ok(job.filter(|job| !job.spec.stage.plan).map(|job| job.key.id))
+/// Whether somebody ended a step that had not come to its own end.
+async fn was_cut(turn: &Turn<'_>) -> Result<bool, Problem> {
+    let Some(main) = turn.job else { return Ok(false) };
+    let nodes: Vec<JobId> = read::made(turn.neops, main.key.id).await?.members.iter().map(|member| member.0).collect();
+    let jobs = read::last(turn.neops, &nodes).await?;
+    Ok(jobs.values().any(|(job, _)| !matches!(job.state, State::Completed | State::Skipped)))
+}
+
+/// The last try of the only step, where that is work itself and has no turn of its own.
+async fn direct(turn: &Turn<'_>) -> Result<Option<Job>, Problem> {
+    let is_one = matches!(turn.plan.bundle.blocks.as_slice(), [only] if only.on() == EntityType::Global);
+    let Some(main) = turn.job.filter(|_| is_one) else { return Ok(None) };
+    let all = flows::jobs(turn.neops, &namespace(), RunId(turn.run)).await?;
+    let of_main = |job: &Job| job.spec.stage.of == Some(main.key.id) && !job.spec.stage.plan;
+    // Work of a step with a turn of its own belongs to that step.
+    Ok(all.into_iter().filter(of_main).find(|job| job.live.retry_job.is_none()))
 }
 
 /// A piece of work, as the rules for undoing see it, as it is kept, and as workers saw it.
@@ -121,6 +136,23 @@ async fn classified(
             Ok(Act::with(row, also, fail(why)))
         }
     }
+}
+
+/// Of a run that cannot roll back by itself any more: what was done is left to people.
+pub async fn cut_off(
+    turn: &Turn<'_>,
+    mut row: super::row::Row,
+) -> Result<(super::row::Row, Vec<windlass_core::Command>), Problem> {
+    let (now, ran) = (turn.neops.engine.now().await?, ran(turn).await?);
+    if verdict(&ran) == Verdict::Safe {
+        let also = locks::release(&row.locks());
+        row.end(Status::FailedSafeAck, now);
+        return Ok((row, also));
+    }
+    let entries = ledger::entries(turn, &ran, &ledger::undone(turn).await?);
+    row.unsafe_cause = Some("rollback_blocked".into());
+    row.end(Status::FailedUnsafeAck, now);
+    Ok((row, ledger::keep(turn.run, &entries)))
 }
 
 async fn waves_of(turn: &Turn<'_>) -> Result<Vec<Vec<JobId>>, Problem> {
@@ -186,6 +218,7 @@ pub async fn undo(neops: &Neops, run: Uuid, done: JobId, name: String) -> Result
         entity: told.entity,
         parameters: &parameters,
         context: told.context,
+        lane: told.lane,
     };
     Ok(Some(work(neops, name, &shape, job.spec.owner.clone())))
 }

@@ -21,7 +21,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 use windlass_api::Uuid;
@@ -39,6 +39,8 @@ use windlass_engine::ids;
 const LEDGER: Kind<Vec<Entry>> = Kind::new("neops_ledger");
 /// Entries of one record.
 const PAGE: usize = 500;
+/// Jobs that are named as being in the way of another.
+const BLOCKERS_MAX: usize = 20;
 /// Jobs that are rolled back at a time.
 pub const AT_ONCE_MAX: usize = 900;
 
@@ -169,15 +171,21 @@ impl Ledger {
         self.pages.iter().map(put).collect()
     }
 
-    /// What has to be settled before this one can be rolled back: what was done after it.
-    pub fn blocked_by(&self, entry: &Entry) -> Vec<Uuid> {
-        let after = self.entries().filter(|other| other.wave > entry.wave && !other.stand.is_settled());
-        after.map(|other| other.job).collect()
+    /// What has to be settled before others can be rolled back, by the place of its step.
+    fn unsettled(&self) -> BTreeMap<usize, Vec<Uuid>> {
+        let mut waves: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
+        for entry in self.entries().filter(|entry| !entry.stand.is_settled()) {
+            waves.entry(entry.wave).or_default().push(entry.job);
+        }
+        waves
     }
 
     pub fn show(&self, row: &Row) -> Value {
+        let unsettled = self.unsettled();
         let entry = |entry: &Entry| {
-            let blocked = self.blocked_by(entry);
+            // What was done after it. Of many some are named: each of them has to be settled all the same.
+            let after = unsettled.range(entry.wave + 1..).flat_map(|(_, jobs)| jobs);
+            let blocked: Vec<&Uuid> = after.take(BLOCKERS_MAX).collect();
             let open = matches!(entry.stand, Stand::Open | Stand::RollbackFailed);
             let (by, at, note) = match &entry.resolved {
                 Some((by, at, note)) => (by.clone(), Some(super::super::body::time(*at)), Some(note.clone())),
@@ -200,6 +208,7 @@ impl Ledger {
 
     /// Jobs that roll these back, later steps first, in a run of their own.
     pub async fn roll_back(&mut self, neops: &Neops, chosen: &[Uuid]) -> Result<Option<SubmitRun>, HttpError> {
+        let chosen: HashSet<&Uuid> = chosen.iter().collect();
         let mut waves: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
         for entry in self.entries().filter(|entry| chosen.contains(&entry.job)) {
             waves.entry(entry.wave).or_default().push(entry.job);

@@ -8,7 +8,9 @@ mod begin;
 mod bundle;
 pub mod context;
 mod end;
+mod lanes;
 mod ledger;
+pub mod left;
 mod page;
 mod read;
 mod remedy;
@@ -22,10 +24,11 @@ pub use bundle::Plan;
 
 use super::{
     Neops, Own, board,
-    body::{Params, Path, Sent, created, id, ok},
+    body::{Params, Path, Sent, created, id},
     error::HttpError,
     job,
-    listing::{LIST_MAX, bare},
+    listing::{LIST_BYTES_MAX, LIST_MAX, bare, large},
+    namespace,
 };
 use crate::{
     dialect::Mount,
@@ -37,14 +40,15 @@ use axum::{
     extract::{FromRequestParts, State},
     response::{IntoResponse, Response},
 };
-use http::request::Parts;
+use http::{StatusCode, request::Parts};
 use row::{Row, Status, Trigger};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use submit::Start;
 use windlass_api::Uuid;
 use windlass_core::{Facet, Millis, principal::ANONYMOUS};
-use windlass_plan::neops::reference::Reference;
+use windlass_plan::neops::{entity::ID_MAX, reference::Reference};
 
 /// Entities that a run may be started on.
 const IDS_MAX: usize = 10_000;
@@ -75,6 +79,13 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 
 /// Who calls. None: somebody without a token.
 pub struct By(pub Option<String>);
+
+impl By {
+    /// As the audit trail calls them.
+    pub fn name(&self) -> Arc<str> {
+        self.0.as_deref().unwrap_or(ANONYMOUS).into()
+    }
+}
 
 impl<S: Sync> FromRequestParts<S> for By {
     type Rejection = HttpError;
@@ -107,6 +118,9 @@ async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execut
     if body.execute_on_parameters.ids.len() > IDS_MAX {
         return Err(HttpError::bad(format!("executeOnParameters.ids: at most {IDS_MAX}")));
     }
+    if let Some(odd) = body.execute_on_parameters.ids.iter().find(|id| !(1..=ID_MAX).contains(&id.0)) {
+        return Err(HttpError::bad(format!("executeOnParameters.ids: must be from 1 to {ID_MAX}, not {}", odd.0)));
+    }
     let bytes = Value::Object(body.parameters.clone()).to_string().len();
     if bytes > PARAMETERS_MAX {
         return Err(HttpError::bad(format!("parameters: {bytes} bytes; at most {PARAMETERS_MAX}")));
@@ -130,55 +144,66 @@ async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execut
 /// The first of many, and whether there are more.
 #[derive(Default)]
 struct First {
-    items: Vec<Value>,
+    rows: Vec<Row>,
+    bytes: usize,
     more: bool,
 }
 
 impl First {
-    fn take(&mut self, row: &Row) -> bool {
-        self.more = self.items.len() == LIST_MAX;
+    fn take(&mut self, (row, bytes): (Row, usize)) -> bool {
+        self.bytes += bytes;
+        self.more = self.rows.len() == LIST_MAX || self.bytes > LIST_BYTES_MAX;
         if !self.more {
-            self.items.push(row.show());
+            self.rows.push(row);
         }
         !self.more
     }
 
-    fn answer(self) -> Response {
-        bare(self.items, self.more)
+    async fn answer(self, neops: &Neops) -> Result<Response, HttpError> {
+        let rows = self.rows;
+        let shown = neops.aside.run(&namespace(), move || rows.iter().map(Row::show).collect::<Vec<_>>()).await?;
+        bare(neops, shown, self.more).await
     }
 }
 
 async fn list(State(neops): State<Neops>) -> Result<Response, HttpError> {
     let mut all = First::default();
-    row::each(&neops, None, |row| all.take(&row)).await?;
-    Ok(all.answer())
+    row::each(&neops, None, |row| all.take(row)).await?;
+    all.answer(&neops).await
 }
 
 async fn active(State(neops): State<Neops>) -> Result<Response, HttpError> {
     let mut all = First::default();
-    row::open(&neops, |row| all.take(&row)).await?;
+    row::open(&neops, |row| all.take(row)).await?;
     let since = neops.engine.now().await?.0 - STILL_ACTIVE.0;
     let mut looked_at = 0;
-    row::each(&neops, None, |row| {
+    row::each(&neops, None, |found| {
         looked_at += 1;
-        let just = row.status.is_final() && row.finished_at.is_some_and(|at| at.0 >= since);
-        (!just || all.take(&row)) && looked_at < LIST_MAX
+        let just = found.0.status.is_final() && found.0.finished_at.is_some_and(|at| at.0 >= since);
+        (!just || all.take(found)) && looked_at < LIST_MAX
     })
     .await?;
-    Ok(all.answer())
+    all.answer(&neops).await
 }
 
 async fn latest(State(neops): State<Neops>) -> Result<Response, HttpError> {
-    let rows = row::latest(&neops).await?;
-    Ok(ok(rows.iter().map(Row::show).collect::<Vec<_>>()).into_response())
+    let mut all = First::default();
+    for light in row::latest(&neops).await? {
+        let Some(kept) = row::find(&neops, light.uuid).await? else { continue };
+        let bytes = kept.value.show().to_string().len();
+        if !all.take((kept.value, bytes)) {
+            break;
+        }
+    }
+    all.answer(&neops).await
 }
 
 async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Result<Response, HttpError> {
     let mut all = First::default();
     if let Some(status) = known_state(&state)? {
-        row::in_state(&neops, status, |row| all.take(&row)).await?;
+        row::in_state(&neops, status, |row| all.take(row)).await?;
     }
-    Ok(all.answer())
+    all.answer(&neops).await
 }
 
 /// None: a state that no run here is ever seen in.
@@ -207,10 +232,11 @@ fn known_state(text: &str) -> Result<Option<Status>, HttpError> {
 
 async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, HttpError> {
     let run = id("id", &run)?;
-    let kept = row::find(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
+    let kept = row::look(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     let mut shown = kept.value.show();
-    shown["context"] = without_secrets(context(&neops, &kept.value).await?);
-    Ok(ok(shown).into_response())
+    let context = context(&neops, &kept.value).await?;
+    shown["context"] = neops.aside.run(&namespace(), move || without_secrets(context)).await?;
+    large(&neops, StatusCode::OK, shown).await
 }
 
 async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Params) -> Result<Response, HttpError> {

@@ -1,18 +1,13 @@
 //! Runs in pages, with filters, counts and a histogram.
 
 use super::row::{self, Row};
-use crate::dialects::neops::{
-    HttpError, Neops,
-    body::{Params, ok},
-    histogram,
-};
-use axum::{
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use crate::dialects::neops::{HttpError, Neops, body::Params, histogram, listing::large, namespace};
+use axum::{extract::State, response::Response};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use windlass_api::Uuid;
 use windlass_core::Timestamp;
 
 const LIMIT: u64 = 50;
@@ -39,38 +34,78 @@ pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
     let start = params.get("cursor").map(cursor).transpose()?;
+    let asks = |part: &str| params.all("include").flat_map(|asked| asked.split(',')).any(|asked| asked == part);
+    let facet_limit = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
+    let (facets, histogram) = (asks("facets").then_some(facet_limit), asks("histogram"));
     let mut all = Vec::new();
-    row::each(&neops, None, |mut row| {
-        row.parameters = Map::new();
-        all.push(row);
+    row::each(&neops, None, |(row, _)| {
+        all.push(Light::new(row, &wanted));
         all.len() < LOOKED_AT
     })
     .await?;
-    let mut rows: Vec<&Row> = all.iter().filter(|row| wanted.fits(row, None)).collect();
-    rows.sort_by_key(|row| sort.key(row));
-    if sort.descending {
-        rows.reverse();
+    let pick = Pick { limit, wanted, sort, start, facets, histogram };
+    let (mut body, shown) = neops.aside.run(&namespace(), move || pick.pick(&all)).await?;
+    let mut items = Vec::with_capacity(shown.len());
+    for run in shown {
+        items.extend(row::find(&neops, run).await?.map(|kept| kept.value.head()));
     }
-    let total = rows.len();
-    let after = |row: &&Row| match &start {
-        Some(start) if sort.descending => sort.key(row) < *start,
-        Some(start) => sort.key(row) > *start,
-        None => true,
-    };
-    let mut rest = rows.iter().copied().filter(after);
-    let shown: Vec<&Row> = rest.by_ref().take(limit).collect();
-    let next =
-        rest.next().and(shown.last()).map(|last| BASE64_URL_SAFE_NO_PAD.encode(json!(sort.key(last)).to_string()));
-    let items: Vec<Value> = shown.iter().map(|row| row.head()).collect();
-    let mut body = json!({"items": items, "nextCursor": next, "total": total});
-    let asks = |part: &str| params.all("include").flat_map(|asked| asked.split(',')).any(|asked| asked == part);
-    if asks("facets") {
-        body["facets"] = facets(&params, &wanted, &all)?;
+    body["items"] = Value::Array(items);
+    large(&neops, StatusCode::OK, body).await
+}
+
+/// A run without what may be large, and what was found out before that went.
+struct Light {
+    row: Row,
+    on_target: bool,
+    locked: bool,
+}
+
+impl Light {
+    fn new(mut row: Row, wanted: &Wanted) -> Self {
+        let on_target = wanted.targets.is_empty() || wanted.targets.iter().any(|id| row.ids.contains(id));
+        let locked = !row.held.is_empty();
+        row.lighten();
+        Self { row, on_target, locked }
     }
-    if asks("histogram") {
-        body["histogram"] = histogram::of(rows.iter().map(|row| (row.created_at, row.status.as_str())).collect());
+}
+
+/// What is asked of all runs that were looked at.
+struct Pick {
+    limit: usize,
+    wanted: Wanted,
+    sort: Sort,
+    start: Option<(String, i64, String)>,
+    facets: Option<usize>,
+    histogram: bool,
+}
+
+impl Pick {
+    /// The page without its items, and which these are.
+    fn pick(&self, all: &[Light]) -> (Value, Vec<Uuid>) {
+        let sort = &self.sort;
+        let mut rows: Vec<&Row> = all.iter().filter(|one| self.wanted.fits(one, None)).map(|one| &one.row).collect();
+        rows.sort_by_cached_key(|row| sort.key(row));
+        if sort.descending {
+            rows.reverse();
+        }
+        let after = |row: &&Row| match &self.start {
+            Some(start) if sort.descending => sort.key(row) < *start,
+            Some(start) => sort.key(row) > *start,
+            None => true,
+        };
+        let mut rest = rows.iter().copied().filter(after);
+        let shown: Vec<&Row> = rest.by_ref().take(self.limit).collect();
+        let next =
+            rest.next().and(shown.last()).map(|last| BASE64_URL_SAFE_NO_PAD.encode(json!(sort.key(last)).to_string()));
+        let mut body = json!({"items": [], "nextCursor": next, "total": rows.len()});
+        if let Some(most) = self.facets {
+            body["facets"] = facets(most, &self.wanted, all);
+        }
+        if self.histogram {
+            body["histogram"] = histogram::of(rows.iter().map(|row| (row.created_at, row.status.as_str())).collect());
+        }
+        (body, shown.iter().map(|row| row.uuid).collect())
     }
-    Ok(ok(body).into_response())
 }
 
 fn cursor(text: &str) -> Result<(String, i64, String), HttpError> {
@@ -132,12 +167,12 @@ impl Wanted {
     }
 
     /// `but`: a filter that is left out.
-    fn fits(&self, row: &Row, but: Option<&str>) -> bool {
+    fn fits(&self, Light { row, on_target, locked }: &Light, but: Option<&str>) -> bool {
         let mut filters = FILTERS.iter().zip(&self.lists);
         filters.all(|((name, of), list)| {
             but == Some(name) || list.is_empty() || of(row).is_some_and(|value| list.contains(&value))
-        }) && (self.targets.is_empty() || self.targets.iter().any(|id| row.ids.contains(id)))
-            && self.locked.is_none_or(|locked| locked != row.held.is_empty())
+        }) && *on_target
+            && self.locked.is_none_or(|wanted| wanted == *locked)
             && self.after.is_none_or(|at| row.created_at >= at)
             && self.before.is_none_or(|at| row.created_at < at)
             && self.changed.is_none_or(|at| row.updated_at >= at)
@@ -148,17 +183,16 @@ impl Wanted {
     }
 }
 
-fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, HttpError> {
-    let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
+fn facets(most: usize, wanted: &Wanted, rows: &[Light]) -> Value {
     let mut shown = Map::new();
     for (name, of) in FILTERS.iter().filter(|(name, _)| *name != "id") {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        let fitting = rows.iter().filter(|row| wanted.fits(row, Some(name)));
+        let fitting = rows.iter().filter(|one| wanted.fits(one, Some(name))).map(|one| &one.row);
         fitting.filter_map(of).for_each(|value| *counts.entry(value).or_default() += 1);
         let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
         counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let counts = counts.into_iter().take(most).map(|(value, count)| json!({"value": value, "count": count}));
         shown.insert((*name).into(), counts.collect());
     }
-    Ok(Value::Object(shown))
+    Value::Object(shown)
 }

@@ -1,10 +1,19 @@
 //! What turns look at: jobs as they ended, and what they gave.
 
-use crate::{app::App, dialects::neops::namespace, problem::Problem};
+use crate::{
+    app::App,
+    dialects::neops::{
+        blocks::Block,
+        namespace,
+        results::{self, Kept},
+    },
+    problem::Problem,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Job, JobId, JobKey, State, job::Reason};
+use windlass_plan::neops::updates::Update;
 
 /// Bytes of results that one turn looks at.
 const BYTES_MAX: usize = 32 << 20;
@@ -49,21 +58,78 @@ pub async fn last(app: &App, jobs: &[JobId]) -> Result<HashMap<JobId, (Job, bool
 /// By job. The error is the run's own.
 type Results = Result<HashMap<JobId, Value>, String>;
 
+fn with_results(jobs: &[&Job]) -> Vec<JobKey> {
+    jobs.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect()
+}
+
 /// What these jobs gave.
 pub async fn results(app: &App, jobs: &[&Job]) -> Result<Results, Problem> {
-    let keys: Vec<JobKey> = jobs.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
     let (mut all, mut bytes) = (HashMap::new(), 0);
-    for some in keys.chunks(AT_ONCE) {
-        for key in some {
-            let Some(value) = super::super::results::read(app, key).await? else { continue };
-            bytes += value.to_string().len();
-            all.insert(key.id, value);
+    for some in with_results(jobs).chunks(AT_ONCE) {
+        // One that is too large is not even taken apart.
+        let take = |text: &[u8], _: bool| {
+            let value = (text.len() <= BYTES_MAX).then(|| serde_json::from_slice(text)).and_then(Result::ok);
+            Some((text.len(), value.unwrap_or(Value::Null)))
+        };
+        for (id, (size, value)) in results::each(app, some, take).await? {
+            bytes += size;
+            all.insert(id, value);
         }
         if bytes > BYTES_MAX {
             return Ok(Err(format!("the results it looks at have more than {BYTES_MAX} bytes")));
         }
     }
     Ok(Ok(all))
+}
+
+/// The clauses that acquire jobs gave.
+pub async fn acquires(app: &App, jobs: &[&Job]) -> Result<HashMap<JobId, Value>, Problem> {
+    let take = |text: &[u8], _: bool| {
+        let kept: Kept = serde_json::from_slice(text).ok()?;
+        Some(kept.acquires.and_then(|acquires| serde_json::from_str(acquires.get()).ok()).unwrap_or_default())
+    };
+    Ok(results::each(app, &with_results(jobs), take).await?.into_iter().collect())
+}
+
+/// What a job changed, or the reason for which its result is none.
+type Changed = Result<Vec<Value>, String>;
+
+/// What these jobs changed, in their order, if what they gave meets the block's schema. The error is the run's own.
+pub async fn changes(app: &App, jobs: &[&Job], block: Option<Arc<Block>>) -> Result<Changed, Problem> {
+    let take = move |text: &[u8], here: bool| changed(block.as_deref(), text, here);
+    let mut found: HashMap<JobId, Changed> = results::each(app, &with_results(jobs), take).await?.into_iter().collect();
+    let mut all = Vec::new();
+    for changed in jobs.iter().filter_map(|job| found.remove(&job.key.id)) {
+        match changed {
+            Ok(changes) => all.extend(changes),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    Ok(Ok(all))
+}
+
+/// None: it would take longer than a moment.
+fn changed(block: Option<&Block>, text: &[u8], here: bool) -> Option<Changed> {
+    let kept: Kept = match serde_json::from_slice(text) {
+        Ok(kept) => kept,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    if let (Some(block), Some(data)) = (block, &kept.data) {
+        let checked = if here { block.check_result_here(data.get())? } else { block.check_result(data.get()) };
+        if let Err(why) = checked {
+            return Some(Err(format!("data: {why}")));
+        }
+    }
+    let Some(updates) = kept.db_updates else { return Some(Ok(Vec::new())) };
+    let mut updates: Value = serde_json::from_str(updates.get()).unwrap_or_default();
+    if let Err(faults) = Update::read_all(&updates, "dbUpdates") {
+        let first = faults.first().map(|fault| format!("{}: {}", fault.place, fault.text));
+        return Some(Err(first.unwrap_or_default()));
+    }
+    match updates.get_mut("updates").map(Value::take) {
+        Some(Value::Array(updates)) => Some(Ok(updates)),
+        _ => Some(Ok(Vec::new())),
+    }
 }
 
 /// A result as expressions see it.

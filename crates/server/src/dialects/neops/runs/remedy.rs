@@ -1,7 +1,7 @@
 //! Remedies for runs that failed unsafely, asked for by people.
 
 use super::{
-    ledger::{Ledger, Stand, settle},
+    ledger::{Entry, Ledger, Stand, settle},
     row::{self, Row, Status},
     waiting,
 };
@@ -16,8 +16,12 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::json;
+use std::collections::HashSet;
 use windlass_api::Uuid;
-use windlass_core::{Command, Refusal, commands::all::All};
+use windlass_core::{
+    Command, Refusal,
+    commands::{all::All, audited::Audited},
+};
 use windlass_engine::Error;
 
 const TRIES: usize = 5;
@@ -58,6 +62,7 @@ pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result
 
 pub async fn roll_back(
     State(neops): State<Neops>,
+    by: super::By,
     Path(run): Path<String>,
     Sent(body): Sent<Chosen>,
 ) -> Result<Response, HttpError> {
@@ -67,7 +72,7 @@ pub async fn roll_back(
         let submit = ledger.roll_back(&neops, &chosen).await?;
         let mut commands = ledger.put(None);
         commands.extend(submit.map(Command::from));
-        if write(&neops, commands).await? {
+        if write(&neops, (&by, "run_rolled_back", &run), commands).await? {
             return Ok(
                 ok(json!({"createdRollbackJobs": chosen.len(), "ledger": ledger.show(&kept.value)})).into_response()
             );
@@ -78,7 +83,7 @@ pub async fn roll_back(
 
 pub async fn resolve(
     State(neops): State<Neops>,
-    super::By(by): super::By,
+    by: super::By,
     Path(run): Path<String>,
     Sent(body): Sent<Resolve>,
 ) -> Result<Response, HttpError> {
@@ -88,10 +93,11 @@ pub async fn resolve(
     for _ in 0..TRIES {
         let (kept, mut ledger) = find(&neops, &run).await?;
         let (chosen, now) = (body.chosen.to_resolve(&ledger)?, neops.engine.now().await?);
+        let settled: HashSet<Uuid> = chosen.iter().copied().collect();
         ledger.each(|entry| {
-            if chosen.contains(&entry.job) {
+            if settled.contains(&entry.job) {
                 entry.stand = Stand::Resolved;
-                entry.resolved = Some((by.clone(), now, body.note.clone()));
+                entry.resolved = Some((by.0.clone(), now, body.note.clone()));
             }
         });
         let rest = match body.continue_rollback {
@@ -103,7 +109,7 @@ pub async fn resolve(
         let (mut row, mut commands) = settle(&neops, &ledger, kept.value.clone()).await?;
         commands.append(&mut row.put(&neops, kept.unchanged(), now));
         commands.extend(submit.map(Command::from));
-        if write(&neops, commands).await? {
+        if write(&neops, (&by, "run_resolved", &run), commands).await? {
             if row.held.is_empty() {
                 waiting::call(&neops, held).await;
             }
@@ -116,11 +122,15 @@ pub async fn resolve(
 }
 
 /// False: somebody was faster.
-async fn write(neops: &Neops, commands: Vec<Command>) -> Result<bool, HttpError> {
+async fn write(
+    neops: &Neops,
+    (by, act, run): (&super::By, &'static str, &str),
+    commands: Vec<Command>,
+) -> Result<bool, HttpError> {
     if commands.is_empty() {
         return Ok(true);
     }
-    match neops.engine.run(All { commands }).await {
+    match neops.engine.run(Audited::told(&by.name(), act, run, All { commands })).await {
         Ok(_) => Ok(true),
         Err(Error::Refused(Refusal::VersionMismatch { .. } | Refusal::NotFound { .. })) => Ok(false),
         Err(error) => Err(error.into()),
@@ -144,38 +154,34 @@ impl Chosen {
 
     fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
         self.known(ledger)?;
-        let open = |stand: Stand| matches!(stand, Stand::Open | Stand::RollbackFailed);
-        let mut chosen: Vec<Uuid> = ledger
-            .entries()
-            .filter(
-                |entry| if self.all { open(entry.stand) && entry.reversible } else { self.jobs.contains(&entry.job) },
-            )
-            .map(|entry| entry.job)
-            .collect();
-        let blocked = |job: &Uuid, chosen: &[Uuid]| {
-            let entry = ledger.entries().find(|entry| entry.job == *job)?;
-            let by = ledger.blocked_by(entry).into_iter().find(|by| !chosen.contains(by));
-            match by {
-                Some(by) => Some(format!("job {job} waits for job {by}, which was done after it")),
-                None if !open(entry.stand) => Some(format!("job {job} is not open")),
-                None if !entry.reversible => Some(format!("job {job} cannot be rolled back; resolve it")),
-                None => None,
-            }
-        };
+        let named: HashSet<&Uuid> = self.jobs.iter().collect();
+        let open = |entry: &Entry| matches!(entry.stand, Stand::Open | Stand::RollbackFailed) && entry.reversible;
+        let wanted = |entry: &Entry| if self.all { open(entry) } else { named.contains(&entry.job) };
+        // Whatever was done after one of them and stays is in its way.
+        let stays = ledger.entries().filter(|entry| !entry.stand.is_settled() && !wanted(entry));
+        let last = stays.max_by_key(|entry| entry.wave);
+        let free = |entry: &Entry| last.is_none_or(|last| last.wave <= entry.wave);
+        let chosen: Vec<&Entry> = ledger.entries().filter(|entry| wanted(entry)).collect();
         if self.all {
-            let all = chosen.clone();
-            chosen.retain(|job| blocked(job, &all).is_none());
-            return Ok(chosen);
+            return Ok(chosen.into_iter().filter(|entry| free(entry)).map(|entry| entry.job).collect());
         }
-        match chosen.iter().find_map(|job| blocked(job, &chosen)) {
-            Some(why) => Err(HttpError::conflict(why)),
-            None => Ok(chosen),
+        for entry in &chosen {
+            let job = entry.job;
+            let why = match last.filter(|_| !free(entry)) {
+                Some(by) => format!("job {job} waits for job {}, which was done after it", by.job),
+                None if !entry.reversible => format!("job {job} cannot be rolled back; resolve it"),
+                None if !open(entry) => format!("job {job} is not open"),
+                None => continue,
+            };
+            return Err(HttpError::conflict(why));
         }
+        Ok(chosen.into_iter().map(|entry| entry.job).collect())
     }
 
     fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
         self.known(ledger)?;
-        let named = ledger.entries().filter(|entry| self.all || self.jobs.contains(&entry.job));
+        let jobs: HashSet<&Uuid> = self.jobs.iter().collect();
+        let named = ledger.entries().filter(|entry| self.all || jobs.contains(&entry.job));
         let mut chosen = Vec::new();
         for entry in named {
             match entry.stand {

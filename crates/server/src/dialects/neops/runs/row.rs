@@ -2,16 +2,18 @@
 //! because callers may bring their own ids; a second record leads from the id to it.
 
 use super::super::{
+    Neops,
     body::time,
+    namespace,
     records::{Kept, Kind},
 };
 use crate::{app::App, problem::Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use windlass_api::Uuid;
 use windlass_core::{
-    Command, Facet, Timestamp,
+    Command, Facet, Record, Timestamp,
     commands::records::{Expect, PutRecord},
 };
 use windlass_engine::store::RecordQuery;
@@ -89,7 +91,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         format!("{:016x}-{}", u64::MAX - self.created_at.0.max(0) as u64, self.uuid)
     }
 
@@ -101,6 +103,14 @@ impl Row {
         }
         if !self.status.is_final() && self.status != Status::Rollback {
             self.status = Status::Error;
+        }
+    }
+
+    /// Leaves out what may be large. Such a row is for looking at, not for showing or keeping.
+    pub fn lighten(&mut self) {
+        (self.parameters, self.ids, self.held, self.query) = Default::default();
+        if let Some((_, text)) = &mut self.reason {
+            *text = String::new();
         }
     }
 
@@ -146,6 +156,7 @@ impl Row {
         commands
     }
 
+    /// As callers see it, with its parameters.
     pub fn show(&self) -> Value {
         let mut shown = self.head();
         shown["parameters"] = Value::Object(self.parameters.clone());
@@ -186,41 +197,95 @@ pub async fn find(app: &App, run: Uuid) -> Result<Option<Kept<Row>>, Problem> {
     }
 }
 
-fn query(facet: Option<(&str, &str)>) -> RecordQuery {
-    RecordQuery { facet: facet.map(|(name, value)| Facet::new(name, value)), ..ROW.query(None) }
+/// The same, by the way it was found before.
+pub async fn look(neops: &Neops, run: Uuid) -> Result<Option<Kept<Row>>, Problem> {
+    let known = neops.own.rows.lock().get(&run);
+    if let Some(key) = known
+        && let Some(kept) = ROW.find(neops, &key).await?
+    {
+        return Ok(Some(kept));
+    }
+    let found = find(neops, run).await?;
+    if let Some(kept) = &found {
+        neops.own.rows.lock().put(run, kept.key.as_str().into(), 0);
+    }
+    Ok(found)
 }
 
-/// The newest first, as long as the caller wants more.
-pub async fn each(app: &App, facet: Option<(&str, &str)>, mut see: impl FnMut(Row) -> bool) -> Result<(), Problem> {
+fn query(facet: Option<(&str, &str)>) -> RecordQuery {
+    let facet = facet.map(|(name, value)| Facet::new(name, value));
+    RecordQuery { facet, limit: READ_MIN, ..ROW.query(None) }
+}
+
+/// Rows that are read at a time, at first and at most: as many as are not too large together.
+const READ_MIN: usize = 20;
+const READ_MAX: usize = 500;
+const READ_BYTES: usize = 4 << 20;
+
+/// The newest first, each with its size, as long as the caller wants more.
+pub async fn each(
+    app: &App,
+    facet: Option<(&str, &str)>,
+    mut see: impl FnMut((Row, usize)) -> bool,
+) -> Result<(), Problem> {
     let mut query = query(facet);
     loop {
         let page = app.engine.store().records(&query).await?;
-        for record in &page {
-            if !see(ROW.read(record)?.value) {
+        let after = page.last().filter(|_| page.len() == query.limit).map(|last| last.key.key.clone());
+        let bytes: usize = page.iter().map(|record| record.value.len()).sum();
+        query.limit = (READ_BYTES * page.len() / bytes.max(1)).clamp(READ_MIN, READ_MAX);
+        let read = move || {
+            let one = |record: &Record| Ok((ROW.read(record)?.value, record.value.len()));
+            page.iter().map(one).collect::<Result<Vec<_>, Problem>>()
+        };
+        for row in app.aside.run(&namespace(), read).await?? {
+            if !see(row) {
                 return Ok(());
             }
         }
-        match page.last().filter(|_| page.len() == query.limit) {
-            Some(last) => query.after = Some(last.key.key.clone()),
+        match after {
+            Some(_) => query.after = after,
             None => return Ok(()),
         }
     }
 }
 
-pub async fn open(app: &App, see: impl FnMut(Row) -> bool) -> Result<(), Problem> {
+/// Those that have not ended, behind a key, without what may be large.
+pub async fn open_after(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Kept<Row>>, Problem> {
+    let mut found: Vec<Kept<Row>> = Vec::new();
+    let mut query = RecordQuery { after, ..query(Some((OPEN, "yes"))) };
+    while found.len() < limit {
+        let page = app.engine.store().records(&query).await?;
+        let whole = page.len() == query.limit;
+        for record in &page {
+            let mut kept = ROW.read(record)?;
+            kept.value.lighten();
+            found.push(kept);
+        }
+        match found.last().filter(|_| whole) {
+            Some(last) => query.after = Some(last.key.as_str().into()),
+            None => break,
+        }
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+pub async fn open(app: &App, see: impl FnMut((Row, usize)) -> bool) -> Result<(), Problem> {
     each(app, Some((OPEN, "yes")), see).await
 }
 
-pub async fn in_state(app: &App, status: Status, see: impl FnMut(Row) -> bool) -> Result<(), Problem> {
+pub async fn in_state(app: &App, status: Status, see: impl FnMut((Row, usize)) -> bool) -> Result<(), Problem> {
     each(app, Some((STATUS, status.as_str())), see).await
 }
 
-/// The newest run of every workflow, of those that are looked at.
+/// The newest run of every workflow, of those that are looked at, without what may be large.
 pub async fn latest(app: &App) -> Result<Vec<Row>, Problem> {
     const LOOKED_AT: usize = 20_000;
     let (mut found, mut seen) = (BTreeMap::new(), 0);
-    each(app, None, |row| {
+    each(app, None, |(mut row, _)| {
         seen += 1;
+        row.lighten();
         found.entry(row.workflow_id.clone()).or_insert(row);
         seen < LOOKED_AT
     })

@@ -2,7 +2,9 @@
 
 use super::{
     begin::{node_of, payload},
-    context, read,
+    context,
+    lanes::{self, Lane},
+    read,
     read::{Made, Member},
     row::Row,
     submit::work,
@@ -16,19 +18,20 @@ use crate::{
     problem::Problem,
 };
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 use windlass_api::Uuid;
 use windlass_core::{
     Command, Job, JobId, JobKey, Payload, RecordKey, State,
-    commands::{advance::Move, submit_run::RunNode},
+    commands::{
+        advance::Move,
+        records::{Expect, PutRecord},
+        submit_run::RunNode,
+    },
     stage::OF_RUN,
 };
 use windlass_engine::ids;
 use windlass_plan::neops::{
-    acquire::{Acquire, By},
+    acquire::{Acquire, By, Filters},
     reference::{EntityType, Reference},
     step::{self, Begun, World},
     template,
@@ -38,29 +41,18 @@ use windlass_plan::neops::{
 /// Names of results in expressions.
 const WHOLE: [&str; 2] = ["steps", "results"];
 
-/// Which entities steps are for, by step: type and filter.
-type Filters = Vec<Vec<(String, String)>>;
-
 fn clauses_key(run: Uuid) -> RecordKey {
     RecordKey { namespace: namespace(), kind: OF_RUN.into(), key: format!("{run}/clauses").into() }
 }
 
-/// Keeps what leaves entities out of steps, if anything does. The last clauses are those of the whole workflow.
-pub fn keep_clauses(run: Uuid, clauses: &[Vec<Acquire>]) -> Option<Command> {
-    let of = |clauses: &Vec<Acquire>| -> Vec<(String, String)> {
-        let filter = |clause: &Acquire| match &clause.by {
-            By::Context { filter: Some(filter) } => Some((clause.entity.as_str().to_owned(), filter.clone())),
-            _ => None,
-        };
-        clauses.iter().filter_map(filter).collect()
-    };
-    let filters: Filters = clauses.iter().map(of).collect();
+/// Keeps what leaves entities out of steps, if anything does. The last filters are those of the whole workflow.
+pub fn keep_clauses(run: Uuid, filters: &Filters) -> Option<Command> {
     if filters.iter().all(Vec::is_empty) {
         return None;
     }
-    let put = windlass_core::commands::records::PutRecord {
+    let put = PutRecord {
         key: clauses_key(run),
-        expect: windlass_core::commands::records::Expect::Anything,
+        expect: Expect::Anything,
         parent: Some(run.to_string().into()),
         value: json!(filters).to_string().into(),
         facets: Vec::new(),
@@ -74,17 +66,22 @@ async fn clauses(turn: &Turn<'_>, at: usize) -> Result<Vec<Acquire>, Problem> {
     let filters: Filters = serde_json::from_str(&record.value).unwrap_or_default();
     let whole = filters.len().saturating_sub(1);
     let mine = [at, whole].into_iter().collect::<BTreeSet<_>>().into_iter().filter_map(|at| filters.get(at)).flatten();
-    let clause = |(entity, filter): &(String, String)| {
-        let by = By::Context { filter: Some(filter.clone()) };
-        Some(Acquire { entity: EntityType::parse(entity)?, not_empty: false, by })
+    let clause = |(entity, filter): &(EntityType, String)| Acquire {
+        entity: *entity,
+        not_empty: false,
+        by: By::Context { filter: Some(filter.clone()) },
     };
-    Ok(mine.filter_map(clause).collect())
+    Ok(mine.map(clause).collect())
 }
 
+/// As it was when the run was made, unless that was forgotten since.
 async fn block(turn: &Turn<'_>, at: usize) -> Result<Option<Arc<Block>>, Problem> {
+    if let Some(block) = turn.plan.blocks.get(at) {
+        return Ok(Some(block.clone()));
+    }
     let known = &turn.plan.bundle.blocks[at];
     match Reference::parse(&known.id) {
-        Some(reference) => blocks::resolve(turn.neops, &reference).await,
+        Some(reference) => blocks::resolve_known(turn.neops, &reference).await,
         None => Ok(None),
     }
 }
@@ -98,11 +95,12 @@ async fn fill(
     block: &Arc<Block>,
     clauses: Vec<Acquire>,
     world: World,
+    only: Option<u64>,
 ) -> Result<Filled, Problem> {
     let (plan, block) = (turn.plan.clone(), block.clone());
     let made = move || {
         let step = &plan.course.steps[at];
-        let work = match step::begin(step, plan.bundle.blocks[at].on(), &clauses, &world) {
+        let work = match step::begin(step, plan.bundle.blocks[at].on(), &clauses, &world, only) {
             Begun::Work(work) => work,
             other => return Err(other),
         };
@@ -119,20 +117,18 @@ async fn fill(
 pub async fn first(
     turn: &Turn<'_>,
     row: &Row,
-    lists: &Value,
+    world: World,
     owner: Option<Arc<str>>,
 ) -> Result<Option<RunNode>, Problem> {
     let Some(block) = block(turn, 0).await? else { return Ok(None) };
-    let parameters = Value::Object(turn.plan.bundle.parameters.clone());
-    let world = World::new(&turn.plan.course.label, &parameters, lists);
-    let Ok(work) = fill(turn, 0, &block, Vec::new(), world).await? else { return Ok(None) };
-    Ok(work.first().map(|one| piece(turn, row, 0, &block, one, owner)))
+    let Ok(work) = fill(turn, 0, &block, Vec::new(), world, None).await? else { return Ok(None) };
+    Ok(work.first().map(|one| piece(turn, row, (0, None), &block, one, owner)))
 }
 
 fn piece(
     turn: &Turn<'_>,
     row: &Row,
-    at: usize,
+    (at, lane): (usize, Option<Lane>),
     block: &Block,
     (entity, parameters): &(Option<u64>, Value),
     owner: Option<Arc<str>>,
@@ -147,6 +143,7 @@ fn piece(
         entity: entity.map(|id| id as i64),
         parameters,
         context: (row.has_context || row.context > 0).then_some(row.context),
+        lane: lane.map(|lane| (lane.first, lane.at)),
     };
     let name = entity.map_or_else(|| format!("step.{at}.g"), |id| format!("step.{at}.{id}"));
     work(turn.neops, name, &shape, owner)
@@ -156,15 +153,27 @@ pub async fn begin(turn: &Turn<'_>, at: usize) -> Result<Act, Problem> {
     if turn.row.is_failing() {
         return Ok(Act::step(Move::Skip { why: "the run failed before".into() }));
     }
+    begin_for(turn, at, None).await
+}
+
+/// The work of a step: for all its entities, or for that of a lane.
+pub async fn begin_for(turn: &Turn<'_>, at: usize, lane: Option<Lane>) -> Result<Act, Problem> {
     let Some(block) = block(turn, at).await? else {
         let why = format!("Function block with id {} not found", turn.plan.bundle.blocks[at].id);
         return Ok(failed(turn, "unresolved_reference", &why));
     };
-    let world = match world(turn, at).await? {
+    let changed = match lane {
+        Some(lane) => context::lane(turn.neops, turn.run, lane).await?,
+        None => Vec::new(),
+    };
+    // Where nothing was changed on the lane, its jobs share the context of all.
+    let sees = lane.filter(|_| !changed.is_empty());
+    let world = match world(turn, at, lane, changed).await? {
         Ok(world) => world,
         Err(why) => return Ok(failed(turn, "engine_error", &why)),
     };
-    let work = match fill(turn, at, &block, clauses(turn, at).await?, world).await? {
+    let only = lane.map(|lane| lane.entity);
+    let work = match fill(turn, at, &block, clauses(turn, at).await?, world, only).await? {
         Ok(work) => work,
         Err(Begun::Fail(code, why)) => return Ok(failed(turn, code, &why)),
         Err(Begun::Skip(why)) => return Ok(Act::step(Move::Skip { why: why.into() })),
@@ -173,7 +182,7 @@ pub async fn begin(turn: &Turn<'_>, at: usize) -> Result<Act, Problem> {
     let owner = turn.job.and_then(|job| job.spec.owner.clone());
     let (mut nodes, mut members) = (Vec::new(), Vec::new());
     for one in &work {
-        let mut node = piece(turn, &turn.row, at, &block, one, owner.clone());
+        let mut node = piece(turn, &turn.row, (at, sees), &block, one, owner.clone());
         node.job.stage.of = turn.job.map(|job| job.key.id);
         members.push(Member(node.job.id, one.0));
         nodes.push(node);
@@ -181,46 +190,104 @@ pub async fn begin(turn: &Turn<'_>, at: usize) -> Result<Act, Problem> {
     Ok(Act::step(Move::Expand { nodes, payload: payload(&Made { members }) }))
 }
 
-fn failed(turn: &Turn<'_>, code: &str, why: &str) -> Act {
+pub fn failed(turn: &Turn<'_>, code: &str, why: &str) -> Act {
     let mut row = turn.row.clone();
     row.fail(code, why);
     Act::with(row, Vec::new(), fail(why))
 }
 
-/// What the step's expressions look at: no results of steps that they do not name.
-async fn world(turn: &Turn<'_>, at: usize) -> Result<Result<World, String>, Problem> {
+/// The entities of a run as expressions see them, without any results. Read once for all steps that see the same.
+pub async fn base(turn: &Turn<'_>) -> Result<Arc<World>, Problem> {
+    let key = (turn.run, turn.row.context);
+    if let Some(known) = turn.neops.own.worlds.lock().get(&key) {
+        return Ok(known);
+    }
     let context = match turn.row.has_context || turn.row.context > 0 {
         true => context::value(turn.neops, turn.run, turn.row.context).await?,
         false => context::empty(),
     };
+    let made = new_world(turn, context).await?;
+    turn.neops.own.worlds.lock().put(key, made.clone(), made.room());
+    Ok(made)
+}
+
+pub async fn new_world(turn: &Turn<'_>, context: Value) -> Result<Arc<World>, Problem> {
+    let plan = turn.plan.clone();
+    let make = move || {
+        let parameters = Value::Object(plan.bundle.parameters.clone());
+        Arc::new(World::new(&plan.course.label, &parameters, &context))
+    };
+    turn.neops.aside.run(&namespace(), make).await
+}
+
+/// What the step's expressions look at: no results of steps that they do not name.
+async fn world(
+    turn: &Turn<'_>,
+    at: usize,
+    lane: Option<Lane>,
+    changed: Vec<Update>,
+) -> Result<Result<World, String>, Problem> {
+    let base = base(turn).await?;
+    let mut world = turn
+        .neops
+        .aside
+        .run(&namespace(), move || {
+            let mut world = World::clone(&base);
+            world.change(&changed);
+            world
+        })
+        .await?;
     let course = &turn.plan.course;
-    let parameters = Value::Object(turn.plan.bundle.parameters.clone());
-    let mut world = World::new(&course.label, &parameters, &context);
     let (mut names, step) = (BTreeSet::new(), &course.steps[at]);
     let mut texts = step.conditions.iter().chain(&step.asserts);
     let mut known = texts.all(|text| template::names_of(text, &mut names));
     known &= template::names(&Value::Object(step.parameters.clone()), &mut names);
     let all = !known || WHOLE.iter().any(|whole| names.contains(*whole)) || names.contains(&course.label);
-    let main = match turn.job.and_then(|job| job.spec.stage.of) {
-        Some(main) => read::made(turn.neops, main).await?,
-        None => Made::default(),
-    };
-    for before in (0..at).filter(|before| all || names.contains(&course.steps[*before].label)) {
-        let Some(node) = node_of(&main, before) else { continue };
-        match gave(turn, node).await? {
-            Ok(results) => {
-                world.gave(&course.steps[before].label, turn.plan.bundle.blocks[before].on(), &results);
+    let mut wanted: BTreeSet<usize> =
+        (0..at).filter(|before| all || names.contains(&course.steps[*before].label)).collect();
+    let own = wanted.split_off(&lane.map_or(at, |lane| lane.first));
+    if !wanted.is_empty() {
+        let main = match main(turn).await? {
+            Some(main) => read::made(turn.neops, main).await?,
+            None => Made::default(),
+        };
+        for before in wanted {
+            let Some(node) = node_of(&main, before) else { continue };
+            match gave(turn, &members(turn, node, before).await?).await? {
+                Ok(results) => {
+                    world.gave(&course.steps[before].label, turn.plan.bundle.blocks[before].on(), &results);
+                }
+                Err(why) => return Ok(Err(why)),
             }
-            Err(why) => return Ok(Err(why)),
         }
+    }
+    if let Some(lane) = lane
+        && let Err(why) = lanes::look_back(turn, lane, &own, &mut world).await?
+    {
+        return Ok(Err(why));
     }
     Ok(Ok(world))
 }
 
+/// The node that all steps belong to. Those of a lane do so through their stretch.
+async fn main(turn: &Turn<'_>) -> Result<Option<JobId>, Problem> {
+    let of = turn.job.and_then(|job| job.spec.stage.of);
+    let on_lane = turn.job.and_then(|job| job.spec.node.as_ref()).is_some_and(|node| node.name.starts_with("lane."));
+    match of.filter(|_| on_lane) {
+        Some(stretch) => {
+            let job = turn.neops.engine.store().job(&JobKey::new(&namespace(), stretch)).await?;
+            Ok(job.and_then(|job| job.spec.stage.of))
+        }
+        None => Ok(of),
+    }
+}
+
 /// The work of a step: what was made for it, or the node itself.
-async fn members(turn: &Turn<'_>, node: JobId) -> Result<Vec<Member>, Problem> {
+async fn members(turn: &Turn<'_>, node: JobId, at: usize) -> Result<Vec<Member>, Problem> {
     let job = turn.neops.engine.store().job(&JobKey::new(&namespace(), node)).await?;
+    let named = |job: &Job, prefix| job.spec.node.as_ref().is_some_and(|node| node.name.starts_with(prefix));
     match job {
+        Some(job) if named(&job, "lanes.") => lanes::members(turn, node, at).await,
         Some(job) if job.spec.stage.plan => Ok(read::made(turn.neops, node).await?.members),
         Some(_) => Ok(vec![Member(node, None)]),
         None => Ok(Vec::new()),
@@ -230,8 +297,7 @@ async fn members(turn: &Turn<'_>, node: JobId) -> Result<Vec<Member>, Problem> {
 /// Results by entity. The error is the run's own.
 type Gave = Result<Vec<(Option<u64>, Value)>, String>;
 
-async fn gave(turn: &Turn<'_>, node: JobId) -> Result<Gave, Problem> {
-    let members = members(turn, node).await?;
+pub async fn gave(turn: &Turn<'_>, members: &[Member]) -> Result<Gave, Problem> {
     let ids: Vec<JobId> = members.iter().map(|member| member.0).collect();
     let jobs = read::last(turn.neops, &ids).await?;
     let rows: Vec<&Job> = jobs.values().map(|(job, _)| job).collect();
@@ -261,62 +327,30 @@ pub async fn gather(turn: &Turn<'_>, at: usize) -> Result<Act, Problem> {
 
 /// Adds what was changed to the context, in records that are not too large.
 pub fn keep(row: &mut Row, updates: Vec<Value>) -> Vec<Command> {
-    let (mut commands, mut some, mut bytes) = (Vec::new(), Vec::new(), 0);
-    for update in updates {
-        let size = update.to_string().len() + 1;
-        if bytes + size > context::UPDATE_BYTES_MAX && !some.is_empty() {
-            row.context += 1;
-            commands.push(context::keep_updates(row.uuid, row.context, &std::mem::take(&mut some)));
-            bytes = 0;
-        }
-        bytes += size;
-        some.push(update);
-    }
-    if !some.is_empty() {
+    let mut keep = |piece: Vec<Value>| {
         row.context += 1;
-        commands.push(context::keep_updates(row.uuid, row.context, &some));
-    }
-    commands
+        context::keep_updates(row.uuid, row.context, &piece)
+    };
+    context::in_pieces(updates).into_iter().map(&mut keep).collect()
 }
 
 /// What a step's work changed, or the code and the text of the reason for which the step failed.
 type Came = Result<Vec<Value>, (&'static str, String)>;
 
 pub async fn came_of(turn: &Turn<'_>, at: usize, node: JobId) -> Result<Came, Problem> {
-    let label = &turn.plan.course.steps[at].label;
-    let ids: Vec<JobId> = members(turn, node).await?.iter().map(|member| member.0).collect();
+    let ids: Vec<JobId> = members(turn, node, at).await?.iter().map(|member| member.0).collect();
     let jobs = read::last(turn.neops, &ids).await?;
     let rows: Vec<&Job> = ids.iter().filter_map(|id| jobs.get(id)).map(|(job, _)| job).collect();
+    came_of_jobs(turn, at, &rows).await
+}
+
+/// The same of the last tries of its work.
+pub async fn came_of_jobs(turn: &Turn<'_>, at: usize, rows: &[&Job]) -> Result<Came, Problem> {
+    let label = &turn.plan.course.steps[at].label;
     let broken = rows.iter().copied().filter(|job| job.state != State::Completed);
     if let Some(job) = broken.min_by_key(|job| job.state == State::Cancelled) {
         return Ok(Err(read::failure(job, label)));
     }
-    let results = match read::results(turn.neops, &rows).await? {
-        Ok(results) => results,
-        Err(why) => return Ok(Err(("invalid_result", format!("step {label}: {why}")))),
-    };
-    let Some(block) = block(turn, at).await? else { return Ok(Ok(changes(&rows, &results))) };
-    let (label, rows) = (label.clone(), rows.into_iter().cloned().collect::<Vec<Job>>());
-    let check = move || {
-        let rows: Vec<&Job> = rows.iter().collect();
-        for result in rows.iter().filter_map(|job| results.get(&job.key.id)) {
-            let wrong = |why: String| ("invalid_result", format!("step {label}: {why}"));
-            if let Some(data) = result.get("data").filter(|data| !data.is_null()) {
-                block.check_result(data).map_err(|why| wrong(format!("data: {why}")))?;
-            }
-            if let Some(updates) = result.get("dbUpdates").filter(|updates| !updates.is_null()) {
-                Update::read_all(updates, "dbUpdates").map_err(|faults| {
-                    let first = faults.first().map(|fault| format!("{}: {}", fault.place, fault.text));
-                    wrong(first.unwrap_or_default())
-                })?;
-            }
-        }
-        Ok(changes(&rows, &results))
-    };
-    turn.neops.aside.run(&namespace(), check).await
-}
-
-fn changes(rows: &[&Job], results: &HashMap<JobId, Value>) -> Vec<Value> {
-    let of = |job: &&Job| results.get(&job.key.id)?.get("dbUpdates")?.get("updates")?.as_array();
-    rows.iter().filter_map(of).flatten().cloned().collect()
+    let changes = read::changes(turn.neops, rows, block(turn, at).await?).await?;
+    Ok(changes.map_err(|why| ("invalid_result", format!("step {label}: {why}"))))
 }

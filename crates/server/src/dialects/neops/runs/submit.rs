@@ -1,12 +1,12 @@
 //! Makes runs. What can be told before any job is checked here: a run that cannot go well is kept, and has failed safely.
 
 use super::{
-    bundle::{Bundle, Known},
+    bundle::{Bundle, Known, Plan},
     row::{Row, Status, Trigger},
 };
 use crate::{
     dialects::neops::{
-        HttpError, Neops,
+        HttpError, NAMESPACE as NAME, Neops,
         blocks::{self, Block},
         definitions, job, namespace,
     },
@@ -81,7 +81,8 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
         context: 0,
         has_context: false,
     };
-    let mut commands = match check(neops, &start, document, run).await? {
+    let (mut plan, checked) = (None, check(neops, &start, document, run).await?);
+    let mut commands = match checked {
         Err((code, why)) => {
             row.fail(code, &why);
             row.end(Status::FailedSafeAck, now);
@@ -92,16 +93,30 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
             let submit = checked.submit(neops, &start).await?;
             let mut all = row.create(neops, now);
             all.push(submit.into());
+            plan = Some(checked.plan());
             all
         }
     };
     commands.extend(start.also);
     match neops.engine.run(All { commands }).await {
-        Ok(_) => Ok(row),
+        Ok(_) => {
+            remember(neops, &row, plan);
+            Ok(row)
+        }
         Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
             Err(HttpError::conflict(format!("there is a run {run} already")))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Its turns come soon, and are mostly decided here.
+fn remember(neops: &Neops, row: &Row, plan: Option<Plan>) {
+    neops.own.rows.lock().put(row.uuid, row.key().into(), 0);
+    if let Some(plan) = plan {
+        let run = RunId(row.uuid);
+        neops.own.plans.lock().put(run, Arc::new(plan), 1);
+        neops.native.plans.put_reader(run, NAME.into());
     }
 }
 
@@ -114,7 +129,12 @@ struct Checked {
     early: Vec<Value>,
 }
 
-async fn check(neops: &Neops, start: &Start, document: Value, run: Uuid) -> Result<Result<Checked, Fault>, Problem> {
+async fn check(
+    neops: &Neops,
+    start: &Start,
+    document: Arc<Value>,
+    run: Uuid,
+) -> Result<Result<Checked, Fault>, Problem> {
     let read = Document::read(&document).map_err(|faults| {
         let first = faults.first().map(|fault| format!("{}: {}", fault.place, fault.text)).unwrap_or_default();
         ("invalid_workflow", first)
@@ -129,7 +149,7 @@ async fn check(neops: &Neops, start: &Start, document: Value, run: Uuid) -> Resu
     };
     let mut found = Vec::new();
     for step in &course.steps {
-        match blocks::resolve(neops, &step.block).await? {
+        match blocks::resolve_known(neops, &step.block).await? {
             Some(block) => found.push(block),
             None => {
                 let why = format!("Function block with id {} not found", step.block);
@@ -139,6 +159,10 @@ async fn check(neops: &Neops, start: &Start, document: Value, run: Uuid) -> Resu
     }
     let (mut parameters, ids) = (start.parameters.clone(), start.ids.clone());
     let schema = read.parameter_schema.clone();
+    let early: Option<Vec<Value>> = course.steps.iter().zip(&found).map(|(step, block)| plain(step, block)).collect();
+    if let (None, Some(early)) = (&schema, early) {
+        return Ok(Ok(Checked::new(run, document, (parameters, ids), course, found, early)));
+    }
     let work = move || {
         if let Some(schema) = &schema {
             add_defaults(schema, &mut parameters);
@@ -150,12 +174,23 @@ async fn check(neops: &Neops, start: &Start, document: Value, run: Uuid) -> Resu
             let made = check_step(step, &course.label, block, &whole);
             early.push(made.map_err(|why| ("invalid_parameters", format!("step {}: {why}", step.label)))?);
         }
-        let known = course.steps.iter().zip(&found).map(|(step, block)| Known::new(block, on(step, block)));
-        let blocks = known.collect();
-        let bundle = Bundle { run, document, parameters, ids, blocks, remedy: None };
-        Ok(Checked { bundle, course, blocks: found, early })
+        Ok(Checked::new(run, document, (parameters, ids), course, found, early))
     };
     neops.aside.run(&namespace(), work).await
+}
+
+/// Bytes of parameters that are looked at on the spot.
+const PLAIN_BYTES: usize = 4 << 10;
+
+/// The parameters of a step, filled in and checked, where there is nothing to work out and that takes no longer than a moment.
+pub fn plain(step: &Step, block: &Block) -> Option<Value> {
+    let mut made = step.parameters.clone();
+    let text = Value::Object(made.clone()).to_string();
+    if text.contains("{{") || text.len() > PLAIN_BYTES {
+        return None;
+    }
+    made.extend(step.raw.clone());
+    block.fill_here(&Value::Object(made))?.ok()
 }
 
 /// What a step runs on.
@@ -199,6 +234,23 @@ fn without(schema: &Value, fields: &BTreeSet<String>) -> Value {
 }
 
 impl Checked {
+    fn new(
+        run: Uuid,
+        document: Arc<Value>,
+        (parameters, ids): (Map<String, Value>, Vec<u64>),
+        course: Course,
+        blocks: Vec<Arc<Block>>,
+        early: Vec<Value>,
+    ) -> Self {
+        let known = course.steps.iter().zip(&blocks).map(|(step, block)| Known::new(block, on(step, block))).collect();
+        let bundle = Bundle { run, document, parameters, ids, blocks: known, remedy: None };
+        Self { bundle, course, blocks, early }
+    }
+
+    fn plan(self) -> Plan {
+        Plan { bundle: self.bundle, course: self.course, blocks: self.blocks }
+    }
+
     async fn submit(&self, neops: &Neops, start: &Start) -> Result<SubmitRun, Problem> {
         let run = RunId(self.bundle.run);
         let owner: Option<Arc<str>> = start.by.as_deref().map(Into::into);
@@ -214,6 +266,7 @@ impl Checked {
                 entity: None,
                 parameters: &self.early[at],
                 context: None,
+                lane: None,
             };
             nodes.push(work(neops, format!("acquire.{at}"), &shape, owner.clone()));
         }

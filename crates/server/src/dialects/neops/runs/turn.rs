@@ -3,7 +3,7 @@
 use super::{
     begin, bundle,
     bundle::Plan,
-    end, ledger, read,
+    end, lanes, ledger, read,
     row::{self, Row, Status},
     steps, waiting,
 };
@@ -93,7 +93,7 @@ pub async fn decide(neops: Neops, unit: Unit) -> Result<Decided, Problem> {
     Ok(Decided::Turns(done))
 }
 
-async fn load(neops: &Neops, run: RunId) -> Result<Arc<Plan>, Problem> {
+pub async fn load(neops: &Neops, run: RunId) -> Result<Arc<Plan>, Problem> {
     if let Some(plan) = neops.own.plans.lock().get(&run) {
         return Ok(plan);
     }
@@ -102,20 +102,24 @@ async fn load(neops: &Neops, run: RunId) -> Result<Arc<Plan>, Problem> {
     Ok(plan)
 }
 
+async fn job_in(neops: &Neops, turn: Option<JobId>) -> Result<Option<Job>, Problem> {
+    match turn {
+        Some(id) => Ok(neops.engine.store().job(&JobKey::new(&namespace(), id)).await?),
+        None => Ok(None),
+    }
+}
+
 /// None: not yet. False: it was nobody's turn.
 async fn one(neops: &Neops, run: RunId, plan: &Arc<Plan>, turn: Option<JobId>) -> Result<Option<bool>, Problem> {
     for _ in 0..TRIES {
-        let job = match turn {
-            Some(id) => neops.engine.store().job(&JobKey::new(&namespace(), id)).await?,
-            None => None,
-        };
+        let known = plan.bundle.remedy.unwrap_or(run.0);
+        let (job, kept) = tokio::try_join!(job_in(neops, turn), row::look(neops, known))?;
         let hold = match turn {
             Some(_) => flows::in_turn(job.as_ref()),
             None => Some(Hold::Plan),
         };
         let Some(hold) = hold else { return Ok(Some(false)) };
-        let known = plan.bundle.remedy.unwrap_or(run.0);
-        let Some(kept) = row::find(neops, known).await? else {
+        let Some(kept) = kept else {
             let gone = Act::step(fail("what is known of the run is gone"));
             return apply(neops, run, (turn, hold), None, gone).await.map(|_| Some(true));
         };
@@ -149,6 +153,10 @@ impl Turn<'_> {
             ([super::submit::MAIN], _) => end::end(self).await,
             (["step", at], Hold::Plan) => steps::begin(self, number(at)).await,
             (["step", at], _) => steps::gather(self, number(at)).await,
+            (["lanes", at], Hold::Plan) => lanes::begin(self, number(at)).await,
+            (["lanes", at], _) => lanes::join(self, number(at)).await,
+            (["lane", at, entity], Hold::Plan) => lanes::step(self, number(at), number(entity) as u64).await,
+            (["lane", at, entity], _) => lanes::gather(self, number(at), number(entity) as u64).await,
             (["wave", at], Hold::Plan) => end::wave(self, number(at)).await,
             (["wave", _], _) => end::waved(self).await,
             (["end"], _) if self.plan.bundle.remedy.is_some() => ledger::remedied(self).await,
@@ -244,10 +252,7 @@ async fn refused(
     let mut commands: Vec<Command> = Vec::new();
     if let Some(kept) = kept {
         let now = neops.engine.now().await?;
-        let job = match turn {
-            Some(id) => neops.engine.store().job(&JobKey::new(&namespace(), id)).await?,
-            None => None,
-        };
+        let job = job_in(neops, turn).await?;
         let mut row = given_up(kept.value.clone(), job.as_ref(), hold, &refusal.to_string(), now);
         commands.append(&mut row.put(neops, kept.unchanged(), now));
     }
