@@ -46,6 +46,7 @@ const routeTree = rootRoute.addChildren([
   at("/items", lazyRouteComponent(() => import("./pages/items"), "Items")),
   at("/items/$part", lazyRouteComponent(() => import("./pages/items"), "ItemPage")),
   at("/schedules", lazyRouteComponent(() => import("./pages/schedules"), "Schedules")),
+  at("/schedules/$name", lazyRouteComponent(() => import("./pages/schedules"), "SchedulePage")),
   events,
   at("/tokens", lazyRouteComponent(() => import("./pages/tokens"), "Tokens")),
   at("/settings", lazyRouteComponent(() => import("./pages/server"), "Settings")),

@@ -1,5 +1,6 @@
 // The dashboard in a real browser, against the real program. Started by scripts/test:
 //   node tests/browser.mjs PATH-TO-WINDLASS [NAME…]
+// Stories that print figures of a quiet machine run only by their name.
 // Screenshots of every page are left in tests/shots. With DASHBOARD=out the pages are those that Vite built last, not those in the
 // program.
 import { spawn } from "node:child_process";
@@ -8,7 +9,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
 import { proxy } from "./proxy.mjs";
-import { stories } from "./stories.mjs";
+import { stories as first } from "./stories.mjs";
+import { stories as facts } from "./stories/facts.mjs";
+import { stories as figures } from "./stories/figures.mjs";
+import { stories as odd } from "./stories/odd.mjs";
+import { stories as runs } from "./stories/runs.mjs";
+
+const stories = { ...first, ...facts, ...runs, ...odd, ...figures };
 
 const [program, ...only] = process.argv.slice(2);
 const shots = new URL("shots/", import.meta.url).pathname;
@@ -29,7 +36,9 @@ export class Server {
   async start(...args) {
     const listen = `127.0.0.1:${this.port}`;
     const data = join(this.folder, "data");
-    this.child = spawn(program, ["serve", "--log", "warn", "--listen", listen, "--data", data, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    // What is tested here is not the disk, which other tests keep busy.
+    const fixed = ["--log", "error", "--listen", listen, "--data", data, "--unsafe-no-fsync"];
+    this.child = spawn(program, ["serve", ...fixed, ...args], { stdio: ["ignore", "pipe", "inherit"] });
     const url = await new Promise((ready, failed) => {
       let text = "";
       this.child.stdout.on("data", (data) => {
@@ -70,20 +79,38 @@ export class Server {
   }
 
   /** Claims one job as a worker. */
-  async claim(worker = "w1", tags = []) {
+  async claim(worker = "w1", tags = [], wait_ms = 5000) {
     const token = await this.worker();
     await this.post("workers/register", { worker, tags, slots: 1 }, token);
-    const { leases } = await this.post("leases/claim", { worker, tags, max: 1, wait_ms: 5000, lease_ms: 60000 }, token);
+    const { leases } = await this.post("leases/claim", { worker, tags, max: 1, wait_ms, lease_ms: 60000 }, token);
     return leases[0];
+  }
+  /** Claims and completes jobs until there are none. */
+  async work(worker = "w1", result = undefined) {
+    for (let lease = await this.claim(worker); lease; lease = await this.claim(worker, [], 500)) {
+      await this.report("complete", { lease: lease.lease, result });
+    }
   }
   report = async (what, body) => this.post(`leases/${what}`, body, await this.worker());
 }
 
 /** One browser window, signed in. Whatever goes wrong in the page fails the story. */
-export async function open(browser, server, { token = server.token, url = server.url, path = "", ...options } = {}) {
+export async function open(browser, server, { token = server.token, url = server.url, path = "", clock = 0, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
   page.faults = [];
+  // A machine whose clock is ahead by so much.
+  if (clock) {
+    await context.addInitScript((ahead) => {
+      const Real = Date;
+      globalThis.Date = class extends Real {
+        constructor(...args) {
+          super(...(args.length ? args : [Real.now() + ahead]));
+        }
+        static now = () => Real.now() + ahead;
+      };
+    }, clock);
+  }
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.on("console", (message) => {
     const text = message.text();
@@ -109,9 +136,11 @@ const browser = await chromium.launch({
   args: ["--no-sandbox", "--enable-precise-memory-info"],
 });
 let failed = 0;
-for (const [name, story] of Object.entries(stories)) {
-  if (only.length && !only.includes(name)) continue;
-  const server = await new Server().start();
+/** Some do not mind each other; those that measure something run alone, after them. */
+const AT_ONCE = Number(process.env.STORIES_AT_ONCE ?? 3);
+
+async function tell(name, story) {
+  const server = await new Server().start(...(story.options ?? []));
   const begun = Date.now();
   const pages = [];
   const kit = {
@@ -145,5 +174,16 @@ for (const [name, story] of Object.entries(stories)) {
   }
   rmSync(server.folder, { recursive: true, force: true });
 }
+
+const wanted = Object.entries(stories).filter(([name, story]) => (only.length ? only.includes(name) : !story.figure));
+for (const name of only) if (!stories[name]) throw new Error(`there is no story called ${name}`);
+// The longest first, so that no one is left over at the end.
+const LONG = ["a_hundred_thousand_jobs_scroll", "every_page_with_a_demo", "a_thousand_steps_stay_usable", "a_map_of_ten_thousand_is_one_node"];
+const left = wanted.filter(([, story]) => !story.alone).sort(([a], [b]) => Number(LONG.includes(b)) - Number(LONG.includes(a)));
+const work = async () => {
+  for (let next = left.shift(); next; next = left.shift()) await tell(...next);
+};
+await Promise.all(Array.from({ length: AT_ONCE }, work));
+for (const [name, story] of wanted.filter(([, story]) => story.alone)) await tell(name, story);
 await browser.close();
 process.exit(failed ? 1 : 0);

@@ -7,7 +7,7 @@ const types = { js: "text/javascript", css: "text/css", html: "text/html; charse
 const POLICY =
   "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'self'";
 
-export function proxy({ target, prefix = "", out }) {
+export function proxy({ target, prefix = "", out, port = 0 }) {
   const to = new URL(target);
   const server = createServer((asked, answer) => {
     if (!asked.url.startsWith(`${prefix}/`)) return answer.writeHead(404).end();
@@ -24,7 +24,7 @@ export function proxy({ target, prefix = "", out }) {
     answer.on("close", () => passed.destroy());
     asked.pipe(passed);
   });
-  return new Promise((ready) => server.listen(0, "127.0.0.1", () => ready(server)));
+  return new Promise((ready) => server.listen(port, "127.0.0.1", () => ready(server)));
 }
 
 function file(path, answer, out) {

@@ -333,6 +333,12 @@ pub struct Job {
     /// Jobs that wait, or waited, for this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Uuid>,
+    /// The trace it belongs to, 32 hexadecimal digits (W3C Trace Context), if it was submitted with one or the server sends traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
+    /// Where to look at the trace, if the server's setting `trace_url` says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_url: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -402,6 +408,9 @@ pub struct ListJobs {
     /// `next` of the previous page.
     #[serde(skip_serializing_if = "is_default")]
     pub cursor: Option<String>,
+    /// An answer up to this old will do, at most 5000: it is made once for all who ask the same. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_ms: Option<u64>,
 }
 
 /// How to cancel a job.

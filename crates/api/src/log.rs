@@ -51,6 +51,49 @@ pub struct LogPiece {
     pub missing_bytes: Option<u64>,
 }
 
+/// What to look for in a job's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchLog {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Lines that contain this text, 1 to 200 characters, are found. Upper and lower case are the same; colours are ignored.
+    pub text: String,
+    /// At most so many lines, 1 to 1000. Default: 200.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// `next` of the previous answer. Default: from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Lines of a log that contain a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogMatches {
+    pub lines: Vec<LogMatch>,
+    /// Lines that were looked at so far, from the start of the log.
+    pub searched: u64,
+    /// Send this as `cursor` to search on: one call looks at a part of a long log, and may find nothing in it. Absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LogMatch {
+    /// Counts from 1. Where a part of the log was dropped, its lines are not counted.
+    pub line: u64,
+    pub attempt: u32,
+    /// When the server received the end of the line.
+    pub at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<LogStream>,
+    /// Without its line end, at most 10,000 bytes.
+    pub text: String,
+}
+
 /// The stream a text came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,6 +1,6 @@
 //! Figures for dashboards: how it stands, and how it went.
 
-use crate::{is_default, stats::Count};
+use crate::{is_default, job::Job, stats::Count};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ pub struct Overview {
     pub namespace: String,
     /// The server's time.
     pub now: String,
-    /// By state; exact up to 1000.
+    /// By state; exact up to 1000, so that the answer costs the same however many jobs there are.
     pub jobs: BTreeMap<String, Count>,
     /// By state, and `draining` for those among them that drain.
     pub workers: BTreeMap<String, u64>,
@@ -45,6 +45,9 @@ pub struct Lane {
     /// Why it is not running, as `why` says. Of the first five lanes only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The first of those reasons, for machines, such as `no_worker_offers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason_code: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +82,9 @@ pub struct ReadHistory {
     /// Only jobs of this definition that ended with a report of their worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
+    /// An answer up to this old will do, at most 5000: it is made once for all who ask the same. Default: 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_age_ms: Option<u64>,
 }
 
 /// What was done. Figures are written down once a minute; if a server is killed, its last minute is missing.
@@ -123,6 +129,35 @@ pub struct Point {
     pub run_p95_ms: Option<u64>,
 }
 
+/// What became of a definition's jobs. Only jobs that ended with a report of their worker are counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DefinitionFigures {
+    /// In the last 24 hours, like all figures here.
+    pub completed: u64,
+    pub failed: u64,
+    /// Half of them ran no longer, estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_p50_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_p95_ms: Option<u64>,
+    /// The jobs that ended last, the latest first, at most 20.
+    pub recent: Vec<Job>,
+}
+
+/// How often attempts ended badly, by the reports of workers: also of jobs that were tried again afterwards. An attempt that a
+/// worker never reported on is not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WorkerFigures {
+    /// Of this worker, in the last 24 hours, like all figures here.
+    pub completed: u64,
+    pub failed: u64,
+    /// Of all workers of the namespace, this one included.
+    pub fleet_completed: u64,
+    pub fleet_failed: u64,
+}
+
 /// Namespaces the caller may see, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -162,6 +197,21 @@ pub struct Dialect {
     /// Who called then, or up to a second before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_caller: Option<String>,
+    /// How its jobs and workers stand, in the words of its users. Empty where the caller may not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signs: Vec<Sign>,
+}
+
+/// Something that whoever runs the server should know, and what to do about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sign {
+    /// What it is about, in a word or two.
+    pub what: String,
+    pub text: String,
+    /// Missing if all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,12 @@
 //! Schedules: a job made again and again.
 
-use crate::{is_default, job::SubmitJob, object};
+use crate::{
+    is_default,
+    job::{State, SubmitJob},
+    object,
+};
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// A schedule. Exactly one of `cron` and `every_ms` is required.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -39,6 +44,19 @@ pub enum Missed {
     Skip,
 }
 
+/// One time that a schedule created a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Firing {
+    pub at: String,
+    pub job: Uuid,
+    /// The job's state. Absent: the job is no longer kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Schedule {
@@ -49,4 +67,7 @@ pub struct Schedule {
     pub fired: u64,
     /// The next times, at most five; none while paused.
     pub next: Vec<String>,
+    /// The last jobs it created, the latest first, at most 20. Not in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<Firing>,
 }

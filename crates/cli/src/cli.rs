@@ -3,10 +3,10 @@
 use crate::{
     bench,
     commands::{
-        Context, Done, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
-        graph::GraphCommand, item::ItemCommand, jobs::Jobs, logs::Logs, overview, principals::PrincipalCommand,
-        schedules::SchedulesCommand, shell, show, stats, submit::Submit, tokens::TokenCommand, workers::WorkersCommand,
-        workflow::WorkflowCommand,
+        Context, Done, about, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
+        graph::GraphCommand, history::History, item::ItemCommand, jobs::Jobs, logs::Logs, overview,
+        principals::PrincipalCommand, schedules::SchedulesCommand, shell, show, stats, submit::Submit,
+        tokens::TokenCommand, workers::WorkersCommand, workflow::WorkflowCommand,
     },
     config_show,
     dialects::Nouns,
@@ -125,6 +125,13 @@ enum Command {
     Stats,
     /// What needs attention: what waits longest and why, what fails, which workers are lost.
     Overview,
+    History(History),
+    /// List the namespaces you may see.
+    Namespaces,
+    /// The protocols the server serves, and who called last in each.
+    Dialects,
+    /// The settings in effect on the server and where each comes from. For admins.
+    Settings,
     Top(top::Top),
     #[command(flatten)]
     Store(StoreCommand),
@@ -196,6 +203,10 @@ impl Command {
             Command::Principal(command) => command.run(context).await,
             Command::Stats => stats::run(context).await,
             Command::Overview => overview::run(context).await,
+            Command::History(history) => history.run(context).await,
+            Command::Namespaces => about::namespaces(context).await,
+            Command::Dialects => about::dialects(context).await,
+            Command::Settings => about::settings(context).await,
             Command::Top(top) => top.run(context).await,
             Command::Store(command) => command.run(context).await,
             Command::Dialect(noun) => noun.run(context).await,

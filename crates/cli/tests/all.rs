@@ -8,6 +8,8 @@ mod items;
 mod late_writes;
 mod serve;
 mod shown;
+mod told;
+mod top;
 mod transfer;
 mod up;
 mod words;

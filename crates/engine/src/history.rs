@@ -5,11 +5,14 @@ use crate::tally::{Counted, LONG, counted};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
-use windlass_core::{Event, Job, Namespace, Refusal, Reply, Timestamp, reply::Ended};
+use windlass_core::{Event, Job, JobId, Namespace, Refusal, Reply, State, Timestamp, reply::Ended};
 
 pub const MINUTE_MS: i64 = 60_000;
 /// Minutes that are held. Where nobody takes them, further ones are not counted.
 const HELD_MAX: usize = 20_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+/// Jobs of a definition that are remembered as the last ones.
+pub const RECENT_MAX: usize = 20;
 const BUCKETS: usize = LONG.len() + 1;
 
 /// Whose figures they are.
@@ -77,6 +80,9 @@ pub struct Figures {
     pub wait: Spread,
     /// From a job's claim to the report that ended it.
     pub run: Spread,
+    /// Of a definition: the jobs that ended last, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<JobId>,
 }
 
 impl Figures {
@@ -90,6 +96,8 @@ impl Figures {
         self.skipped += other.skipped;
         self.wait.add(&other.wait);
         self.run.add(&other.run);
+        self.recent.extend(&other.recent);
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT_MAX));
     }
 
     fn count(&mut self, what: Counted) {
@@ -110,12 +118,34 @@ impl Figures {
 pub type Minute = i64;
 type Held = HashMap<(Whose, Minute), Figures>;
 
+/// How a worker's attempts ended, by its own reports: also those after which the job is tried again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reports {
+    pub completed: u64,
+    pub failed: u64,
+}
+
+impl Reports {
+    pub fn add(&mut self, other: Self) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+    }
+}
+
+/// An hour, counted from 1970.
+pub type Hour = i64;
+type ByWorker = HashMap<(Namespace, Hour, Arc<str>), Reports>;
+
 #[derive(Default)]
-pub struct History(Mutex<Held>);
+pub struct History {
+    held: Mutex<Held>,
+    workers: Mutex<ByWorker>,
+}
 
 impl History {
     pub(crate) fn count(&self, events: &[Event], replies: &[Result<Reply, Refusal>]) {
-        let mut held = self.0.lock();
+        let mut held = self.held.lock();
         // Events of one batch are mostly of one namespace and one minute.
         let mut last: Option<(&Namespace, Minute, Figures)> = None;
         for event in events {
@@ -131,24 +161,43 @@ impl History {
         }
         last.into_iter().for_each(|(namespace, at, figures)| add(&mut held, namespace, None, at, &figures));
         replies.iter().flatten().for_each(|reply| count_reply(&mut held, reply));
+        drop(held);
+        if let Some(event) = events.last() {
+            let mut workers = self.workers.lock();
+            let hour = event.at.0 / HOUR_MS;
+            replies.iter().flatten().for_each(|reply| count_report(&mut workers, hour, reply));
+        }
+    }
+
+    /// All reports that are held, and holds them no more.
+    pub fn take_workers(&self) -> Vec<(Namespace, Hour, Arc<str>, Reports)> {
+        let held = std::mem::take(&mut *self.workers.lock());
+        held.into_iter().map(|((namespace, hour, worker), reports)| (namespace, hour, worker, reports)).collect()
+    }
+
+    /// What is held of a namespace's workers.
+    pub fn workers(&self, namespace: &Namespace) -> Vec<(Hour, Arc<str>, Reports)> {
+        let held = self.workers.lock();
+        let of = held.iter().filter(|((of, _, _), _)| of == namespace);
+        of.map(|((_, hour, worker), reports)| (*hour, worker.clone(), *reports)).collect()
     }
 
     /// All that is held, and holds it no more.
     pub fn take(&self) -> Vec<(Whose, Minute, Figures)> {
-        let held = std::mem::take(&mut *self.0.lock());
+        let held = std::mem::take(&mut *self.held.lock());
         held.into_iter().map(|((whose, minute), figures)| (whose, minute, figures)).collect()
     }
 
     /// What is held of a namespace's definitions.
     pub fn definitions(&self, namespace: &Namespace) -> Vec<(Arc<str>, Figures)> {
-        let held = self.0.lock();
+        let held = self.held.lock();
         let of = held.iter().filter(|((whose, _), _)| whose.namespace == *namespace);
         of.filter_map(|((whose, _), figures)| Some((whose.definition.clone()?, figures.clone()))).collect()
     }
 
     /// What is held of somebody.
     pub fn look(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
-        let held = self.0.lock();
+        let held = self.held.lock();
         held.iter().filter(|((of, _), _)| of == whose).map(|((_, at), figures)| (*at, figures.clone())).collect()
     }
 }
@@ -184,11 +233,30 @@ fn count_end(held: &mut Held, job: &Job) {
     add(held, &job.key.namespace, None, at, &figures);
     let Some(definition) = &job.spec.definition else { return };
     match job.state {
-        windlass_core::State::Completed => figures.completed = 1,
-        windlass_core::State::Failed => figures.failed = 1,
+        State::Completed => figures.completed = 1,
+        State::Failed => figures.failed = 1,
         _ => {}
     }
+    figures.recent.push(job.key.id);
     add(held, &job.key.namespace, Some(&definition.name), at, &figures);
+}
+
+fn count_report(held: &mut ByWorker, hour: Hour, reply: &Reply) {
+    let job = match reply {
+        Reply::Ended(Ended { job, replayed: false }) => job,
+        Reply::All(replies) => return replies.iter().for_each(|reply| count_report(held, hour, reply)),
+        _ => return,
+    };
+    let Some(lease) = &job.live.lease else { return };
+    let reports = match job.state {
+        State::Completed => Reports { completed: 1, failed: 0 },
+        State::Cancelled => return,
+        _ => Reports { completed: 0, failed: 1 },
+    };
+    let key = (job.key.namespace.clone(), hour, Arc::from(lease.worker.as_str()));
+    if held.len() < HELD_MAX || held.contains_key(&key) {
+        held.entry(key).or_default().add(reports);
+    }
 }
 
 /// The minute something ended in, and how long it took.

@@ -13,8 +13,8 @@ use windlass_api::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
         ReportProgress, Sync, Synced,
     },
-    log::LogPage,
-    overview::{History, Overview, ReadHistory},
+    log::{LogMatches, LogPage, SearchLog},
+    overview::{DefinitionFigures, Dialects, History, Namespaces, Overview, ReadHistory, Settings, WorkerFigures},
     page::{Page, Paging},
     schedule::{PutSchedule, Schedule},
     session::SignInCode,
@@ -223,6 +223,11 @@ impl Client {
         self.json(self.request(Method::GET, &path).query(&[("after", after), ("wait_ms", wait_ms)]), wait).await
     }
 
+    /// Lines of a log that contain a text, from a part of the log: go on with `next`.
+    pub async fn search_log(&self, id: Uuid, search: &SearchLog) -> Result<LogMatches, Error> {
+        self.get(&format!("/api/v1/jobs/{id}/logs/search"), search).await
+    }
+
     pub async fn claim(&self, claim: &Claim) -> Result<Claimed, Error> {
         self.post_and_wait("/api/v1/leases/claim", claim, claim.wait_ms).await
     }
@@ -356,6 +361,21 @@ impl Client {
     }
     pub async fn history(&self, query: &ReadHistory) -> Result<History, Error> {
         self.get("/api/v1/history", query).await
+    }
+    pub async fn definition_figures(&self, name: &str) -> Result<DefinitionFigures, Error> {
+        self.get(&format!("/api/v1/definitions/{}/figures", escape(name)), &()).await
+    }
+    pub async fn worker_figures(&self, name: &str) -> Result<WorkerFigures, Error> {
+        self.get(&format!("/api/v1/workers/{}/figures", escape(name)), &()).await
+    }
+    pub async fn namespaces(&self) -> Result<Namespaces, Error> {
+        self.get("/api/v1/namespaces", &()).await
+    }
+    pub async fn dialects(&self) -> Result<Dialects, Error> {
+        self.get("/api/v1/dialects", &()).await
+    }
+    pub async fn settings(&self) -> Result<Settings, Error> {
+        self.get("/api/v1/settings", &()).await
     }
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.get("/api/v1/stats", &()).await

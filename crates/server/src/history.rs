@@ -8,7 +8,7 @@ use crate::{
     auth::{hash, system_namespace},
     problem::Problem,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -16,14 +16,16 @@ use std::{
 };
 use tokio::time::sleep;
 use windlass_core::{
-    Millis, Namespace, Record, RecordKey, Refusal, Timestamp,
+    JobId, Millis, Namespace, Record, RecordKey, Refusal, Timestamp,
     commands::records::{Expect, PutRecord},
 };
 use windlass_engine::{
     Error,
-    history::{Figures, MINUTE_MS, Minute, Whose},
+    history::{Figures, MINUTE_MS, Minute, RECENT_MAX, Whose},
     store::RecordQuery,
 };
+
+pub mod workers;
 
 const KIND: &str = "history";
 const EVERY: Duration = Duration::from_secs(60);
@@ -41,6 +43,9 @@ const DEFINITIONS_MAX: usize = 500;
 struct Sheet {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     definition: Option<Arc<str>>,
+    /// The jobs of the definition that ended last, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recent: Vec<JobId>,
     rows: BTreeMap<i64, Figures>,
 }
 
@@ -117,26 +122,44 @@ pub async fn write_down(app: &App) {
             tracing::warn!(problem = %problem.0, "figures of some minutes are lost");
         }
     }
+    workers::write_down(app).await;
 }
 
 async fn add(app: &App, name: &Name, rows: &[(Minute, Figures)]) -> Result<(), Problem> {
-    let mut tries = TRIES;
-    loop {
-        let key = name.key();
-        let found = app.engine.store().record(&key).await?;
-        let mut sheet = found.as_ref().map_or_else(Sheet::default, read);
+    let fill = |sheet: &mut Sheet| {
         sheet.definition = name.whose.definition.clone();
         let step = if name.by_minute { MINUTE_MS } else { HOUR_MS };
         for (minute, figures) in rows {
-            sheet.rows.entry(minute * MINUTE_MS / step).or_default().add(figures);
+            sheet.recent.extend(&figures.recent);
+            let row = sheet.rows.entry(minute * MINUTE_MS / step).or_default();
+            row.add(figures);
+            row.recent.clear();
         }
+        sheet.recent.drain(..sheet.recent.len().saturating_sub(RECENT_MAX));
+    };
+    change(app, &name.key(), name.parent(), name.expires_at(), fill).await
+}
+
+/// Reads a record, adds to it and writes it, again if another server was faster.
+async fn change<T: Default + Serialize + DeserializeOwned>(
+    app: &App,
+    key: &RecordKey,
+    parent: Option<Arc<str>>,
+    expires_at: Timestamp,
+    fill: impl Fn(&mut T),
+) -> Result<(), Problem> {
+    let mut tries = TRIES;
+    loop {
+        let found = app.engine.store().record(key).await?;
+        let mut value = found.as_ref().map_or_else(T::default, read);
+        fill(&mut value);
         let put = PutRecord {
-            key,
+            key: key.clone(),
             expect: found.map_or(Expect::Nothing, |found| Expect::Version(found.version)),
-            parent: name.parent(),
-            value: serde_json::to_string(&sheet).unwrap_or_default().into(),
+            parent: parent.clone(),
+            value: serde_json::to_string(&value).unwrap_or_default().into(),
             facets: Vec::new(),
-            expires_at: Some(name.expires_at()),
+            expires_at: Some(expires_at),
         };
         tries -= 1;
         match app.engine.run(put).await {
@@ -146,7 +169,7 @@ async fn add(app: &App, name: &Name, rows: &[(Minute, Figures)]) -> Result<(), P
     }
 }
 
-fn read(record: &Record) -> Sheet {
+fn read<T: Default + DeserializeOwned>(record: &Record) -> T {
     serde_json::from_str(&record.value).unwrap_or_default()
 }
 
@@ -157,6 +180,16 @@ pub async fn rows(
     by_minute: bool,
     since: Timestamp,
 ) -> Result<BTreeMap<i64, Figures>, Problem> {
+    Ok(told(app, whose, by_minute, since).await?.0)
+}
+
+/// The same, and the jobs that ended last, the last one first.
+pub async fn told(
+    app: &App,
+    whose: &Whose,
+    by_minute: bool,
+    since: Timestamp,
+) -> Result<(BTreeMap<i64, Figures>, Vec<JobId>), Problem> {
     let name = Name::new(whose, by_minute, since.0 / MINUTE_MS);
     let prefix = name.prefix();
     let query = RecordQuery {
@@ -169,17 +202,23 @@ pub async fn rows(
     };
     let step = if by_minute { MINUTE_MS } else { HOUR_MS };
     let mut found: BTreeMap<i64, Figures> = BTreeMap::new();
+    let mut recent = Vec::new();
     for record in app.engine.store().records(&query).await?.iter().filter(|record| record.key.key.starts_with(&prefix))
     {
-        for (at, figures) in read(record).rows {
+        let sheet: Sheet = read(record);
+        recent.extend(sheet.recent);
+        for (at, figures) in sheet.rows {
             found.entry(at).or_default().add(&figures);
         }
     }
-    for (minute, figures) in app.engine.history().look(whose) {
+    let mut held = app.engine.history().look(whose);
+    held.sort_by_key(|(minute, _)| *minute);
+    for (minute, figures) in held {
+        recent.extend(&figures.recent);
         found.entry(minute * MINUTE_MS / step).or_default().add(&figures);
     }
     found.retain(|at, _| (at + 1) * step > since.0);
-    Ok(found)
+    Ok((found, recent.into_iter().rev().take(RECENT_MAX).collect()))
 }
 
 /// What became of the jobs of each definition since an hour ago, or up to two.
@@ -201,7 +240,7 @@ pub async fn definitions(
             after: None,
             limit: DEFINITIONS_MAX,
         };
-        for sheet in app.engine.store().records(&query).await?.iter().map(read) {
+        for sheet in app.engine.store().records(&query).await?.iter().map(read::<Sheet>) {
             let Some(definition) = sheet.definition else { continue };
             let late = sheet.rows.range(hour - 1..);
             late.for_each(|(_, figures)| found.entry(definition.clone()).or_default().add(figures));

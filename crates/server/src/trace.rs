@@ -46,6 +46,10 @@ impl TraceParent {
         legal.then_some(parent)
     }
 
+    pub fn trace_id(self) -> String {
+        format!("{:032x}", self.trace)
+    }
+
     fn draw() -> Self {
         Self { trace: rand::random::<u128>() | 1, span: draw_span(), flags: SAMPLED }
     }

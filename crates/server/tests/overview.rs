@@ -33,6 +33,7 @@ async fn the_overview_says_what_waits_longest_and_why_and_what_fails() {
     assert_eq!(lanes.len(), 2, "{overview}");
     assert_eq!((&lanes[0]["oldest"], &lanes[0]["oldest_name"]), (&gpu["id"], &json!("train")));
     assert!(lanes[0]["reason"].as_str().unwrap().contains("gpu"), "{overview}");
+    assert_eq!(lanes[0]["reason_code"], "no_worker_offers");
     assert_eq!((&lanes[1]["tags"], &lanes[1]["waiting"]["count"]), (&json!(["mail"]), &json!(1)));
     assert_eq!(overview["failing"], json!([{"definition": "send", "completed": 1, "failed": 1}]));
     assert_eq!(overview["jobs"]["pending"]["count"], 2);
@@ -91,4 +92,67 @@ async fn callers_learn_of_the_namespaces_they_may_see_and_admins_of_the_settings
     assert!(native["calls"].as_u64().unwrap() >= 2 && native["last_caller"] == "test-admin", "{native}");
     server.get("/api/v1/settings").await.expect(200);
     server.send(Role::Editor, Method::GET, "/api/v1/settings", None).await.expect(403);
+}
+
+#[tokio::test]
+async fn a_definition_tells_its_last_jobs_and_a_worker_its_failures_beside_the_fleets() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/send", json!({"tags": ["mail"], "retry": {"attempts": 2}})).await.expect(200);
+    let mut ids = Vec::new();
+    for fails in [false, true] {
+        ids.push(server.post("/api/v1/jobs", json!({"definition": "send"})).await.expect(201)["id"].clone());
+        work(&server, fails).await;
+    }
+    // Another worker fails once and is given the job again.
+    server.post("/api/v1/jobs", json!({"tags": ["mail"], "retry": {"attempts": 3}})).await.expect(201);
+    let claim = json!({"worker": "other", "tags": ["mail"], "max": 1});
+    let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
+    let lease = &claimed["leases"][0]["lease"];
+    server.work("/api/v1/leases/fail", json!({"lease": lease, "message": "no"})).await.expect(200);
+    ids.reverse();
+    for _ in 0..2 {
+        let told = server.get("/api/v1/definitions/send/figures").await.expect(200);
+        assert_eq!((&told["completed"], &told["failed"]), (&json!(1), &json!(1)), "{told}");
+        let recent: Vec<Value> = told["recent"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
+        assert_eq!(recent, ids);
+        assert!((1_000..=5_000).contains(&told["run_p50_ms"].as_u64().unwrap()), "{told}");
+        let own = server.get("/api/v1/workers/w/figures").await.expect(200);
+        assert_eq!(own, json!({"completed": 1, "failed": 1, "fleet_completed": 1, "fleet_failed": 2}));
+        let other = server.get("/api/v1/workers/other/figures").await.expect(200);
+        assert_eq!((&other["completed"], &other["failed"]), (&json!(0), &json!(1)), "also what is tried again");
+        // The same from what was written down.
+        history::write_down(&server.app).await;
+    }
+    server.pass(Millis::from_secs(27 * 3_600)).await;
+    let own = server.get("/api/v1/workers/w/figures").await.expect(200);
+    assert_eq!(own["fleet_failed"], 0, "a day later");
+}
+
+#[tokio::test]
+async fn the_lines_of_a_log_that_contain_a_text_are_found_by_the_server() {
+    let server = Server::start().await;
+    let id = server.post("/api/v1/jobs", json!({"tags": ["mail"]})).await.expect(201)["id"].clone();
+    let claim = json!({"worker": "w", "tags": ["mail"], "max": 1});
+    let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
+    let lease = &claimed["leases"][0]["lease"];
+    for data in ["one\ntwo Nee", "dle\n\u{1b}[31mred\u{1b}[0m needle\n", "no end: NEEDLE"] {
+        server.work("/api/v1/leases/logs", json!({"lease": lease, "data": data})).await.expect(200);
+    }
+    let path = format!("/api/v1/jobs/{}/logs/search", id.as_str().unwrap());
+    let told = server.get(&format!("{path}?text=needle")).await.expect(200);
+    let lines: Vec<_> = told["lines"].as_array().unwrap().iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!((lines, &told["searched"], &told["next"]), (vec![2, 3, 4], &json!(4), &Value::Null), "{told}");
+    assert_eq!(told["lines"][0]["text"], "two Needle");
+    // One at a time.
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    while found.len() < 10 {
+        let told = server.get(&format!("{path}?text=needle&limit=1{cursor}")).await.expect(200);
+        found.extend(told["lines"].as_array().unwrap().iter().map(|line| line["line"].as_u64().unwrap()));
+        let Some(next) = told["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(found, [2, 3, 4]);
+    server.get(&path).await.expect(422);
+    server.get(&format!("{path}?text=x&cursor=y")).await.expect(422);
+    server.get(&format!("{path}?text=x&limit=0")).await.expect(422);
 }

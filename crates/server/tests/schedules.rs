@@ -3,7 +3,7 @@
 use crate::support::Server;
 use serde_json::json;
 use std::time::Duration;
-use windlass_core::{Namespace, Timestamp, commands::fire::PutSchedule, schedule::Schedule};
+use windlass_core::{Millis, Namespace, Timestamp, commands::fire::PutSchedule, schedule::Schedule};
 use windlass_engine::testing::eventually;
 use windlass_server::{Options, scheduler};
 
@@ -30,6 +30,24 @@ async fn a_schedule_is_written_shown_and_deleted() {
     server.delete("/api/v1/schedules/often").await.expect(204);
     server.delete("/api/v1/schedules/often").await.expect(404);
     server.get("/api/v1/schedules/often").await.expect(404);
+}
+
+#[tokio::test]
+async fn a_schedule_tells_the_last_jobs_it_made_and_what_became_of_them() {
+    let server = Server::start().await;
+    server.put("/api/v1/schedules/often", json!({"every_ms": 60_000, "job": {"tags": ["t"]}})).await.expect(200);
+    for _ in 0..2 {
+        server.pass(Millis(60_000)).await;
+    }
+    let told = server.get("/api/v1/schedules/often").await.expect(200);
+    let recent = told["recent"].as_array().unwrap();
+    assert_eq!((recent.len(), &recent[0]["state"]), (2, &json!("pending")), "{told}");
+    let last = recent[0]["job"].as_str().unwrap();
+    server.post(&format!("/api/v1/jobs/{last}/cancel"), json!({})).await.expect(200);
+    let told = server.get("/api/v1/schedules/often").await.expect(200);
+    assert_eq!((&told["recent"][0]["state"], &told["recent"][1]["state"]), (&json!("cancelled"), &json!("pending")));
+    let listed = server.get("/api/v1/schedules").await.expect(200);
+    assert!(listed["items"][0].get("recent").is_none());
 }
 
 #[tokio::test]

@@ -6,7 +6,11 @@ use http::{Method, Request, header};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use windlass_core::principal::Role;
-use windlass_server::{Options, trace::Traces};
+use windlass_server::{
+    Options,
+    config::{table, values::Values},
+    trace::Traces,
+};
 
 type Spans = Arc<Mutex<Vec<Value>>>;
 
@@ -82,4 +86,23 @@ async fn a_collector_that_is_gone_costs_nothing_but_spans() {
         submit(&server, None).await;
     }
     server.app.options.traces.flush().await;
+}
+
+#[tokio::test]
+async fn a_job_tells_its_trace_and_where_to_look_at_it() {
+    let values = Values::default().with(table::trace_url, "https://traces.example.com/t/{trace}");
+    let server = Server::with(Options { values, ..Options::default() }).await;
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    submit(&server, Some(&format!("00-{trace}-00f067aa0ba902b7-01"))).await;
+    let listed = server.get("/api/v1/jobs").await.expect(200);
+    let id = listed["items"][0]["id"].as_str().unwrap();
+    let job = server.get(&format!("/api/v1/jobs/{id}")).await.expect(200);
+    assert_eq!(
+        (&job["trace"], &job["trace_url"]),
+        (&json!(trace), &json!(format!("https://traces.example.com/t/{trace}")))
+    );
+    submit(&server, None).await;
+    let listed = server.get("/api/v1/jobs").await.expect(200);
+    let id = listed["items"][0]["id"].as_str().unwrap();
+    assert_eq!(server.get(&format!("/api/v1/jobs/{id}")).await.expect(200).get("trace_url"), None);
 }

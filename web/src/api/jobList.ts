@@ -5,8 +5,12 @@ import { get, type Job, type Page, type State } from "./client";
 import { type Pulse, usePulse } from "./live";
 
 const PAGE = 1000;
-const HEAD = 200;
+const HEAD = 100;
+/** All pages that look at the same list share an answer of this age. */
+const AGE_MS = 800;
 const LOOK_MS = 1000;
+/** So many may gather in front of a list that nobody scrolls. */
+const HELD_MAX = 5_000;
 /** No list grows past this; filters lead further. */
 export const ROWS_MAX = 300_000;
 
@@ -30,6 +34,9 @@ class List {
   next?: string | null = "";
   error?: Error;
   loading = false;
+  /** Nobody has scrolled down. */
+  isAtTop = true;
+  hasNew = false;
 
   constructor(
     readonly filter: Filter,
@@ -37,8 +44,8 @@ class List {
     readonly signal: AbortSignal,
   ) {}
 
-  private page(limit: number, cursor?: string) {
-    return get<Page<Job>>("jobs", { ...this.filter, commands: true, limit, cursor }, this.signal);
+  private page(limit: number, cursor?: string, max_age_ms?: number) {
+    return get<Page<Job>>("jobs", { ...this.filter, commands: true, limit, cursor, max_age_ms }, this.signal);
   }
 
   async more() {
@@ -62,30 +69,40 @@ class List {
   /** Looks at the first rows again: new jobs are in front, and the newest are the most likely to have changed. */
   async look() {
     try {
-      const page = await this.page(HEAD);
+      const page = await this.page(HEAD, undefined, AGE_MS);
       const fresh = page.items.filter((job) => !this.at.has(job.id));
       for (const job of page.items) {
         const known = this.at.get(job.id);
         if (known) Object.assign(known, { error: undefined, worker: undefined, progress: undefined }, job);
-        else this.at.set(job.id, job);
       }
-      // Those that no longer fit and are new enough to be among the first are gone from it.
-      const shown = new Set(page.items.map((job) => job.id));
-      const last = page.items.at(-1)?.id;
-      const fits = (job: Job) => shown.has(job.id) || (page.next != null && last !== undefined && job.id < last);
-      const kept = this.filter.name ? this.rows : this.rows.filter(fits);
-      this.rows = fresh.concat(kept);
-      if (kept.length !== this.at.size - fresh.length) {
-        this.at.clear();
-        this.rows.forEach((job) => this.at.set(job.id, job));
-      }
-      if (this.next === "") this.next = page.next ?? null;
       this.error = undefined;
+      this.hasNew = fresh.length > 0 && !this.isAtTop;
+      // Whoever reads further down is not moved by what comes in front.
+      if (this.isAtTop) this.take(page, fresh);
     } catch (error) {
       if (this.signal.aborted) return;
       this.error = error as Error;
     }
     this.changed();
+  }
+
+  private take(page: Page<Job>, fresh: Job[]) {
+    // More came than one look shows, or more is held than needed: what follows is read again when one scrolls there.
+    const gap = page.next != null && fresh.length === page.items.length;
+    if (!this.filter.name && (gap || this.rows.length > HELD_MAX)) {
+      this.rows = page.items;
+      this.next = page.next ?? null;
+    } else {
+      // Those that no longer fit and are new enough to be among the first are gone from it.
+      const shown = new Set(page.items.map((job) => job.id));
+      const last = page.items.at(-1)?.id;
+      const fits = (job: Job) => shown.has(job.id) || (page.next != null && last !== undefined && job.id < last);
+      this.rows = fresh.concat(this.filter.name ? this.rows : this.rows.filter(fits));
+      if (this.next === "") this.next = page.next ?? null;
+    }
+    if (this.rows.length !== this.at.size + fresh.length) this.at.clear();
+    const unknown = this.at.size === 0 ? this.rows : fresh;
+    unknown.forEach((job) => this.at.set(job.id, job));
   }
 
   hear(pulse: Pulse): boolean {
@@ -132,5 +149,12 @@ export function useJobList(filter: Filter) {
     error: list.current?.error,
     more: () => void list.current?.more(),
     look: () => void list.current?.look(),
+    hasNew: !!list.current?.hasNew,
+    setTop: (isAtTop: boolean) => {
+      const current = list.current;
+      if (!current || current.isAtTop === isAtTop) return;
+      current.isAtTop = isAtTop;
+      if (isAtTop && current.hasNew) void current.look();
+    },
   };
 }

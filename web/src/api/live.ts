@@ -18,6 +18,9 @@ let state: Live = "connecting";
 let offset = 0;
 let leave = () => {};
 
+/** How far the clock of this machine is ahead of the server's. */
+export const ahead = () => -offset;
+
 /** The server's time; the clock of this machine may be wrong. */
 export const now = () => Date.now() + offset;
 
@@ -107,8 +110,13 @@ export function keepFresh(client: QueryClient) {
 }
 
 export const jobChanged = (id: string) => ({ live: (pulse: Pulse) => !!pulse.jobs?.[id] });
+/** A run of thousands of steps is read in many parts, so it is not read again for each of its jobs. */
+export const MANY_STEPS = 2000;
 export const runChanged = (id: string, jobs: () => Set<string>) => ({
-  live: (pulse: Pulse) => !!pulse.runs?.[id] || Object.keys(pulse.jobs ?? {}).some((job) => jobs().has(job)),
+  live: (pulse: Pulse) => {
+    const known = jobs();
+    return !!pulse.runs?.[id] || (known.size <= MANY_STEPS && Object.keys(pulse.jobs ?? {}).some((job) => known.has(job)));
+  },
 });
 /** For lists of what events are named after: `worker`, `run`, `definition`. */
 export const kindChanged = (...kinds: string[]) => ({

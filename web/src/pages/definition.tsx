@@ -1,14 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
-import { type Definition, get, type History, type Page, post, segment } from "../api/client";
+import { type Definition, type DefinitionFigures, get, type Page, post, segment } from "../api/client";
 import { kindChanged } from "../api/live";
-import { Ago, Card, Does, Fault, Facts, Tags } from "../parts/basics";
+import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Tags, Took } from "../parts/basics";
 import { Diff } from "../parts/diff";
 import { type Schema, SchemaForm } from "../parts/form";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
-import { brief, length } from "../parts/text";
+import { brief, length, title } from "../parts/text";
 
 export function DefinitionPage() {
   const { name } = useParams({ from: "/definitions/$name" });
@@ -50,22 +50,36 @@ export function DefinitionPage() {
   );
 }
 
-/** Of the last day. */
 function Figures({ name }: { name: string }) {
-  const found = useQuery({ queryKey: ["history", "of", name], queryFn: () => get<History>("history", { definition: name }), refetchInterval: 10_000 });
-  const points = found.data?.points ?? [];
-  const sum = (of: "completed" | "failed") => points.reduce((total, point) => total + (point[of] ?? 0), 0);
-  const [completed, failed] = [sum("completed"), sum("failed")];
-  const latest = points.at(-1);
-  if (completed + failed === 0) return null;
+  const found = useQuery({
+    queryKey: ["figures", name],
+    queryFn: () => get<DefinitionFigures>(`definitions/${segment(name)}/figures`),
+    meta: kindChanged("completed", "failed"),
+  });
+  const figures = found.data;
+  if (!figures) return <Fault error={found.error} />;
+  const ended = figures.completed + figures.failed;
   return (
-    <Facts
-      of={[
-        ["Succeeded in the last day", `${((completed / (completed + failed)) * 100).toFixed(1)} % of ${completed + failed}`],
-        ["Half ran no longer than", latest?.run_p50_ms != null && length(latest.run_p50_ms)],
-        ["95 % ran no longer than", latest?.run_p95_ms != null && length(latest.run_p95_ms)],
-      ]}
-    />
+    <Card title="The last day" side={<span className="quiet">jobs that ended with a report of their worker</span>}>
+      {ended === 0 && figures.recent.length === 0 && <Empty>No job of this definition has ended.</Empty>}
+      {ended > 0 && (
+        <Facts
+          of={[
+            ["Succeeded", `${((figures.completed / ended) * 100).toFixed(1)} % of ${ended.toLocaleString()}`],
+            ["Half ran no longer than", figures.run_p50_ms != null && length(figures.run_p50_ms)],
+            ["95 % ran no longer than", figures.run_p95_ms != null && length(figures.run_p95_ms)],
+          ]}
+        />
+      )}
+      <ul className="plain-list recent">
+        {figures.recent.map((job) => (
+          <li key={job.id}>
+            <State of={job.state} /> <JobLink id={job.id}>{brief(title(job), 80)}</JobLink>{" "}
+            <span className="quiet">ran <Took from={job.claimed_at} to={job.finished_at} />, ended <Ago time={job.finished_at} /></span>
+          </li>
+        ))}
+      </ul>
+    </Card>
   );
 }
 

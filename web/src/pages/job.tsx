@@ -7,8 +7,7 @@ import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
 import { Attempts } from "../parts/attempts";
-import { brief, clean, size } from "../parts/text";
-import { title } from "./jobs";
+import { brief, clean, size, title } from "../parts/text";
 
 const FINAL = new Set(["completed", "failed", "cancelled", "skipped"]);
 
@@ -56,6 +55,7 @@ export function JobPage() {
               ["Concurrency", job.concurrency && `${clean(job.concurrency.key)}, at most ${job.concurrency.limit}`],
               ["Starts", job.state === "scheduled" && <Ago time={job.run_at} />],
               ["Lease ends", !ended && job.lease_until && <Ago time={job.lease_until} />],
+              ["Trace", job.trace_url && /^https?:/.test(job.trace_url) ? <a href={job.trace_url} rel="noreferrer">{job.trace}</a> : job.trace && <span className="mono">{job.trace}</span>],
               ["Retry of", job.retry_of && <JobLink id={job.retry_of} />],
               ["Retried as", job.retried_as && <JobLink id={job.retried_as} />],
               ["After", job.after?.length ? job.after.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],

@@ -9,8 +9,12 @@ import { brief, length } from "../parts/text";
 const Chart = lazy(() => import("../parts/chart"));
 /** A job that waits longer than this needs attention. */
 const LONG_MS = 60_000;
+/** Without somebody's help they wait for ever. */
+const HOPELESS = new Set(["no_worker_offers", "workers_offline"]);
+const SOON_MS = 5_000;
 const TILES = ["pending", "running", "blocked", "scheduled", "failed", "completed"];
 
+const MORE = "There are more. Counting stops at 1000, so that this page costs the same however many jobs there are.";
 const count = (of?: { count: number; more: boolean }) => (of ? `${of.count.toLocaleString()}${of.more ? "+" : ""}` : "–");
 
 export function Overview() {
@@ -25,7 +29,7 @@ export function Overview() {
       <Fault error={found.error} />
       <div className="tiles">
         {TILES.map((state) => (
-          <Link key={state} className="tile" to="/jobs" search={{ state }}>
+          <Link key={state} className="tile" to="/jobs" search={{ state }} title={data?.jobs[state]?.more ? MORE : undefined}>
             <b>{count(data?.jobs[state])}</b> {state}
           </Link>
         ))}
@@ -46,7 +50,7 @@ function Attention({ data }: { data: Data }) {
   if (data.store_full) found.push(["full", <>The store is full and accepts no writes. Free some space on its disk.</>]);
   for (const lane of data.lanes) {
     const waited = lane.since ? now() - Date.parse(lane.since) : 0;
-    if (waited < LONG_MS) continue;
+    if (waited < (HOPELESS.has(lane.reason_code ?? "") ? SOON_MS : LONG_MS)) continue;
     found.push([
       `lane ${lane.oldest}`,
       <>
@@ -115,7 +119,7 @@ function Charts() {
   const [span, setSpan] = useState<Span>("hour");
   const found = useQuery({
     queryKey: ["history", span === "month" ? "month" : "day"],
-    queryFn: ({ signal }) => get<History>("history", { span: span === "month" ? "month" : "day" }, signal),
+    queryFn: ({ signal }) => get<History>("history", { span: span === "month" ? "month" : "day", max_age_ms: 5000 }, signal),
     refetchInterval: 10_000,
   });
   const shown = useMemo(() => spread(found.data, SPANS[span]), [found.data, span]);

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import { get, type Job, type Page, post, type Run, segment, type Step } from "../api/client";
-import { jobChanged, runChanged } from "../api/live";
+import { jobChanged, MANY_STEPS, runChanged } from "../api/live";
 import { Ago, Card, Does, Fault, Facts, JobLink, RunLink, State, Took, WorkerLink } from "../parts/basics";
 import { Gantt } from "../parts/gantt";
 import { useMay } from "../parts/gate";
@@ -37,6 +37,7 @@ export function RunPage() {
     queryKey: ["run", id, all],
     queryFn: ({ signal }) => read(id, all, signal),
     meta: runChanged(id, () => jobs.current),
+    refetchInterval: ({ state }) => (state.data?.state === "running" && jobs.current.size > MANY_STEPS ? 5000 : false),
   });
   const run = found.data;
   if (!run) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
@@ -75,7 +76,7 @@ export function RunPage() {
           ["Retry of", run.retry_of && <RunLink id={run.retry_of} />],
         ]}
       />
-      {run.steps_next && (
+      {run.steps_next && steps.length < run.total && (
         <p className="note">
           The first {steps.length.toLocaleString()} of {run.total.toLocaleString()} steps are shown.{" "}
           <button onClick={() => setAll(true)}>Load all</button>

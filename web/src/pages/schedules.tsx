@@ -1,7 +1,10 @@
-import { call, post, type Schedule, segment } from "../api/client";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { call, get, post, type Schedule, segment } from "../api/client";
 import { anyChanged } from "../api/live";
-import { Ago, Does } from "../parts/basics";
+import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Took } from "../parts/basics";
 import { useMay } from "../parts/gate";
+import { Json } from "../parts/json";
 import { Pages } from "../parts/pages";
 import { brief, length, local } from "../parts/text";
 
@@ -22,7 +25,7 @@ export function Schedules() {
         id={(one) => one.name}
         empty="There are no schedules here. Create one: windlass schedule put NAME --cron '0 2 * * *' …"
         columns={[
-          { name: "Name", cell: (one) => <>{brief(one.name, 80)} {one.schedule.paused && <span className="tag">paused</span>}</> },
+          { name: "Name", cell: (one) => <><Link to="/schedules/$name" params={{ name: one.name }}>{brief(one.name, 80)}</Link> {one.schedule.paused && <span className="tag">paused</span>}</> },
           { name: "When", cell: (one) => <code>{rule(one)}</code> },
           { name: "Next (local time)", cell: (one) => <Next times={one.next} /> },
           { name: "Job", cell: (one) => brief(one.schedule.job.definition ?? one.schedule.job.name ?? JSON.stringify(one.schedule.job.payload) ?? "", 80), opt: true },
@@ -30,6 +33,44 @@ export function Schedules() {
           { name: "", cell: (one) => edit && <Pause schedule={one} /> },
         ]}
       />
+    </>
+  );
+}
+
+export function SchedulePage() {
+  const { name } = useParams({ from: "/schedules/$name" });
+  const { edit } = useMay();
+  const found = useQuery({ queryKey: ["schedule", name], queryFn: () => get<Schedule>(`schedules/${segment(name)}`), meta: anyChanged });
+  const one = found.data;
+  if (!one) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
+  return (
+    <>
+      <header className="page-head">
+        <h1>{brief(name, 100)}</h1>
+        {one.schedule.paused && <span className="tag">paused</span>}
+        <span className="grow" />
+        {edit && <Pause schedule={one} />}
+      </header>
+      <Fault error={found.error} />
+      <Facts of={[["When", <code>{rule(one)}</code>], ["Created jobs", one.fired.toLocaleString()]]} />
+      <div className="columns">
+        <Card title="Next, in local time">
+          {one.next.length === 0 && <Empty>{one.schedule.paused ? "It is paused." : "Its time never comes."}</Empty>}
+          <ul className="plain-list">{one.next.map((time) => <li key={time}>{local(time)} <span className="quiet"><Ago time={time} /></span></li>)}</ul>
+        </Card>
+        <Card title="History">
+          {!one.recent?.length && <Empty>It has created no job yet.</Empty>}
+          <ul className="plain-list">
+            {one.recent?.map((firing) => (
+              <li key={firing.job}>
+                {firing.state ? <State of={firing.state} /> : <span className="quiet">no longer kept</span>} <JobLink id={firing.job} /> {local(firing.at)}{" "}
+                {firing.finished_at && <span className="quiet">ended after <Took from={firing.at} to={firing.finished_at} /></span>}
+              </li>
+            ))}
+          </ul>
+        </Card>
+      </div>
+      <Card title="The job it creates"><Json name="Job" value={one.schedule.job} /></Card>
     </>
   );
 }

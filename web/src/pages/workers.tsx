@@ -1,13 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { call, get, type Job, type Page, post, segment, type Worker } from "../api/client";
+import { call, get, type Job, type Page, post, segment, type Worker, type WorkerFigures } from "../api/client";
 import { anyChanged, kindChanged } from "../api/live";
 import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Tags, Took, WorkerLink } from "../parts/basics";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { Pages } from "../parts/pages";
-import { brief } from "../parts/text";
-import { title } from "./jobs";
+import { brief, title } from "../parts/text";
 
 const live = kindChanged("worker_");
 
@@ -45,6 +44,29 @@ function Drain({ worker }: { worker: Worker }) {
     <Does act={act} said={worker.draining ? "The worker claims jobs again." : "The worker finishes its jobs and claims no more."}>
       {worker.draining ? "Undrain" : "Drain"}
     </Does>
+  );
+}
+
+const share = (failed: number, completed: number) =>
+  failed + completed === 0 ? "no attempt" : `${failed.toLocaleString()} of ${(failed + completed).toLocaleString()} attempts, ${((failed / (failed + completed)) * 100).toFixed(1)} %`;
+
+/** A worker that fails much more often than the others has something wrong with it, not with its jobs. */
+function FailuresCard({ name }: { name: string }) {
+  const found = useQuery({
+    queryKey: ["worker-figures", name],
+    queryFn: () => get<WorkerFigures>(`workers/${segment(name)}/figures`),
+    meta: kindChanged("completed", "failed", "requeued"),
+  });
+  const figures = found.data;
+  if (!figures) return <Fault error={found.error} />;
+  const others = { failed: figures.fleet_failed - figures.failed, completed: figures.fleet_completed - figures.completed };
+  const rate = (failed: number, completed: number) => (failed + completed > 0 ? failed / (failed + completed) : 0);
+  const odd = figures.failed >= 5 && rate(figures.failed, figures.completed) > 2 * rate(others.failed, others.completed) + 0.05;
+  return (
+    <Card title="Failures in the last day">
+      {odd && <p className="note">This worker fails much more often than the others.</p>}
+      <Facts of={[["This worker", share(figures.failed, figures.completed)], ["All other workers", share(others.failed, others.completed)]]} />
+    </Card>
   );
 }
 
@@ -91,6 +113,7 @@ export function WorkerPage() {
           ]}
         />
       )}
+      <FailuresCard name={name} />
       <Card title="Jobs in hand" side={<Link to="/jobs" search={{ worker: name }}>As a list</Link>}>
         <Fault error={held.error} />
         {held.data?.items.length === 0 && <Empty>It holds no job now.</Empty>}

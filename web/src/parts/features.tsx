@@ -31,9 +31,15 @@ export default function Features({ graph, cone, choose }: { graph: FeatureGraph;
   const shown = graph.nodes.slice(0, NODES_MAX);
   const edges: Edge[] = useMemo(() => {
     const known = new Set(shown.map((node) => node.key));
+    const dirty = new Set(shown.filter((node) => node.state === "dirty").map((node) => node.key));
     return graph.edges
       .filter((edge) => known.has(edge.source) && known.has(edge.target))
-      .map((edge) => ({ id: `${edge.source}→${edge.target}`, source: edge.source, target: edge.target }));
+      .map((edge) => ({
+        id: `${edge.source}→${edge.target}`,
+        source: edge.source,
+        target: edge.target,
+        className: dirty.has(edge.source) && dirty.has(edge.target) ? "dirty" : "",
+      }));
   }, [graph]);
   const at = useMemo(() => {
     const layers = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 14, ranksep: 40 }).setDefaultEdgeLabel(() => ({}));

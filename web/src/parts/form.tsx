@@ -1,5 +1,5 @@
 // A form from a JSON Schema, for the schemas people write for payloads. What it cannot draw is edited as JSON.
-import { useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 
 export type Schema = {
   type?: string | string[];
@@ -57,6 +57,10 @@ function RawJson({ value, set }: { value: unknown; set: (value: unknown) => void
   const id = useId();
   const [text, setText] = useState(() => JSON.stringify(value ?? {}, null, 2));
   const [fault, setFault] = useState("");
+  // What is shown is what is sent, also before it is changed.
+  useEffect(() => {
+    if (value === undefined) set({});
+  }, []);
   const change = (next: string) => {
     setText(next);
     try {

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useState } from "react";
 import { call, here, Refused, type Session, setNamespace, setPageKey, whenSignedOut } from "../api/client";
-import { connect, disconnect, setClock } from "../api/live";
+import { connect, disconnect, setClock, useLiveState } from "../api/live";
 
 const SessionContext = createContext<Session | null>(null);
 export const useSession = () => useContext(SessionContext)!;
@@ -38,12 +38,11 @@ export function Gate({ children }: { children: ReactNode }) {
   const [ended, setEnded] = useState(false);
   const found = useQuery({ queryKey: ["session"], queryFn: session, staleTime: Infinity, retry: 2 });
   const known = found.data ?? null;
-  useEffect(() => {
-    whenSignedOut(() => {
-      setEnded(true);
-      disconnect();
-    });
-  }, []);
+  const endSession = () => {
+    setEnded(true);
+    disconnect();
+  };
+  useEffect(() => whenSignedOut(endSession), []);
   useEffect(() => {
     if (!known) return;
     setPageKey(known.page_key ?? null);
@@ -51,6 +50,15 @@ export function Gate({ children }: { children: ReactNode }) {
     if (known.namespaces.length && !known.namespaces.includes(here())) setNamespace(known.namespaces[0]);
     connect();
   }, [known]);
+  const live = useLiveState();
+  useEffect(() => {
+    if (live !== "down" || !known || ended) return;
+    // A stream that is refused does not say why: it may be that the session is over.
+    const look = () => void session().then((now) => now ?? endSession()).catch(() => {});
+    const timer = setInterval(look, 3000);
+    look();
+    return () => clearInterval(timer);
+  }, [live, known, ended]);
   const signedIn = (next: Session) => {
     // Before anything below asks with it.
     setPageKey(next.page_key ?? null);

@@ -12,6 +12,7 @@ const HEIGHT = 52;
 /** Maps with more items than this are one node. */
 const FOLD_FROM = 12;
 const NODES_MAX = 3000;
+const LARGE = 150;
 
 type Group = { key: string; name: string; steps: Step[]; state: string };
 type Data = { group: Group; chosen: boolean };
@@ -62,7 +63,49 @@ function edgesOf(all: Group[]): Edge[] {
   return [...edges.values()];
 }
 
+/** Past this the careful layout takes seconds, in which the page would stand still. */
+const CAREFUL_MAX = 2500;
+
+/** Each node behind the last of those it waits for, near those it comes from. */
+function quickPlaces(all: Group[], edges: Edge[]): Map<string, { x: number; y: number }> {
+  const before = new Map<string, string[]>(all.map(({ key }) => [key, []]));
+  for (const edge of edges) before.get(edge.target)?.push(edge.source);
+  const ranks = new Map<string, number>();
+  const begun = new Set<string>();
+  const rank = (first: string): number => {
+    // Without recursion: a chain may be thousands long.
+    const left = [first];
+    while (left.length > 0) {
+      const key = left.at(-1)!;
+      begun.add(key);
+      const open = (before.get(key) ?? []).filter((one) => !begun.has(one));
+      left.push(...open);
+      if (open.length > 0) continue;
+      left.pop();
+      ranks.set(key, 1 + (before.get(key) ?? []).reduce((last, one) => Math.max(last, ranks.get(one) ?? -1), -1));
+    }
+    return ranks.get(first)!;
+  };
+  const columns: string[][] = [];
+  for (const { key } of all) (columns[rank(key)] ??= []).push(key);
+  const rows = new Map<string, number>();
+  const found = new Map<string, { x: number; y: number }>();
+  columns.forEach((keys, column) => {
+    const middle = (key: string) => {
+      const from = (before.get(key) ?? []).map((one) => rows.get(one) ?? 0);
+      return from.length ? from.reduce((sum, row) => sum + row, 0) / from.length : 0;
+    };
+    const sorted = column === 0 ? keys : keys.map((key) => [middle(key), key] as const).sort(([a], [b]) => a - b).map(([, key]) => key);
+    sorted.forEach((key, row) => {
+      rows.set(key, row);
+      found.set(key, { x: column * (WIDTH + 50), y: row * (HEIGHT + 18) });
+    });
+  });
+  return found;
+}
+
 function places(all: Group[], edges: Edge[]): Map<string, { x: number; y: number }> {
+  if (all.length + edges.length > CAREFUL_MAX) return quickPlaces(all, edges);
   const graph = new dagre.graphlib.Graph().setGraph({ rankdir: "LR", nodesep: 18, ranksep: 50 }).setDefaultEdgeLabel(() => ({}));
   all.forEach((group) => graph.setNode(group.key, { width: WIDTH, height: HEIGHT }));
   edges.forEach((edge) => graph.setEdge(edge.source, edge.target));
@@ -109,6 +152,8 @@ export default function Graph({ steps, chosen, choose }: Props) {
     height: HEIGHT,
     ariaLabel: `Step ${group.name}: ${group.state}`,
   }));
+  // Of many steps a part is drawn, and the small map shows where it lies.
+  const large = all.length > LARGE;
   const pick = (group: Group) => choose((group.steps.find((step) => step.state === group.state) ?? group.steps[0]).job);
   return (
     <div className="graph">
@@ -121,10 +166,11 @@ export default function Graph({ steps, chosen, choose }: Props) {
         nodesDraggable={false}
         nodesConnectable={false}
         edgesFocusable={false}
-        onlyRenderVisibleElements={all.length > 100}
-        fitView
+        onlyRenderVisibleElements={large}
+        fitView={!large}
         fitViewOptions={{ maxZoom: 1 }}
-        minZoom={0.05}
+        defaultViewport={{ x: 20, y: 20, zoom: 0.8 }}
+        minZoom={large ? 0.35 : 0.05}
         proOptions={{ hideAttribution: false }}
       >
         <Background />

@@ -5,6 +5,8 @@ import { Copy } from "./basics";
 import { clean } from "./text";
 
 const TEXT_MAX = 500;
+/** More in one place stops the browser, and nobody reads it. */
+const WHOLE_MAX = 1_000_000;
 const MEMBERS = 100;
 const OPEN_DEPTH = 2;
 
@@ -39,7 +41,8 @@ function Text({ text }: { text: string }) {
   const long = text.length > TEXT_MAX;
   return (
     <span className="json-string">
-      "{clean(long && !whole ? text.slice(0, TEXT_MAX) : text.slice(0, 1_000_000))}"
+      "{clean(long && !whole ? text.slice(0, TEXT_MAX) : text.slice(0, WHOLE_MAX))}"
+      {whole && text.length > WHOLE_MAX && <span className="quiet"> The first {WHOLE_MAX.toLocaleString("en")} are shown; copying copies all.</span>}
       {long && (
         <button className="small" onClick={() => setWhole(!whole)}>
           {whole ? "less" : `… all ${text.length.toLocaleString()} characters`}

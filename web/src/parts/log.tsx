@@ -2,13 +2,14 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { AnsiUp } from "ansi_up";
 import { memo, useEffect, useMemo, useRef, useState } from "react";
-import { address } from "../api/client";
+import { address, get, type LogMatches } from "../api/client";
 import { Empty } from "./basics";
 import { useKeys } from "./keys";
 import { clean } from "./text";
 
 const LINE = 20;
-const LINES_MAX = 200_000;
+/** Of a longer log the newest are held, and the server searches the rest. */
+const LINES_MAX = 50_000;
 const LINE_MAX = 10_000;
 
 type Line = { at: string; text: string; stream: string; attempt: number; number: number };
@@ -49,6 +50,35 @@ class Lines {
   }
 }
 
+const FOUND_MAX = 2_000;
+type Found = { lines: Line[]; searched: number; done: boolean; error?: string };
+
+/** Lines that contain a text, found by the server, which has all of them. */
+function useServerSearch(job: string, text: string): Found | undefined {
+  const [found, setFound] = useState<Found>();
+  useEffect(() => {
+    setFound(undefined);
+    if (!text) return;
+    const abort = new AbortController();
+    const look = async () => {
+      const lines: Line[] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page: LogMatches = await get(`jobs/${job}/logs/search`, { text: text.slice(0, 200), limit: 1000, cursor }, abort.signal);
+        lines.push(...page.lines.map((one) => ({ at: one.at, text: one.text, stream: one.stream ?? "", attempt: one.attempt, number: one.line })));
+        cursor = page.next;
+        setFound({ lines: lines.slice(), searched: page.searched, done: !cursor });
+      } while (cursor && lines.length < FOUND_MAX);
+    };
+    const timer = setTimeout(() => look().catch((error: Error) => abort.signal.aborted || setFound({ lines: [], searched: 0, done: true, error: error.message })), 300);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [job, text]);
+  return found;
+}
+
 export function Log({ job, running }: { job: string; running: boolean }) {
   const lines = useRef(new Lines());
   const [drawn, draw] = useState(0);
@@ -84,12 +114,15 @@ export function Log({ job, running }: { job: string; running: boolean }) {
     setFollow(!follow);
     return true;
   });
+  const long = lines.current.dropped > 0;
+  const found = useServerSearch(job, long ? search : "");
   const shown = useMemo(() => {
     const wanted = search.toLowerCase();
+    if (wanted && long) return (found?.lines ?? []).filter((line) => !level || levelOf(line) === level);
     const all = lines.current.all;
     if (!wanted && !level) return all.slice();
     return all.filter((line) => (!wanted || line.text.toLowerCase().includes(wanted)) && (!level || levelOf(line) === level));
-  }, [drawn, search, level]);
+  }, [drawn, search, level, long, found]);
   return (
     <div className="log">
       <div className="row wrap">
@@ -109,13 +142,15 @@ export function Log({ job, running }: { job: string; running: boolean }) {
         <span className="quiet" role="status">
           {shown.length.toLocaleString()} lines
           {state === "down" && " · reconnecting…"}
-          {lines.current.dropped > 0 && ` · ${lines.current.dropped.toLocaleString()} older ones only in the download`}
+          {long && !search && ` · ${lines.current.dropped.toLocaleString()} older ones are found by searching, and in the download`}
+          {long && search && (found ? ` of ${found.searched.toLocaleString()} searched on the server${found.done ? "" : ", there are more"}` : " · the server searches…")}
         </span>
         <span className="grow" />
         <a href={address(`jobs/${job}/logs`, { format: "text" })} download={`${job}.log`}>
           Download
         </a>
       </div>
+      {found?.error && <p className="fault" role="alert">{clean(found.error)}</p>}
       {shown.length === 0 ? (
         <Empty>{search || level ? "No line fits." : running ? "Nothing was written yet." : "The job wrote nothing."}</Empty>
       ) : (

@@ -3,9 +3,10 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { get, here, setNamespace } from "../api/client";
-import { connect, useLiveState } from "../api/live";
+import { ahead, connect, useLiveState } from "../api/live";
 import { signOut, useMay, useSession } from "./gate";
 import { KEYS, useKeys } from "./keys";
+import { length } from "./text";
 import { applyTheme, theme, type Theme } from "./theme";
 
 type Place = { to: string; name: string; key?: string; admin?: boolean };
@@ -79,6 +80,7 @@ export function Shell() {
         ))}
       </nav>
       <main id="main" tabIndex={-1}>
+        <Clock />
         <Suspense fallback={<p className="empty">Loading…</p>}>
           <Outlet />
         </Suspense>
@@ -112,6 +114,20 @@ function Help({ close }: { close: () => void }) {
         </button>
       </div>
     </dialog>
+  );
+}
+
+const CLOCK_MS = 60_000;
+
+/** Times on the pages are right all the same: they go by the server's clock. */
+function Clock() {
+  useLiveState();
+  const by = ahead();
+  if (Math.abs(by) < CLOCK_MS) return null;
+  return (
+    <p className="note" role="status">
+      The clock of this machine is {length(Math.abs(by))} {by > 0 ? "ahead of" : "behind"} the server's. Ages and durations here go by the server's clock.
+    </p>
   );
 }
 

@@ -57,3 +57,13 @@ export const local = (time: string) => {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? time : date.toLocaleString();
 };
+
+type Named = { name?: string | null; node?: string | null; definition?: string | null; command?: string | null; payload?: unknown };
+
+/** What people call a job: its name, or else what it runs. */
+export function title(job: Named): string {
+  const payload = job.payload as { shell?: unknown; command?: unknown } | null | undefined;
+  const command = payload && typeof payload === "object" ? (payload.shell ?? payload.command) : undefined;
+  const words = Array.isArray(command) ? command.join(" ") : typeof command === "string" ? command : undefined;
+  return job.name || job.node || job.definition || job.command || words || "(no name)";
+}

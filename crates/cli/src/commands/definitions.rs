@@ -14,6 +14,7 @@ use std::{
 };
 use windlass_api::{
     definition::{Definition, DefinitionBody},
+    overview::DefinitionFigures,
     page::{Page, Paging},
 };
 use windlass_core::Limits;
@@ -41,6 +42,8 @@ pub enum DefinitionsCommand {
     List,
     /// Show the latest version of a definition.
     Show { name: String },
+    /// What became of a definition's jobs in the last day, how long they ran, and the last ones.
+    Figures { name: String },
     /// List all versions of a definition, oldest first.
     Versions { name: String },
     /// Store the definitions in files or folders. An unchanged definition gets no new version.
@@ -64,6 +67,11 @@ impl DefinitionsCommand {
             DefinitionsCommand::Show { name } => {
                 let definition = context.client()?.definition(&name).await?;
                 context.format.one(&definition, || text(&definition))?;
+                Ok(code::OK)
+            }
+            DefinitionsCommand::Figures { name } => {
+                let figures = context.client()?.definition_figures(&name).await?;
+                context.format.one(&figures, || figures_text(&name, &figures))?;
                 Ok(code::OK)
             }
             DefinitionsCommand::Versions { name } => {
@@ -121,6 +129,23 @@ fn text(definition: &Definition) -> String {
     facts.add("Created", times::both(&definition.created_at, times::now()));
     let body = serde_json::to_string_pretty(&definition.body).unwrap_or_default();
     format!("{}\n{}", facts.text(), clean_lines(&body))
+}
+
+fn figures_text(name: &str, figures: &DefinitionFigures) -> String {
+    let ended = figures.completed + figures.failed;
+    let mut facts = Facts::default();
+    facts.add("Definition", name);
+    facts.add("Last day", format!("{} completed, {} failed", figures.completed, figures.failed));
+    if ended > 0 {
+        facts.add("Succeeded", format!("{:.1} %", figures.completed as f64 * 100.0 / ended as f64));
+    }
+    facts.add("Half ran up to", figures.run_p50_ms.map(times::short).unwrap_or_default());
+    facts.add("95 % ran up to", figures.run_p95_ms.map(times::short).unwrap_or_default());
+    for job in &figures.recent {
+        let ended = times::maybe_relative(job.finished_at.as_deref(), times::now());
+        facts.add("Job", format!("{}  {}  {ended}", job.id, job.state.name()));
+    }
+    facts.text()
 }
 
 async fn apply(context: &Context, paths: &[PathBuf]) -> Done {

@@ -8,7 +8,10 @@ use crate::{
 };
 use clap::Args;
 use std::time::{Duration, Instant};
-use windlass_api::{Uuid, log::LogPage};
+use windlass_api::{
+    Uuid,
+    log::{LogPage, SearchLog},
+};
 use windlass_sdk::Client;
 
 const PIECE: Duration = Duration::from_secs(20);
@@ -19,6 +22,7 @@ const TRIES: u32 = 10;
 #[command(after_help = "Examples:
   windlass logs last
   windlass logs 0190c0de -f           live, until the job ends
+  windlass logs last --grep error     only lines that contain this text, with their numbers
   windlass logs last -o jsonl         as JSON, with times and attempts
 
 With --follow the exit code tells how the job ended: 0 completed, 3 failed or skipped, 4 cancelled.")]
@@ -29,12 +33,18 @@ pub struct Logs {
     /// Show the log live until the job has ended.
     #[arg(short, long)]
     follow: bool,
+    /// Show only lines that contain this text; upper and lower case are the same. The server searches. Exit code 1: there is none.
+    #[arg(long, value_name = "TEXT", conflicts_with = "follow")]
+    grep: Option<String>,
 }
 
 impl Logs {
     pub async fn run(self, context: &Context) -> Done {
         let client = context.client()?;
         let id = ids::job(&client, &self.id).await?;
+        if let Some(text) = self.grep {
+            return grep(&client, id, text, context.format).await;
+        }
         if self.follow {
             follow(&client, id, context.format, None).await?;
             let (job, _) = wait::until_done(&client, id, Some(Duration::ZERO)).await?;
@@ -49,6 +59,26 @@ impl Logs {
                 return Ok(code::OK);
             }
             after = page.next;
+        }
+    }
+}
+
+async fn grep(client: &Client, id: Uuid, text: String, format: Format) -> Done {
+    let mut search = SearchLog { text, limit: Some(1_000), ..SearchLog::default() };
+    let (mut count, mut shown) = (0, Shown::default());
+    loop {
+        let found = client.search_log(id, &search).await?;
+        for line in &found.lines {
+            match format {
+                Format::Table => shown.write(&format!("{:>6}  {}\n", line.line, line.text))?,
+                Format::Json | Format::Jsonl => say(serde_json::to_string(line)?)?,
+            }
+        }
+        count += found.lines.len();
+        search.cursor = found.next;
+        if search.cursor.is_none() {
+            shown.finish()?;
+            return Ok(if count > 0 { code::OK } else { code::ERROR });
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What the command line asks a server to do, one file a noun.
 
+pub mod about;
 pub mod artifacts;
 pub mod definitions;
 pub mod events;
 pub mod graph;
+pub mod history;
 pub mod item;
 pub mod jobs;
 pub mod logs;

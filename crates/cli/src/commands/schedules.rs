@@ -9,6 +9,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use windlass_api::{
+    job::State,
     page::Paging,
     schedule::{Missed, PutSchedule, Schedule},
 };
@@ -158,6 +159,10 @@ fn show(context: &Context, schedule: &Schedule) -> anyhow::Result<()> {
         facts.add("State", if schedule.schedule.paused { "paused" } else { "active" });
         for time in &schedule.next {
             facts.add("Next", times::both(time, now));
+        }
+        for firing in &schedule.recent {
+            let state = firing.state.map_or("no longer kept", State::name);
+            facts.add("Made", format!("{}  {}  {state}", times::both(&firing.at, now), firing.job));
         }
         facts.add("Job", serde_json::to_string(&schedule.schedule.job).unwrap_or_default());
         facts.text()

@@ -195,6 +195,7 @@ fn text(job: &Job) -> String {
         facts.add("Concurrency", format!("{} (at most {})", key.key, key.limit));
     }
     facts.add("Waits for", list(&job.after)).add("Waited for by", list(&job.before));
+    facts.add("Trace", job.trace_url.as_deref().or(job.trace.as_deref()).unwrap_or_default());
     facts.add("Retry of", job.retry_of.map(|id| id.to_string()).unwrap_or_default());
     facts.add("Retried as", job.retried_as.map(|id| id.to_string()).unwrap_or_default());
     facts.add("Submitted", when(&Some(job.created_at.clone()))).add("Not before", when(&job.run_at));

@@ -8,6 +8,7 @@ use crate::{
 };
 use clap::Subcommand;
 use windlass_api::{
+    overview::WorkerFigures,
     page::Paging,
     worker::{Liveness, Worker},
 };
@@ -23,6 +24,8 @@ pub enum WorkersCommand {
     List,
     /// Show a worker.
     Show { name: String },
+    /// How a worker's attempts ended in the last day, beside those of all workers.
+    Figures { name: String },
     /// Drain a worker: it finishes its jobs and gets no new ones.
     Drain { name: String },
     /// End the drain: the worker gets jobs again.
@@ -42,6 +45,10 @@ impl WorkersCommand {
             WorkersCommand::Show { name } => {
                 let worker = client.worker(&name).await?;
                 context.format.one(&worker, || text(&worker))?;
+            }
+            WorkersCommand::Figures { name } => {
+                let figures = client.worker_figures(&name).await?;
+                context.format.one(&figures, || figures_text(&name, &figures))?;
             }
             WorkersCommand::Drain { name } => {
                 let worker = client.drain(&name, true).await?;
@@ -97,6 +104,19 @@ fn table(workers: &[Worker]) -> Rows {
         ]);
     }
     rows
+}
+
+fn figures_text(name: &str, figures: &WorkerFigures) -> String {
+    let told = |completed: u64, failed: u64| match completed + failed {
+        0 => "no attempt in the last day".to_owned(),
+        all => {
+            format!("{failed} of {all} attempts failed in the last day ({:.1} %)", failed as f64 * 100.0 / all as f64)
+        }
+    };
+    let mut facts = Facts::default();
+    facts.add("Worker", name).add("This worker", told(figures.completed, figures.failed));
+    facts.add("All workers", told(figures.fleet_completed, figures.fleet_failed));
+    facts.text()
 }
 
 fn text(worker: &Worker) -> String {

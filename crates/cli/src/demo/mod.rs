@@ -4,6 +4,7 @@
 //! with many items and an approval, a schedule, and a stuck job of every kind that `why` can explain.
 
 mod fleet;
+mod items;
 mod stuck;
 
 use anyhow::Context as _;
@@ -144,7 +145,7 @@ async fn define(client: &Client) -> anyhow::Result<()> {
     let nightly: PutSchedule = serde_json::from_value(json!({"cron": "0 2 * * *", "time_zone": "Europe/Berlin",
         "job": {"definition": "render-frame", "name": "nightly", "payload": {"scene": "harbour", "frames": 100}}}))?;
     client.put_schedule("nightly-render", &nightly).await?;
-    Ok(())
+    items::make(client).await
 }
 
 async fn start_run(client: &Client) -> anyhow::Result<()> {

@@ -47,7 +47,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
         (Some(id), Some(open)) if open.job.id == *id => draw_job(frame, body, view, &open),
         _ => draw_list(frame, body, view),
     }
-    let foot_text = view.seen.error.clone().map_or_else(|| view.footer(), |error| clean(&error));
+    let foot_text = view.seen.error.clone().map_or_else(|| clean(&view.footer()), |error| clean(&error));
     frame.render_widget(Paragraph::new(foot_text).style(Style::default().add_modifier(Modifier::REVERSED)), foot);
 }
 

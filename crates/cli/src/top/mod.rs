@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use clap::Args;
 use look::Seen;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 use view::{Act, View};
@@ -22,6 +22,9 @@ use windlass_sdk::Client;
 
 /// How long a key is waited for before the screen is drawn again.
 const FRAME: Duration = Duration::from_millis(200);
+
+/// Why the last thing asked for was not done, until the next key.
+type Said = Arc<watch::Sender<Option<String>>>;
 
 /// Live view of jobs, workers and lanes. Needs a terminal of at least 80×24; NO_COLOR is respected.
 #[derive(Args)]
@@ -44,8 +47,9 @@ impl Top {
         let (seen, sees) = watch::channel(Seen::default());
         let looking = tokio::spawn(look::run(client.clone(), wants, seen));
         let (acts, done) = mpsc::channel(16);
-        let acting = tokio::spawn(act(client, done));
-        let shown = tokio::task::spawn_blocking(move || show(wanted, sees, acts)).await;
+        let said = Said::new(watch::Sender::new(None));
+        let acting = tokio::spawn(act(client, done, said.clone()));
+        let shown = tokio::task::spawn_blocking(move || show(wanted, sees, acts, &said)).await;
         looking.abort();
         acting.abort();
         shown.context("the screen ended")??;
@@ -58,16 +62,19 @@ fn show(
     wanted: watch::Sender<look::Wanted>,
     mut sees: watch::Receiver<Seen>,
     acts: mpsc::Sender<Act>,
+    said: &Said,
 ) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init().context("this needs a terminal")?;
     let mut view = View::new(wanted.borrow().clone(), draw::Paint::of_environment());
     let ended = loop {
         view.see(&sees.borrow_and_update());
+        view.said = said.borrow().clone();
         if let Err(error) = terminal.draw(|frame| draw::draw(frame, &mut view)) {
             break Err(error.into());
         }
         match event::poll(FRAME).and_then(|ready| if ready { event::read().map(Some) } else { Ok(None) }) {
             Ok(Some(Event::Key(key))) if key.kind != KeyEventKind::Release => {
+                said.send_replace(None);
                 if view.ends_with(&key) {
                     break Ok(());
                 }
@@ -89,14 +96,14 @@ fn show(
     ended
 }
 
-async fn act(client: Client, mut acts: mpsc::Receiver<Act>) {
+async fn act(client: Client, mut acts: mpsc::Receiver<Act>, said: Said) {
     while let Some(act) = acts.recv().await {
         let done = match act {
             Act::Cancel(job) => client.cancel(job).await.map(|_| ()),
             Act::Retry(job) => client.retry(job).await.map(|_| ()),
         };
-        // What came of it is seen with the next look; a refusal changes nothing.
-        drop(done);
+        // What came of it is seen with the next look; a refusal changes nothing, so it is said.
+        said.send_replace(done.err().map(|error| format!("Refused: {error}")));
     }
 }
 

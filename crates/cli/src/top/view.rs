@@ -37,13 +37,15 @@ pub struct View {
     pub paint: super::draw::Paint,
     /// Lines above the end of the log.
     pub scrolled: usize,
+    /// Why the last thing asked for was not done.
+    pub said: Option<String>,
     mode: Mode,
 }
 
 impl View {
     pub fn new(wanted: Wanted, paint: super::draw::Paint) -> Self {
         let rows = TableState::default().with_selected(Some(0));
-        Self { wanted, seen: Seen::default(), tab: Tab::Jobs, rows, paint, scrolled: 0, mode: Mode::Browse }
+        Self { wanted, seen: Seen::default(), tab: Tab::Jobs, rows, paint, scrolled: 0, said: None, mode: Mode::Browse }
     }
 
     /// The selection stays on its job, wherever that moved.
@@ -53,6 +55,10 @@ impl View {
         if let Some(at) = self.seen.jobs.iter().position(|job| Some(job.id) == chosen).filter(|_| self.tab == Tab::Jobs)
         {
             self.rows.select(Some(at));
+        }
+        // A list that is drawn while it is empty loses its selection.
+        if self.rows.selected().is_none() {
+            self.rows.select(Some(0));
         }
     }
 
@@ -150,6 +156,7 @@ impl View {
             Mode::Confirm(Act::Cancel(job)) => format!("Cancel job {}? y: yes, any other key: no", super::short(job)),
             Mode::Confirm(Act::Retry(job)) => format!("Run job {} again? y: yes, any other key: no", super::short(job)),
             Mode::Filter => format!("Name begins with: {}_   Enter: keep, Esc: clear", self.wanted.name),
+            Mode::Browse if self.said.is_some() => self.said.clone().unwrap_or_default(),
             Mode::Browse if self.wanted.job.is_some() => "Esc back  j/k scroll  c cancel  r retry  q quit".to_owned(),
             Mode::Browse => "Tab view  j/k select  Enter open  c cancel  r retry  / filter  q quit".to_owned(),
         }

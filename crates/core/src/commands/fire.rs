@@ -14,7 +14,7 @@ use crate::{
         policy::check_length,
         record,
         refusal::Refusal,
-        schedule::{Rule, Schedule, Template},
+        schedule::{Firing, Rule, Schedule, Template},
         time::Timestamp,
     },
 };
@@ -59,8 +59,11 @@ impl PutSchedule {
             check_length("rule.every", every, 1_000, &limits)?;
         }
         let before = desk.get::<Schedule>(&self.namespace, &self.schedule.name)?;
-        let fired = before.map_or(self.schedule.fired, |before| before.fired);
-        desk.put(&self.namespace, &self.schedule.name, &Schedule { fired, ..self.schedule.clone() })?;
+        let mut schedule = self.schedule.clone();
+        if let Some(before) = before {
+            (schedule.fired, schedule.recent) = (before.fired, before.recent);
+        }
+        desk.put(&self.namespace, &self.schedule.name, &schedule)?;
         Ok(Ok(()))
     }
 }
@@ -119,10 +122,10 @@ fn move_on(desk: &mut Desk, namespace: &Namespace, mut schedule: Schedule, let_g
     if let_go {
         return desk.put(namespace, &schedule.name.clone(), &schedule);
     }
-    schedule.fired += 1;
-    desk.put(namespace, &schedule.name.clone(), &schedule)?;
     // The id is drawn from the firing alone, so that a batch that is decided again makes the same job; it is free.
     let job = job_of(&schedule, desk.draw_job_id());
+    schedule.count(Firing { at: desk.now(), job: job.id });
+    desk.put(namespace, &schedule.name.clone(), &schedule)?;
     Submit { namespace: namespace.clone(), job }.decide(desk)?.map_err(Stop::Refused)?;
     Ok(())
 }
@@ -191,6 +194,22 @@ mod tests {
             assert_eq!(story.tables.jobs.len(), jobs);
             assert_eq!(story.typed::<Schedule>("s").unwrap().next_at, Timestamp(next));
         }
+    }
+
+    #[test]
+    fn the_last_firings_are_remembered_also_when_the_schedule_is_changed() {
+        let mut story = Story::new();
+        story.run(put(every(10, 1_000_000))).unwrap();
+        for _ in 0..25 {
+            story.sweep();
+            story.wait(10_000);
+        }
+        story.run(put(every(20, 2_000_000))).unwrap();
+        let schedule = story.typed::<Schedule>("s").unwrap();
+        assert_eq!((schedule.fired, schedule.recent.len()), (25, 20));
+        assert!(schedule.recent.iter().all(|firing| story.tables.jobs.keys().any(|key| key.id == firing.job)));
+        let times: Vec<i64> = schedule.recent.iter().map(|firing| firing.at.0).collect();
+        assert_eq!((times[0], times[19]), (1_050_000, 1_240_000));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! so whoever has one tells the next time with [`crate::commands::fire::Fire`].
 
 use crate::model::{
+    id::JobId,
     is_default,
     job::{ConcurrencyKey, DefinitionRef},
     name::{Facet, Tags},
@@ -21,6 +22,9 @@ pub struct Schedule {
     /// Jobs made so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fired: u64,
+    /// The last of them, in order.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub recent: Vec<Firing>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub missed: Missed,
     /// Kept, but makes no jobs.
@@ -30,6 +34,16 @@ pub struct Schedule {
     #[serde(default, skip_serializing_if = "is_default")]
     pub extra: Option<Arc<str>>,
 }
+
+/// One time that a schedule made a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Firing {
+    pub at: Timestamp,
+    pub job: JobId,
+}
+
+/// Firings that are remembered.
+const RECENT_MAX: usize = 20;
 
 /// What becomes of times that passed while nobody looked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +62,13 @@ const LATE_MAX: Millis = Millis::from_secs(60);
 impl Schedule {
     pub fn new(name: &str, rule: Rule, next_at: Timestamp, template: Template) -> Self {
         let (missed, paused, extra) = (Missed::Once, false, None);
-        Self { name: name.into(), next_at, rule, template, fired: 0, missed, paused, extra }
+        Self { name: name.into(), next_at, rule, template, fired: 0, recent: Vec::new(), missed, paused, extra }
+    }
+
+    pub(crate) fn count(&mut self, firing: Firing) {
+        self.fired += 1;
+        self.recent.push(firing);
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT_MAX));
     }
 
     /// Whether a firing now would be too late to be wanted.

@@ -112,6 +112,8 @@ settings! { SETTINGS:
     artifacts: Kind::Text, "", "Folder for artifacts. Default: `artifacts` in the data folder. Servers on one database must share one folder";
     artifacts_adopt: Kind::Flag, "false", "Accept this artifact folder although the database has recorded another one, and record this one from now on";
     otel_endpoint: Kind::Url, "", "Where to send OpenTelemetry traces (OTLP over HTTP), e.g. http://127.0.0.1:4318";
+    trace_url: Kind::Url, "", "Address of a trace in your tracing UI, with {trace} where its id goes, e.g. https://jaeger.example.com/trace/{trace}; jobs then \
+         link to it";
     unsafe_no_fsync: Kind::Flag, "false", "Do not fsync before acknowledging. A power cut can then lose acknowledged work and damage the store. For tests only";
 }
 

@@ -151,6 +151,8 @@ pub fn job(job: &Job) -> api::job::Job {
         result: None,
         attempts: Vec::new(),
         before: Vec::new(),
+        trace: None,
+        trace_url: None,
     }
 }
 
@@ -180,6 +182,7 @@ pub fn whole_job(row: &Job, body: &JobBody) -> api::job::Job {
         result: body.result.as_ref().and_then(json),
         attempts: body.attempts.iter().map(attempt).collect(),
         before: body.children.iter().map(|id| id.0).collect(),
+        trace: crate::trace::of_extra(row.spec.extra.as_deref()).map(|parent| parent.trace_id()),
         ..job(row)
     }
 }

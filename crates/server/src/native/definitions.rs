@@ -4,6 +4,7 @@ use super::{convert, jobs::page_size, pages, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
+    history::{self, HOUR_MS},
     problem::{Code, Problem},
     route::{Access, Route},
     schema::Compiled,
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use windlass_api::{
     definition::{Definition, DefinitionBody},
     job::SubmitJob,
+    overview::DefinitionFigures,
     page::{Page, Paging},
 };
 use windlass_core::{
-    JobId, Limits, Namespace, Refusal,
+    JobId, JobKey, Limits, Namespace, Refusal, Timestamp,
     commands::{
         audited::Audited,
         definitions::{DeleteDefinition, PutDefinition},
@@ -26,7 +28,10 @@ use windlass_core::{
     definition::{Definition as Row, DefinitionHead, version_key},
     record::Kind,
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{
+    history::{Figures, Whose},
+    store::RecordQuery,
+};
 
 /// A definition as text, schemas included.
 pub const BYTES_MAX: usize = 256 << 10;
@@ -52,6 +57,9 @@ pub fn routes() -> Vec<Route> {
             .query::<Paging>()
             .answers::<Page<Definition>>(200)
             .refuses(&[Code::Invalid]),
+        Route::get("/api/v1/definitions/{name}/figures", Access::Viewer, figures)
+            .says("What became of a definition's jobs in the last day, how long they ran, and the last ones")
+            .answers::<DefinitionFigures>(200),
         Route::get("/api/v1/definitions/{name}/versions", Access::Any, versions)
             .says("All versions of a definition, oldest first")
             .query::<Paging>()
@@ -207,4 +215,27 @@ async fn versions(
     };
     let items = found.iter().map(|record| row(&record.value)).collect::<Result<_, _>>()?;
     Ok(ok(Page { items, next }))
+}
+
+/// Also of a deleted one.
+async fn figures(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+) -> Result<Answer<DefinitionFigures>, Problem> {
+    let whose = Whose { namespace: ask.namespace.clone(), definition: Some(name.into()) };
+    let since = Timestamp(app.engine.now().await?.0 - 24 * HOUR_MS);
+    let (rows, recent) = history::told(&app, &whose, false, since).await?;
+    let mut all = Figures::default();
+    rows.values().for_each(|row| all.add(row));
+    let keys: Vec<JobKey> = recent.iter().map(|id| JobKey::new(&ask.namespace, *id)).collect();
+    let mut jobs = app.engine.store().jobs_named(&keys).await?;
+    jobs.sort_by_key(|job| recent.iter().position(|id| *id == job.key.id));
+    Ok(ok(DefinitionFigures {
+        completed: all.completed,
+        failed: all.failed,
+        run_p50_ms: all.run.quantile_ms(0.5),
+        run_p95_ms: all.run.quantile_ms(0.95),
+        recent: jobs.iter().map(convert::job).collect(),
+    }))
 }

@@ -5,13 +5,17 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
+    config::table,
     problem::{Code, Problem},
     room::Room,
     route::{Access, Header, Route},
     schema::{self, Part},
     trace::TRACEPARENT,
 };
-use axum::extract::{FromRequestParts, State};
+use axum::{
+    extract::{FromRequestParts, State},
+    response::Response,
+};
 use http::{StatusCode, request::Parts};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_api::{
@@ -251,9 +255,14 @@ async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result
     Ok(DefinitionRef { name: name.into(), version: version.unwrap_or(head.latest) })
 }
 
-async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Answer<Page<Job>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Response, Problem> {
+    let question = || format!("jobs {} {query:?}", ask.namespace);
+    app.native.once.or_fresh(question, query.max_age_ms, page(&app, &ask.namespace, &query)).await
+}
+
+async fn page(app: &App, namespace: &Namespace, query: &ListJobs) -> Result<Page<Job>, Problem> {
     let limit = page_size(query.limit)?;
-    let mut jobs = job_query(&ask.namespace, &query, limit)?;
+    let mut jobs = job_query(namespace, query, limit)?;
     let mut first = JobId::from_u128(0);
     if query.id.is_some() && query.name.is_some() {
         return Err(Problem::invalid("name", "give either name or id, not both"));
@@ -261,21 +270,21 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -
     if let Some(prefix) = query.id.as_deref() {
         let (low, above) = id_range(prefix)?;
         first = low;
-        let above = above.map(|above| (ask.namespace.clone(), above));
+        let above = above.map(|above| (namespace.clone(), above));
         jobs.before = match (jobs.before, above) {
             (Some(cursor), Some(above)) => Some(if cursor.1 < above.1 { cursor } else { above }),
             (cursor, above) => cursor.or(above),
         };
     }
-    let (found, more) = pages::jobs(&app, jobs).await?;
+    let (found, more) = pages::jobs(app, jobs).await?;
     // Newest first means highest id first: whatever follows one that is too low is too low as well.
     let fits = found.iter().take_while(|job| job.key.id >= first);
     let mut items: Vec<Job> = fits.map(convert::job).collect();
     if query.commands {
-        tell_commands(&app, &ask.namespace, &mut items).await?;
+        tell_commands(app, namespace, &mut items).await?;
     }
-    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| cursor(job, &query));
-    Ok(ok(Page { items, next }))
+    let next = found.last().filter(|_| more && items.len() == found.len()).map(|job| cursor(job, query));
+    Ok(Page { items, next })
 }
 
 /// What jobs of commands run. Only of payloads that are small, so that a page costs what its length says.
@@ -370,7 +379,10 @@ async fn whole(app: &App, key: &JobKey) -> Result<Job, Problem> {
     let missing = || Problem::not_found("job", key.id);
     let body = app.engine.store().body(key).await?.ok_or_else(missing)?;
     let job = app.engine.store().job(key).await?.ok_or_else(missing)?;
-    Ok(convert::whole_job(&job, &body))
+    let mut job = convert::whole_job(&job, &body);
+    let template = app.options.values.some(table::trace_url);
+    job.trace_url = template.zip(job.trace.as_deref()).map(|(template, trace)| template.replace("{trace}", trace));
+    Ok(job)
 }
 
 async fn wait(

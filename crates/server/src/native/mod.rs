@@ -9,7 +9,9 @@ pub mod graphs;
 pub mod items;
 pub mod jobs;
 pub mod leases;
+mod log_search;
 pub mod logs;
+pub mod once;
 pub mod openapi;
 pub mod overview;
 mod pages;
@@ -46,7 +48,7 @@ pub struct Shared {
     /// One-time codes to sign in with.
     pub codes: crate::session::Codes,
     pub pulses: pulse::Pulses,
-    pub overviews: overview::Overviews,
+    pub once: once::Once,
 }
 
 /// All of it, in the order of its description.
@@ -55,6 +57,7 @@ pub fn routes() -> Vec<Route> {
         jobs::routes(),
         why::routes(),
         logs::routes(),
+        log_search::routes(),
         leases::routes(),
         workers::routes(),
         definitions::routes(),

@@ -10,15 +10,10 @@ use crate::{
     spoken::Voice,
     wire_time::{maybe, text},
 };
-use axum::extract::State;
-use parking_lot::Mutex;
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use axum::{extract::State, response::Response};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use windlass_api::overview::{
-    Dialect, Dialects, Failing, History, Lane, Namespaces, Overview, Point, ReadHistory, Setting, Settings, Span,
+    Dialect, Dialects, Failing, History, Lane, Namespaces, Overview, Point, ReadHistory, Setting, Settings, Sign, Span,
 };
 use windlass_core::{
     Job, Millis, Namespace, Timestamp,
@@ -32,7 +27,6 @@ use windlass_engine::{
 
 /// So old an answer may be: it is made once for all who ask.
 const FRESH: Duration = Duration::from_secs(1);
-const KEPT_MAX: usize = 1_000;
 const SHOWN: usize = 20;
 /// Lanes whose oldest job is asked why it waits.
 const EXPLAINED: usize = 5;
@@ -61,31 +55,9 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-type Made = Arc<tokio::sync::Mutex<Option<(Instant, Arc<Overview>)>>>;
-
-/// What was made lately, by namespace.
-#[derive(Default)]
-pub struct Overviews(Mutex<HashMap<Namespace, Made>>);
-
-impl Overviews {
-    fn of(&self, namespace: &Namespace) -> Made {
-        let mut known = self.0.lock();
-        if known.len() >= KEPT_MAX && !known.contains_key(namespace) {
-            known.clear();
-        }
-        known.entry(namespace.clone()).or_default().clone()
-    }
-}
-
-async fn overview(State(app): State<App>, ask: Ask) -> Result<Answer<Arc<Overview>>, Problem> {
-    let made = app.native.overviews.of(&ask.namespace);
-    let mut made = made.lock().await;
-    if let Some((_, known)) = made.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
-        return Ok(ok(known.clone()));
-    }
-    let fresh = Arc::new(make(&app, &ask.namespace).await?);
-    *made = Some((Instant::now(), fresh.clone()));
-    Ok(ok(fresh))
+async fn overview(State(app): State<App>, ask: Ask) -> Result<Response, Problem> {
+    let question = format!("overview {}", ask.namespace);
+    app.native.once.answer(question, FRESH, make(&app, &ask.namespace)).await
 }
 
 async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
@@ -152,13 +124,15 @@ async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane, Problem> {
     // All of the lane go before one that would be the very last.
     let last = Job { priority: i32::MAX, seq: i64::MAX, ..job.clone() };
     let waiting = app.engine.store().ahead(&last, COUNT_MAX + 1).await?;
+    let why = if explained { Some(why::of(app, job.clone()).await?) } else { None };
     Ok(Lane {
         tags: job.spec.tags.iter().map(ToString::to_string).collect(),
         waiting: stats::capped(waiting),
         oldest: job.key.id.0,
         oldest_name: job.spec.name.as_ref().map(ToString::to_string),
         since: maybe(job.live.pending_since),
-        reason: if explained { Some(why::of(app, job).await?.summary) } else { None },
+        reason: why.as_ref().map(|why| why.summary.clone()),
+        reason_code: why.and_then(|why| why.reasons.first().map(|reason| reason.code.clone())),
     })
 }
 
@@ -178,20 +152,21 @@ async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec
     Ok(failing)
 }
 
-async fn read_history(
-    State(app): State<App>,
-    ask: Ask,
-    Query(query): Query<ReadHistory>,
-) -> Result<Answer<History>, Problem> {
+async fn read_history(State(app): State<App>, ask: Ask, Query(query): Query<ReadHistory>) -> Result<Response, Problem> {
+    let question = || format!("history {} {:?} {:?}", ask.namespace, query.span, query.definition);
+    app.native.once.or_fresh(question, query.max_age_ms, points(&app, &ask.namespace, &query)).await
+}
+
+async fn points(app: &App, namespace: &Namespace, query: &ReadHistory) -> Result<History, Problem> {
     let definition: Option<Arc<str>> = query.definition.as_deref().map(Into::into);
     let by_minute = query.span.unwrap_or_default() == Span::Day && definition.is_none();
     let length = if query.span == Some(Span::Month) { 30 * 24 * HOUR_MS } else { 24 * HOUR_MS };
     let since = Timestamp(app.engine.now().await?.0 - Millis(length).0);
-    let whose = Whose { namespace: ask.namespace.clone(), definition };
+    let whose = Whose { namespace: namespace.clone(), definition };
     let step = if by_minute { MINUTE_MS } else { HOUR_MS };
-    let rows = history::rows(&app, &whose, by_minute, since).await?;
+    let rows = history::rows(app, &whose, by_minute, since).await?;
     let points = rows.iter().map(|(at, figures)| point(Timestamp(at * step), figures)).collect();
-    Ok(ok(History { step_ms: step as u64, points }))
+    Ok(History { step_ms: step as u64, points })
 }
 
 fn point(at: Timestamp, figures: &Figures) -> Point {
@@ -237,7 +212,7 @@ async fn settings(State(app): State<App>, Who(caller): Who) -> Result<Answer<Set
 
 async fn dialects(State(app): State<App>, Who(caller): Who) -> Result<Answer<Dialects>, Problem> {
     let now = app.engine.now().await?;
-    let one = |voice: Arc<Voice>| {
+    let one = |voice: Arc<Voice>, signs: Vec<Sign>| {
         let heard = voice.last();
         let at = heard.seconds_ago.map(|ago| text(Timestamp(now.0 - i64::try_from(ago * 1_000).unwrap_or(0))));
         Dialect {
@@ -247,7 +222,17 @@ async fn dialects(State(app): State<App>, Who(caller): Who) -> Result<Answer<Dia
             last_call: at,
             // Others may call in namespaces that are not this caller's.
             last_caller: heard.who.filter(|_| caller.namespaces.is_empty()).map(|who| who.to_string()),
+            signs,
         }
     };
-    Ok(ok(Dialects { items: app.voices.all().into_iter().map(one).collect() }))
+    let mut items = Vec::new();
+    for voice in app.voices.all() {
+        let own = voice.namespace.and_then(|name| Namespace::new(name).ok());
+        let signs = match own.is_some_and(|own| caller.check_namespace(&own).is_ok()) {
+            true => app.dialects.signs(&app, voice.name).await?,
+            false => Vec::new(),
+        };
+        items.push(one(voice, signs));
+    }
+    Ok(ok(Dialects { items }))
 }

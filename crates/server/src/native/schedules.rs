@@ -1,6 +1,6 @@
 //! `/api/v1/schedules`: jobs made again and again.
 
-use super::{jobs::new_job, records_page};
+use super::{convert, jobs::new_job, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -8,16 +8,16 @@ use crate::{
     calendar::Calendar,
     problem::{Code, Problem},
     route::{Access, Route},
-    wire_time::{millis, text},
+    wire_time::{maybe, millis, text},
 };
 use axum::extract::State;
 use http::StatusCode;
 use windlass_api::{
     page::{Page, Paging},
-    schedule::{Missed as WireMissed, PutSchedule, Schedule},
+    schedule::{Firing, Missed as WireMissed, PutSchedule, Schedule},
 };
 use windlass_core::{
-    Command, Namespace, RecordKey, Timestamp,
+    Command, JobKey, Namespace, RecordKey, Timestamp,
     commands::{
         all::All,
         audited::Audited,
@@ -42,7 +42,7 @@ pub fn routes() -> Vec<Route> {
             .answers::<Schedule>(200)
             .refuses(&[Code::Invalid, Code::Schema, Code::TooLarge, Code::NotFound]),
         Route::get("/api/v1/schedules/{name}", Access::Viewer, show)
-            .says("One schedule, with its next five times")
+            .says("One schedule, with its next five times and the last jobs it created")
             .answers::<Schedule>(200)
             .refuses(&[Code::NotFound]),
         Route::delete("/api/v1/schedules/{name}", Access::Editor, delete)
@@ -168,6 +168,7 @@ fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule, Problem> {
         schedule,
         fired: row.fired,
         next: next.into_iter().map(text).collect(),
+        recent: Vec::new(),
     })
 }
 
@@ -181,7 +182,25 @@ fn ahead(row: &Row) -> Result<Vec<Timestamp>, Problem> {
 }
 
 async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Schedule>, Problem> {
-    one(&app, &ask.namespace, &name).await.map(ok)
+    let row = app.engine.read_record::<Row>(&ask.namespace, &name).await?;
+    let row = row.ok_or_else(|| Problem::not_found("schedule", &name))?;
+    let recent = recent(&app, &ask.namespace, &row).await?;
+    Ok(ok(Schedule { recent, ..wire(&ask.namespace, &row)? }))
+}
+
+async fn recent(app: &App, namespace: &Namespace, row: &Row) -> Result<Vec<Firing>, Problem> {
+    let keys: Vec<JobKey> = row.recent.iter().map(|firing| JobKey::new(namespace, firing.job)).collect();
+    let jobs = app.engine.store().jobs_named(&keys).await?;
+    let told = row.recent.iter().rev().map(|firing| {
+        let job = jobs.iter().find(|job| job.key.id == firing.job);
+        Firing {
+            at: text(firing.at),
+            job: firing.job.0,
+            state: job.map(|job| convert::state(job.state)),
+            finished_at: job.and_then(|job| maybe(job.live.finished_at)),
+        }
+    });
+    Ok(told.collect())
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {

@@ -4,6 +4,7 @@ use super::{convert, jobs::WAIT_MS_MAX, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
+    history,
     problem::{Code, Problem},
     route::{Access, Route},
     wire_time::millis,
@@ -12,6 +13,7 @@ use axum::extract::State;
 use http::StatusCode;
 use std::time::Duration;
 use windlass_api::{
+    overview::WorkerFigures,
     page::{Page, Paging},
     worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
 };
@@ -54,6 +56,9 @@ pub fn routes() -> Vec<Route> {
             .says("One worker")
             .answers::<Worker>(200)
             .refuses(&[Code::NotFound]),
+        Route::get("/api/v1/workers/{worker}/figures", Access::Viewer, figures)
+            .says("How a worker's attempts ended in the last day, beside those of all workers")
+            .answers::<WorkerFigures>(200),
         Route::post("/api/v1/workers/{worker}/drain", Access::Editor, drain)
             .says("Drain a worker (it finishes its jobs and claims no more), or end the drain")
             .takes::<DrainWorker>()
@@ -135,6 +140,17 @@ async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Res
     let row = app.engine.read_record::<Row>(&ask.namespace, &name).await?;
     let row = row.ok_or_else(|| Problem::not_found("worker", &name))?;
     Ok(ok(convert::worker(&ask.namespace, &row, app.engine.now().await?)))
+}
+
+/// Also of a worker that is gone.
+async fn figures(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<WorkerFigures>, Problem> {
+    let (own, fleet) = history::workers::told(&app, &ask.namespace, &name, app.engine.now().await?).await?;
+    Ok(ok(WorkerFigures {
+        completed: own.completed,
+        failed: own.failed,
+        fleet_completed: fleet.completed,
+        fleet_failed: fleet.failed,
+    }))
 }
 
 async fn drain(

@@ -1,0 +1,279 @@
+//! `/api/v1/jobs/{id}/logs/search`: the lines of a log that contain a text, found where the log is.
+//!
+//! One call looks at a bounded part of a log and tells where to go on. A line may lie in several pieces; a call that ends within
+//! one goes on at its beginning.
+
+use crate::{
+    app::App,
+    ask::{Answer, Ask, Path, Query, ok},
+    problem::{Code, Problem},
+    route::{Access, Route},
+    wire_time::text,
+};
+use axum::extract::State;
+use windlass_api::{
+    Uuid,
+    log::{LogMatch, LogMatches, LogStream, SearchLog},
+};
+use windlass_core::{JobId, JobKey, LogAppend, Timestamp};
+
+/// Of a log, looked at by one call.
+const SEARCHED_MAX: usize = 4 << 20;
+const PAGE_BYTES: usize = 1 << 20;
+const LINES_MAX: usize = 1_000;
+const LINES: usize = 200;
+const TEXT_CHARS_MAX: usize = 200;
+/// Of a line, what is looked at and told.
+const LINE_MAX: usize = 10_000;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        Route::get("/api/v1/jobs/{id}/logs/search", Access::Viewer, search)
+            .says("Find the lines of a job's log that contain a text")
+            .query::<SearchLog>()
+            .answers::<LogMatches>(200)
+            .refuses(&[Code::NotFound, Code::Invalid]),
+    ]
+}
+
+/// Where a search goes on: behind a piece, so many bytes into the next one, with so many lines before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    after: u64,
+    skip: usize,
+    lines: u64,
+}
+
+impl Place {
+    fn read(cursor: &str) -> Option<Self> {
+        let mut parts = cursor.split('.');
+        let place = Self {
+            after: parts.next()?.parse().ok()?,
+            skip: parts.next()?.parse().ok()?,
+            lines: parts.next()?.parse().ok()?,
+        };
+        parts.next().is_none().then_some(place)
+    }
+
+    fn write(self) -> String {
+        format!("{}.{}.{}", self.after, self.skip, self.lines)
+    }
+}
+
+async fn search(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<SearchLog>,
+) -> Result<Answer<LogMatches>, Problem> {
+    let chars = query.text.chars().count();
+    if !(1..=TEXT_CHARS_MAX).contains(&chars) {
+        return Err(Problem::invalid("text", format!("{chars} characters; it may have 1 to {TEXT_CHARS_MAX}")));
+    }
+    let limit = query.limit.map_or(LINES, |limit| limit as usize);
+    if !(1..=LINES_MAX).contains(&limit) {
+        return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {LINES_MAX}")));
+    }
+    let unknown = || Problem::invalid("cursor", "must be `next` of an answer to the same search");
+    let from = query.cursor.as_deref().map_or(Ok(Place::default()), |text| Place::read(text).ok_or_else(unknown))?;
+    let key = JobKey::new(&ask.namespace, JobId(id));
+    app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", key.id))?;
+    let mut found = Search::new(&query.text, limit, from);
+    while !found.is_done() {
+        let pieces = app.engine.store().read_log(&key, found.after, PAGE_BYTES).await?;
+        if pieces.is_empty() {
+            found.end();
+            break;
+        }
+        // Reading through a megabyte takes longer than a moment.
+        found = app.aside.run(&ask.namespace, move || found.with(&pieces)).await?;
+    }
+    Ok(ok(found.told()))
+}
+
+/// A search on its way.
+struct Search {
+    wanted: String,
+    limit: usize,
+    /// Pieces up to here were looked at.
+    after: u64,
+    skip: usize,
+    seen: usize,
+    line: Line,
+    /// Where the line that is not over begins.
+    open: Place,
+    /// It began where this call did.
+    is_first: bool,
+    found: Vec<LogMatch>,
+    /// There is enough, or no more.
+    is_full: bool,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Line {
+    bytes: Vec<u8>,
+    attempt: u32,
+    at: Timestamp,
+    stream: Option<LogStream>,
+}
+
+impl Search {
+    fn new(text: &str, limit: usize, from: Place) -> Self {
+        Self {
+            wanted: text.to_lowercase(),
+            limit,
+            after: from.after,
+            skip: from.skip,
+            seen: 0,
+            line: Line::default(),
+            open: from,
+            is_first: true,
+            found: Vec::new(),
+            is_full: false,
+            is_over: false,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_over || self.is_full || self.seen >= SEARCHED_MAX
+    }
+
+    fn with(mut self, pieces: &[LogAppend]) -> Self {
+        for append in pieces {
+            if self.is_done() {
+                break;
+            }
+            self.piece(append);
+        }
+        self
+    }
+
+    fn piece(&mut self, append: &LogAppend) {
+        let mut offset = 0;
+        // The piece to begin within may have been dropped since.
+        if append.piece != self.after + 1 {
+            self.skip = 0;
+        }
+        for chunk in append.chunks() {
+            let skipped = self.skip.saturating_sub(offset).min(chunk.data.len());
+            offset += skipped;
+            let stream = chunk.stream.map(|stream| match stream {
+                windlass_core::LogStream::Out => LogStream::Stdout,
+                windlass_core::LogStream::Err => LogStream::Stderr,
+            });
+            for part in chunk.data[skipped..].split_inclusive(|byte| *byte == b'\n') {
+                offset += part.len();
+                self.seen += part.len();
+                self.line.take(part, append, stream);
+                if part.ends_with(b"\n") {
+                    self.line_ends(Place { after: append.piece - 1, skip: offset, lines: self.open.lines + 1 });
+                }
+                if self.is_full {
+                    return;
+                }
+            }
+        }
+        (self.after, self.skip) = (append.piece, 0);
+    }
+
+    fn line_ends(&mut self, next: Place) {
+        let line = std::mem::take(&mut self.line);
+        self.is_first = false;
+        self.open = next;
+        let shown = String::from_utf8_lossy(line.bytes.trim_ascii_end()).into_owned();
+        if !without_colours(&shown).to_lowercase().contains(&self.wanted) {
+            return;
+        }
+        let (attempt, at) = (line.attempt, text(line.at));
+        self.found.push(LogMatch { line: next.lines, attempt, at, stream: line.stream, text: shown });
+        self.is_full = self.found.len() >= self.limit;
+    }
+
+    /// There is no more: what has no end yet is a line as well.
+    fn end(&mut self) {
+        if !self.line.bytes.is_empty() {
+            self.line_ends(Place { after: self.after, skip: 0, lines: self.open.lines + 1 });
+        }
+        self.is_over = true;
+    }
+
+    fn told(mut self) -> LogMatches {
+        // A line longer than a whole call: its beginning was looked at, and its rest counts as another line.
+        if !self.is_over && self.is_first && !self.line.bytes.is_empty() {
+            self.line_ends(Place { after: self.after, skip: 0, lines: self.open.lines + 1 });
+        }
+        let next = (!self.is_over).then(|| self.open.write());
+        LogMatches { lines: self.found, searched: self.open.lines, next }
+    }
+}
+
+impl Line {
+    fn take(&mut self, part: &[u8], append: &LogAppend, stream: Option<LogStream>) {
+        let room = LINE_MAX.saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
+        (self.attempt, self.at, self.stream) = (append.attempt, append.at, stream);
+    }
+}
+
+/// The text without escape sequences that set colours and the like: `ESC [ … letter`.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';').map_or(part.len(), |at| at + 1);
+        plain.push_str(part.get(end..).unwrap_or_default());
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{LogForm, Namespace, Payload};
+
+    fn piece(number: u64, text: &str) -> LogAppend {
+        LogAppend {
+            job: JobKey::new(&Namespace::default(), JobId::from_u128(1)),
+            piece: number,
+            attempt: 1,
+            at: Timestamp(number as i64),
+            form: LogForm::default(),
+            data: Payload::from(text),
+        }
+    }
+
+    /// However the calls are cut, the same lines are found.
+    #[test]
+    fn a_line_in_several_pieces_is_found_once_and_whole() {
+        let pieces =
+            [piece(1, "one\ntwo ne"), piece(2, "edle two\nneedle"), piece(3, " \u{1b}[31mthr\u{1b}[0mee\n\nlast")];
+        let mut all = Search::new("NEEDLE", 10, Place::default()).with(&pieces);
+        all.end();
+        let told = all.told();
+        let lines: Vec<_> = told.lines.iter().map(|line| (line.line, line.text.as_str())).collect();
+        assert_eq!(lines, [(2, "two needle two"), (3, "needle \u{1b}[31mthr\u{1b}[0mee")]);
+        assert_eq!((told.searched, told.next), (5, None));
+        let (mut place, mut found) = (Place::default(), Vec::new());
+        for _ in 0..10 {
+            let mut part = Search::new("three", 1, place).with(&pieces[place.after as usize..]);
+            if !part.is_done() {
+                part.end();
+            }
+            let told = part.told();
+            found.extend(told.lines.into_iter().map(|line| line.line));
+            let Some(next) = told.next else { break };
+            place = Place::read(&next).unwrap();
+        }
+        assert_eq!(found, [3]);
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_hold_up_the_search() {
+        let long = piece(1, &"x".repeat(SEARCHED_MAX));
+        let told = Search::new("needle", 10, Place::default()).with(&[long]).told();
+        assert_eq!(told.next.as_deref(), Some("1.0.1"));
+        assert_eq!(Place::read("1.0"), None);
+        assert_eq!(Place::read("1.0.2.3"), None);
+    }
+}
