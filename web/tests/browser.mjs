@@ -135,7 +135,7 @@ const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--enable-precise-memory-info"],
 });
-let failed = 0;
+const failed = [];
 /** Some do not mind each other; those that measure something run alone, after them. */
 const AT_ONCE = Number(process.env.STORIES_AT_ONCE ?? 3);
 
@@ -162,7 +162,7 @@ async function tell(name, story) {
     if (faults.length) throw new Error(`the page complained:\n  ${faults.join("\n  ")}`);
     console.log(`ok    ${name} (${Date.now() - begun} ms)`);
   } catch (error) {
-    failed++;
+    failed.push(name);
     console.log(`FAIL  ${name}: ${error.stack ?? error}`);
     for (const [at, page] of pages.entries()) await shot(page, `failed-${name}-${at}`).catch(() => {});
   }
@@ -185,5 +185,8 @@ const work = async () => {
 };
 await Promise.all(Array.from({ length: AT_ONCE }, work));
 for (const [name, story] of wanted.filter(([, story]) => story.alone)) await tell(name, story);
+// On a busy machine a story may miss a limit because of those beside it. It is told once more, alone; what is wrong fails again.
+const again = failed.splice(0);
+for (const name of again) await tell(name, stories[name]);
 await browser.close();
-process.exit(failed ? 1 : 0);
+process.exit(failed.length ? 1 : 0);
