@@ -68,6 +68,7 @@ impl Link {
         };
         let same = |current: &Definition| head.print.as_ref() == Some(&self.print) || current.body == self.body;
         let current = current.filter(same);
+        let (retired, last) = (head.retires, head.latest);
         let wanted = DefinitionHead { retires: self.retires, print: Some(self.print.clone()), ..head };
         match current {
             Some(current) if in_force => Ok((current, false)),
@@ -79,19 +80,18 @@ impl Link {
                 Ok((current, true))
             }
             None => {
-                self.drop_last(desk, &wanted)?;
+                if retired {
+                    self.drop_version(desk, last)?;
+                }
                 Ok((next_version(desk, &self.namespace, &self.definition, &self.body, wanted)?, true))
             }
         }
     }
 
-    /// Whoever retires and comes back with other bodies, again and again, leaves one version behind, not all of them.
-    fn drop_last(&self, desk: &mut Desk, head: &DefinitionHead) -> Result<(), Stop> {
-        let last = version_key(&self.definition, head.latest);
-        match self.retires && head.latest > 0 {
-            true => desk.delete_record(&key_of::<Definition>(&self.namespace, &last)),
-            false => Ok(()),
-        }
+    /// Whoever retires and comes back with other bodies, again and again, leaves one version behind, not all of them. What was
+    /// put by hand stays for the jobs that name it.
+    fn drop_version(&self, desk: &mut Desk, version: u32) -> Result<(), Stop> {
+        desk.delete_record(&key_of::<Definition>(&self.namespace, &version_key(&self.definition, version)))
     }
 
     fn put_link(&self, desk: &mut Desk) -> Result<(), Stop> {
@@ -126,6 +126,7 @@ mod tests {
     use super::*;
     use crate::{
         commands::{
+            definitions::{DeleteDefinition, PutDefinition},
             records::{Expect, PutRecord},
             testing::{Story, bound, code, leases, ns, registration, worker},
         },
@@ -263,6 +264,18 @@ mod tests {
         let versions = story.tables.records.keys().filter(|key| &*key.kind == Definition::KIND);
         let versions: Vec<_> = versions.map(|key| key.key.to_string()).collect();
         assert_eq!(versions, [version_key("back", 2)], "an older version goes with the body that replaced it");
+    }
+
+    #[test]
+    fn a_version_that_was_put_by_hand_outlives_the_link_that_replaces_it() {
+        let mut story = Story::new();
+        let (namespace, name) = (ns(), Arc::<str>::from("d"));
+        story.run(PutDefinition { namespace: namespace.clone(), name: name.clone(), body: "a".into() }).unwrap();
+        story.run(DeleteDefinition { namespace, name }).unwrap();
+        story.register("w", policy()).unwrap();
+        story.run(link("w", "d", "b")).unwrap();
+        assert_eq!(head(&story, "d").latest, 2);
+        assert!(story.typed::<Definition>(&version_key("d", 1)).is_some());
     }
 
     #[test]
