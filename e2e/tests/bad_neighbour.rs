@@ -21,6 +21,7 @@ use windlass_e2e::{
     knob,
     pace::Pace,
 };
+use windlass_engine::aside::yield_to_all;
 use windlass_sdk::api::token::{CreateToken, Role};
 
 /// Memory the attack may add.
@@ -137,7 +138,7 @@ impl Attack {
                 let (place, over, answers) = (place.clone(), over.clone(), answers.clone());
                 threads.push(thread::spawn(move || {
                     // What the attacker spends on itself is not what the server is to be blamed for.
-                    _ = rustix::process::setpriority_process(None, 19);
+                    yield_to_all();
                     strike(&place, &over, &answers[at], blow, n * 1_000_000);
                 }));
             }

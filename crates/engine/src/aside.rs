@@ -15,6 +15,11 @@ use thiserror::Error;
 use tokio::sync::oneshot;
 use windlass_core::Namespace;
 
+mod yields;
+
+use yields::{Starving, Stint};
+pub use yields::{Yields, yield_to_all, yield_to_others};
+
 /// Enough for whatever is nested as deep as it may be.
 const STACK: usize = 8 << 20;
 
@@ -30,8 +35,7 @@ pub enum Undone {
 pub struct Pool {
     pub name: &'static str,
     pub threads: usize,
-    /// As far as a thread yields: from 0, which is as all others, to 19.
-    pub yields: i32,
+    pub yields: Yields,
     /// What a namespace may have waiting.
     pub waiting_max: usize,
 }
@@ -60,6 +64,7 @@ struct Lines {
     started: usize,
     idle: usize,
     closed: bool,
+    starving: Starving,
 }
 
 #[derive(Default)]
@@ -143,20 +148,23 @@ impl Shared {
     fn wake(self: &Arc<Self>, mut lines: MutexGuard<'_, Lines>, whose: &Whose) {
         lines.enqueue(whose, self.pool.threads);
         // A thread that was woken for another is counted as idle still.
-        let start = lines.next.len() > lines.idle && lines.started < self.pool.threads;
+        let stuck = self.pool.yields == Yields::ToAll && lines.starving.stuck();
+        let most = self.pool.threads * if stuck { 2 } else { 1 };
+        let start = lines.next.len() > lines.idle && lines.started < most;
         lines.started += usize::from(start);
+        let yields = lines.starving.next(self.pool.yields);
         drop(lines);
         if start {
-            self.start();
+            self.start(yields);
         }
         self.more.notify_one();
     }
 
-    fn start(self: &Arc<Self>) {
+    fn start(self: &Arc<Self>, yields: Yields) {
         let shared = self.clone();
         let work = move || {
-            yield_to_others(shared.pool.yields);
-            shared.work();
+            yields.begin();
+            shared.work(yields);
         };
         let started = thread::Builder::new().name(self.pool.name.into()).stack_size(STACK).spawn(work);
         if let Err(error) = started {
@@ -165,12 +173,23 @@ impl Shared {
         }
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Self>, yields: Yields) {
         while let Some((whose, job)) = self.take() {
+            let stint = Stint::begin();
             job();
-            self.lock().done(&whose, self.pool.threads);
+            let starved = yields == Yields::ToAll && stint.starved();
+            let mut lines = self.lock();
+            lines.done(&whose, self.pool.threads);
+            lines.starving.worked(starved);
             // The namespace may have one more now.
-            self.more.notify_one();
+            if !starved {
+                drop(lines);
+                self.more.notify_one();
+                continue;
+            }
+            // A thread that yields to all can never yield less: one that does takes its place.
+            lines.started -= 1;
+            return self.wake(lines, &whose);
         }
     }
 
@@ -206,6 +225,7 @@ impl Lines {
         line.queued = false;
         let job = line.jobs.pop_front()?;
         line.busy += 1;
+        self.starving.taken();
         self.enqueue(&whose, threads);
         Some((whose, job))
     }
@@ -253,16 +273,6 @@ impl<T: Send + 'static> Drop for Large<T> {
     }
 }
 
-/// Linux counts a thread as a process here; elsewhere it stays as it is.
-pub fn yield_to_others(by: i32) {
-    #[cfg(not(target_os = "linux"))]
-    let _ = by;
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, by) {
-        tracing::debug!(%error, "the priority of a thread stays as it is");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,7 +285,7 @@ mod tests {
     }
 
     fn two() -> Aside {
-        Aside::new(Pool { name: "aside", threads: 2, yields: 10, waiting_max: WAITING_MAX })
+        Aside::new(Pool { name: "aside", threads: 2, yields: Yields::By(10), waiting_max: WAITING_MAX })
     }
 
     /// Work that says that it runs, then waits until it is let go.
@@ -379,5 +389,31 @@ mod tests {
         assert_eq!(aside.run(ns("a").as_ref(), || ()).await.unwrap_err(), Undone::TooMany(WAITING_MAX));
         assert!(aside.run(ns("b").as_ref(), || ()).await.is_ok());
         let_go.send(()).unwrap();
+    }
+
+    /// The class and the niceness that the scheduler has for the thread that asks.
+    #[cfg(target_os = "linux")]
+    fn class() -> (u32, i32) {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let fields: Vec<&str> = stat[stat.rfind(')').unwrap() + 2..].split(' ').collect();
+        (fields[38].parse().unwrap(), fields[16].parse().unwrap())
+    }
+
+    /// On a machine that other programs keep busy, whoever yields to all would wait for ever.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_thread_that_yields_to_all_is_replaced_when_it_starves() {
+        let aside = Aside::new(Pool { name: "aside", threads: 2, yields: Yields::ToAll, waiting_max: WAITING_MAX });
+        let (idle, ordinary) = (5, 0);
+        assert_eq!(aside.run(None, class).await.unwrap().0, idle);
+        // Time goes by and the thread gets none of the processor's: as far as it can tell, others have it.
+        let (_never, waits) = mpsc::channel::<()>();
+        let long = yields::STARVED_FOR * 2;
+        let starved = aside.run(None, move || waits.recv_timeout(long)).await.unwrap();
+        assert!(starved.is_err());
+        while aside.shared.lock().started > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(aside.run(None, class).await.unwrap(), (ordinary, yields::BUSY_MACHINE));
     }
 }

@@ -5,11 +5,10 @@ use crate::problem::{Code, Problem};
 use std::thread;
 use windlass_core::Namespace;
 pub use windlass_engine::aside::Large;
-use windlass_engine::aside::{Aside as Threads, Pool, Undone};
+use windlass_engine::aside::{Aside as Threads, Pool, Undone, Yields};
 
 /// What a namespace may have waiting. Each holds a request, or a turn of a run.
 const WAITING_MAX: usize = 1_000;
-const YIELDS: i32 = 15;
 
 pub struct Aside(Threads);
 
@@ -17,7 +16,7 @@ impl Default for Aside {
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(2, usize::from);
         let threads = (cores / 2).clamp(2, 8);
-        Self(Threads::new(Pool { name: "aside", threads, yields: YIELDS, waiting_max: WAITING_MAX }))
+        Self(Threads::new(Pool { name: "aside", threads, yields: Yields::ToAll, waiting_max: WAITING_MAX }))
     }
 }
 

@@ -26,7 +26,7 @@ use windlass_api::Uuid;
 use windlass_core::Namespace;
 use windlass_engine::{
     Engine,
-    aside::{Aside, Pool},
+    aside::{Aside, Pool, Yields},
 };
 
 /// Bytes between two looks whether somebody else needs the disk.
@@ -38,7 +38,7 @@ const REST_MAX: Duration = Duration::from_millis(250);
 const PART_BYTES: usize = 8 << 20;
 const PARTS_AT_ONCE: usize = 2;
 const WAITING_MAX: usize = 1_000;
-const YIELDS: i32 = 15;
+const YIELDS: Yields = Yields::By(15);
 
 /// Memory that one upload takes.
 pub const IN_FOLDER: usize = 3 * STEP;

@@ -46,7 +46,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp};
 use windlass_engine::{
     Bulk, StoreError,
-    aside::{Aside, Pool},
+    aside::{Aside, Pool, Yields},
     bulk,
     clock::Clock,
     store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, Trim},
@@ -60,7 +60,7 @@ pub use open::SCHEMA_VERSION;
 /// wait for the disk together.
 const READERS: usize = 6;
 /// They yield to those that answer requests and write: whoever reads much slows nobody down but himself.
-const YIELDS: i32 = 10;
+const YIELDS: Yields = Yields::By(10);
 
 #[derive(Clone)]
 pub struct Options {

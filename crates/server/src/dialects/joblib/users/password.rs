@@ -13,13 +13,13 @@ use std::{
 use tokio::sync::OnceCell;
 use windlass_engine::{
     Engine,
-    aside::{Aside, Pool, Undone},
+    aside::{Aside, Pool, Undone, Yields},
 };
 
 /// One that asks gets half of them, so two work at a time. Each takes 19 MiB while it does.
 const THREADS: usize = 4;
 const WAITING_MAX: usize = 64;
-const YIELDS: i32 = 15;
+const YIELDS: Yields = Yields::By(15);
 pub const BYTES_MAX: usize = 1_024;
 /// How many times as long as a hash took its thread rests, if others are in line and the server had something else to do. A
 /// thread of low priority still delays those that wake up beside it by milliseconds.

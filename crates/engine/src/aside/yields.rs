@@ -1,0 +1,114 @@
+//! How far a thread yields to others.
+//!
+//! A kernel lets a thread that has just got a processor keep it for some milliseconds, however little it counts: whoever
+//! wakes up meanwhile, as after each write to the disk, waits for that. Only threads of the class for idle time are taken
+//! off at once. But those get nothing at all while other programs keep the machine busy, and cannot leave their class; so
+//! they are replaced by threads that yield less where that is seen.
+
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yields {
+    /// From 0, which is as all others, to 19.
+    By(i32),
+    /// Runs where nobody else does, as long as there is such time at all.
+    ToAll,
+}
+
+/// How far threads yield that would starve if they yielded to all.
+pub(super) const BUSY_MACHINE: i32 = 15;
+/// So much time in which a thread at work hardly had a processor is a sign that others keep it busy.
+pub(super) const STARVED_FOR: Duration = Duration::from_millis(200);
+/// One part in so many of the time is hardly anything.
+const HARDLY: u32 = 20;
+/// How long a machine is taken for busy.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
+impl Yields {
+    /// For the thread that calls it.
+    pub(super) fn begin(self) {
+        match self {
+            Self::By(by) => yield_to_others(by),
+            Self::ToAll => yield_to_all(),
+        }
+    }
+}
+
+/// Linux counts a thread as a process here; elsewhere it stays as it is.
+pub fn yield_to_others(by: i32) {
+    #[cfg(not(target_os = "linux"))]
+    let _ = by;
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, by) {
+        tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
+}
+
+/// For the thread that calls it, and for good.
+pub fn yield_to_all() {
+    #[cfg(target_os = "linux")]
+    {
+        use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, unix};
+        let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        let set = unix::set_thread_priority_and_policy(unix::thread_native_id(), ThreadPriority::Min, policy);
+        if let Err(error) = set {
+            tracing::debug!(?error, "the class of a thread stays as it is");
+            yield_to_others(BUSY_MACHINE);
+        }
+    }
+}
+
+/// A piece of work, as the clock and the processor saw it.
+pub(super) struct Stint {
+    begun: Instant,
+    on_processor: Duration,
+}
+
+impl Stint {
+    pub(super) fn begin() -> Self {
+        Self { begun: Instant::now(), on_processor: on_processor() }
+    }
+
+    pub(super) fn starved(&self) -> bool {
+        let took = self.begun.elapsed();
+        took >= STARVED_FOR && on_processor().saturating_sub(self.on_processor) * HARDLY < took
+    }
+}
+
+fn on_processor() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+/// Whether the threads of a pool get anywhere.
+#[derive(Default)]
+pub(super) struct Starving {
+    /// When work was last begun or done.
+    moved: Option<Instant>,
+    /// When a thread last starved.
+    seen: Option<Instant>,
+}
+
+impl Starving {
+    pub(super) fn taken(&mut self) {
+        self.moved = Some(Instant::now());
+    }
+
+    pub(super) fn worked(&mut self, starved: bool) {
+        self.taken();
+        if starved {
+            self.seen = self.moved;
+        }
+    }
+
+    /// Nothing was begun or done for so long that another thread should try, whoever the others are.
+    pub(super) fn stuck(&self) -> bool {
+        self.moved.is_some_and(|at| at.elapsed() >= STARVED_FOR * 5)
+    }
+
+    /// How far the next thread yields.
+    pub(super) fn next(&self, wanted: Yields) -> Yields {
+        let busy = self.stuck() || self.seen.is_some_and(|at| at.elapsed() < REMEMBERED);
+        if busy && wanted == Yields::ToAll { Yields::By(BUSY_MACHINE) } else { wanted }
+    }
+}
