@@ -186,53 +186,6 @@ export const stories = {
     between.close();
   },
 
-  async a_hundred_thousand_jobs_scroll({ open, server, shot }) {
-    const jobs = Array.from({ length: 1000 }, (_, at) => ({ name: `job ${at}`, tags: ["nobody"] }));
-    for (let at = 0; at < 100; at++) await server.post("jobs/batch", { jobs });
-    const begun = Date.now();
-    const page = await open({ path: "jobs" });
-    await page.locator(".scroll .tr a").first().waitFor();
-    const listed = Date.now() - begun;
-    const rows = await page.evaluate(async () => {
-      const scroll = document.querySelector(".scroll");
-      const until = performance.now() + 180_000;
-      const count = () => Number(document.querySelector("[role=table]").getAttribute("aria-rowcount"));
-      while (count() < 100_000 && performance.now() < until) {
-        scroll.scrollTop += 4000;
-        await new Promise(requestAnimationFrame);
-      }
-      return count();
-    });
-    const session = await page.context().newCDPSession(page);
-    await session.send("Performance.enable");
-    const spent = async () => Object.fromEntries((await session.send("Performance.getMetrics")).metrics.map((one) => [one.name, one.value * 1000]));
-    const before = await spent();
-    const result = await page.evaluate(async () => {
-      const scroll = document.querySelector(".scroll");
-      const frames = [];
-      scroll.scrollTop = 0;
-      await new Promise(requestAnimationFrame);
-      let last = performance.now();
-      for (let at = 0; at < 300; at++) {
-        scroll.scrollTop += 700;
-        await new Promise(requestAnimationFrame);
-        const now = performance.now();
-        frames.push(now - last);
-        last = now;
-      }
-      frames.sort((a, b) => a - b);
-      return { p50: frames[150], p95: frames[285], memory: performance.memory?.usedJSHeapSize };
-    });
-    const after = await spent();
-    const parts = ["TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration"].map((name) => `${name.replace("Duration", "").toLowerCase()} ${((after[name] - before[name]) / 301).toFixed(1)}`);
-    console.log(`      a frame costs the page, in ms: ${parts.join(", ")}`);
-    await shot(page, "jobs-100000");
-    console.log(`      list after ${listed} ms; ${rows} rows; frames p50 ${result.p50.toFixed(1)} ms, p95 ${result.p95.toFixed(1)} ms; heap ${(result.memory / 1e6).toFixed(0)} MB`);
-    assert.equal(rows, 100_000);
-    // Of a machine that does nothing else the limit is 20 ms for 95 of 100; this one is busy, at least with the other stories.
-    assert.ok(result.p50 < 150, `frames take ${result.p50} ms`);
-  },
-
   async the_first_load_is_small({ open }) {
     const page = await open({ token: null });
     await page.getByLabel("Token").waitFor();

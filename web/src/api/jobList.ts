@@ -9,6 +9,8 @@ const HEAD = 100;
 /** All pages that look at the same list share an answer of this age. */
 const AGE_MS = 800;
 const LOOK_MS = 1000;
+/** So long after a page could not be read it is not asked for again. */
+const AGAIN_MS = 5000;
 /** So many may gather in front of a list that nobody scrolls. */
 const HELD_MAX = 5_000;
 /** No list grows past this; filters lead further. */
@@ -34,6 +36,7 @@ class List {
   next?: string | null = "";
   error?: Error;
   loading = false;
+  private refused = 0;
   /** Nobody has scrolled down. */
   isAtTop = true;
   hasNew = false;
@@ -50,6 +53,7 @@ class List {
 
   async more() {
     if (this.loading || this.next == null || this.rows.length >= ROWS_MAX) return;
+    if (this.error && performance.now() < this.refused + AGAIN_MS) return;
     this.loading = true;
     try {
       const page = await this.page(PAGE, this.next);
@@ -61,6 +65,7 @@ class List {
     } catch (error) {
       if (this.signal.aborted) return;
       this.error = error as Error;
+      this.refused = performance.now();
     }
     this.loading = false;
     this.changed();

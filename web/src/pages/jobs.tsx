@@ -3,7 +3,8 @@ import { useEffect, useState } from "react";
 import { type Job, post } from "../api/client";
 import { useJobList } from "../api/jobList";
 import { Empty, Fault } from "../parts/basics";
-import { FINAL, Rows } from "../parts/jobRows";
+import { FINAL } from "../parts/jobPainter";
+import { Rows } from "../parts/jobRows";
 import { say } from "../parts/said";
 import { brief } from "../parts/text";
 

@@ -41,7 +41,7 @@ export function Took({ from, to }: { from?: string | null; to?: string | null })
   return <>{length((to ? Date.parse(to) : now()) - Date.parse(from))}</>;
 }
 
-const SIGNS: Record<string, string> = {
+export const SIGNS: Record<string, string> = {
   completed: "✓",
   failed: "✕",
   cancelled: "⊘",
