@@ -50,6 +50,8 @@ export class Server {
       this.child.on("exit", () => failed(new Error(`the server ended: ${text}`)));
     });
     this.url = url.replace(/\/$/, "");
+    /** Past any proxy. */
+    this.direct = this.url;
     this.url = await front(this.url, this);
     this.port = Number(new URL(url).port);
     this.token = readFileSync(join(data, "admin.token"), "utf8").trim();

@@ -1,5 +1,5 @@
 // A small proxy for tests and for work on the dashboard: passes everything below a prefix on to a server, and can serve the
-// dashboard's files from `out/` instead of those that are built into the program.
+// dashboard's files from `out/` instead of those that are built into the program. `seen` is told of every request.
 import { createServer, request } from "node:http";
 import { existsSync, readFileSync } from "node:fs";
 
@@ -7,11 +7,12 @@ const types = { js: "text/javascript", css: "text/css", html: "text/html; charse
 const POLICY =
   "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'self'";
 
-export function proxy({ target, prefix = "", out, port = 0 }) {
+export function proxy({ target, prefix = "", out, port = 0, seen }) {
   const to = new URL(target);
   const server = createServer((asked, answer) => {
     if (!asked.url.startsWith(`${prefix}/`)) return answer.writeHead(404).end();
     const path = asked.url.slice(prefix.length);
+    seen?.(path, asked);
     if (out && path.startsWith("/ui/")) return file(path, answer, out);
     const passed = request(
       { host: to.hostname, port: to.port, path, method: asked.method, headers: asked.headers },

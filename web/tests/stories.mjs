@@ -214,6 +214,9 @@ export const stories = {
       // Something to show on every page within ten seconds.
       await page.getByText(/has waited|failed \d+ of/).first().waitFor({ timeout: 90_000 });
       const cookies = await page.context().storageState();
+      // As the README says: from the link to a stuck job that is explained, with the whole command that helps.
+      await page.locator(".attention a", { hasText: "train model" }).click();
+      await page.locator("[data-code=no_worker_offers]", { hasText: "windlass worker --tag gpu-h100" }).getByText("--token-file .windlass/worker.token").waitFor();
       await page.goto(`${url}/ui/jobs?state=pending`);
       await page.getByText("train model").waitFor({ timeout: 10_000 });
       await page.getByText("train model").click();

@@ -57,7 +57,8 @@ pub struct Closed;
 
 impl Sink {
     /// Waits for room, but not for ever, and says nothing to whom it no longer concerns.
-    pub async fn send(&mut self, frame: String) -> Result<(), Closed> {
+    pub async fn send(&mut self, frame: impl Into<Bytes>) -> Result<(), Closed> {
+        let frame = frame.into();
         let size = u32::try_from(frame.len().clamp(1, BUFFER)).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(size);
         let room = tokio::select! {
@@ -67,7 +68,7 @@ impl Sink {
             room = timeout(STALL, room) => room,
         };
         let room = room.map_err(|_| Closed)?.map_err(|_| Closed)?;
-        self.frames.send((frame.into(), room)).map_err(|_| Closed)
+        self.frames.send((frame, room)).map_err(|_| Closed)
     }
 
     /// Returns when the stream has to end.

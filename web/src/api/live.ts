@@ -1,5 +1,5 @@
 // What changes on the server, and the queries that have to be asked again because of it.
-import type { QueryClient } from "@tanstack/react-query";
+import type { Query, QueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { address } from "./client";
 import { Hub, type Message, type Pulse } from "./hub";
@@ -10,7 +10,11 @@ type Live = "connecting" | "live" | "down";
 
 /** Queries are asked again at most this often, however much changes. */
 const EVERY_MS = 1000;
+/** And at most this often where it is not certain that a change concerns them. */
+const PERHAPS_MS = 5000;
 const EVERYTHING: Pulse = { more: true };
+/** Something was missed: everything may have changed. */
+const isGap = (pulse: Pulse) => !!pulse.more && !pulse.counts;
 
 const listeners = new Set<Listener>();
 const watchers = new Set<() => void>();
@@ -88,38 +92,59 @@ export function usePulse(listener: Listener) {
   }, [listener]);
 }
 
+/** Whether a change concerns a query. Where much changes at once not every name is told; then it may or may not. */
+type Concern = boolean | "perhaps";
+const concern = (query: Query, pulses: Pulse[]): Concern => {
+  const live = query.meta?.live as ((pulse: Pulse) => Concern | undefined) | undefined;
+  const found = live ? pulses.map((pulse) => isGap(pulse) || live(pulse)) : [];
+  return found.includes(true) || (found.includes("perhaps") && "perhaps");
+};
+
 /** Asks those active queries again whose `meta.live` says that a change concerns them. */
 export function keepFresh(client: QueryClient) {
   let waiting: Pulse[] = [];
+  /** What may have changed is not forgotten, only looked at later. */
+  const owed = new WeakSet<Query>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const look = () => {
     timer = undefined;
     const pulses = waiting;
     waiting = [];
     for (const query of client.getQueryCache().findAll({ type: "active" })) {
-      const live = query.meta?.live as ((pulse: Pulse) => boolean) | undefined;
-      if (live && pulses.some((pulse) => pulse.more || live(pulse))) {
+      const concerned = concern(query, pulses) || (owed.has(query) && "perhaps");
+      if (!concerned) continue;
+      if (concerned === "perhaps" && query.state.dataUpdatedAt > Date.now() - PERHAPS_MS) {
+        owed.add(query);
+        wait();
+      } else {
+        owed.delete(query);
         void client.refetchQueries({ queryKey: query.queryKey, exact: true }, { cancelRefetch: false });
       }
     }
   };
+  const wait = () => (timer ??= setTimeout(look, document.hidden ? EVERY_MS * 10 : EVERY_MS));
   listeners.add((pulse) => {
     waiting.push(pulse);
-    timer ??= setTimeout(look, document.hidden ? EVERY_MS * 10 : EVERY_MS);
+    wait();
   });
 }
 
-export const jobChanged = (id: string) => ({ live: (pulse: Pulse) => !!pulse.jobs?.[id] });
+export const jobChanged = (id: string) => ({ live: (pulse: Pulse) => !!pulse.jobs?.[id] || (pulse.more && "perhaps") });
+/** For what other jobs change, too, such as a place in line. */
+export const jobOrOthersChanged = (id: string) => ({ live: (pulse: Pulse) => !!pulse.jobs?.[id] || "perhaps" });
 /** A run of thousands of steps is read in many parts, so it is not read again for each of its jobs. */
 export const MANY_STEPS = 2000;
 export const runChanged = (id: string, jobs: () => Set<string>) => ({
   live: (pulse: Pulse) => {
     const known = jobs();
-    return !!pulse.runs?.[id] || (known.size <= MANY_STEPS && Object.keys(pulse.jobs ?? {}).some((job) => known.has(job)));
+    const named = !!pulse.runs?.[id] || (known.size <= MANY_STEPS && Object.keys(pulse.jobs ?? {}).some((job) => known.has(job)));
+    return named || (pulse.more && "perhaps");
   },
 });
+const hasKind = (pulse: Pulse, kinds: string[]) => Object.keys(pulse.counts ?? {}).some((kind) => kinds.some((of) => kind.startsWith(of)));
 /** For lists of what events are named after: `worker`, `run`, `definition`. */
-export const kindChanged = (...kinds: string[]) => ({
-  live: (pulse: Pulse) => Object.keys(pulse.counts ?? {}).some((kind) => kinds.some((of) => kind.startsWith(of))),
-});
+export const kindChanged = (...kinds: string[]) => ({ live: (pulse: Pulse) => hasKind(pulse, kinds) || (pulse.more && "perhaps") });
+/** For sums over a long time, which change a little all the time. */
+export const kindAdded = (...kinds: string[]) => ({ live: (pulse: Pulse) => (pulse.more || hasKind(pulse, kinds)) && "perhaps" });
 export const anyChanged = { live: () => true };
+export const anyAdded = { live: () => "perhaps" as const };

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Definition, type DefinitionFigures, get, type Page, post, segment } from "../api/client";
-import { kindChanged } from "../api/live";
+import { kindAdded, kindChanged } from "../api/live";
 import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Tags, Took } from "../parts/basics";
 import { Diff } from "../parts/diff";
 import { type Schema, SchemaForm } from "../parts/form";
@@ -54,7 +54,7 @@ function Figures({ name }: { name: string }) {
   const found = useQuery({
     queryKey: ["figures", name],
     queryFn: () => get<DefinitionFigures>(`definitions/${segment(name)}/figures`),
-    meta: kindChanged("completed", "failed"),
+    meta: kindAdded("completed", "failed"),
   });
   const figures = found.data;
   if (!figures) return <Fault error={found.error} />;

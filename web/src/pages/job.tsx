@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { address, type Artifact, get, type Job, type Page, post, type Why } from "../api/client";
-import { anyChanged, jobChanged } from "../api/live";
+import { jobChanged, jobOrOthersChanged } from "../api/live";
 import { Ago, Card, Copy, Does, Fault, Facts, JobLink, RunLink, State, Tags, Took, WorkerLink } from "../parts/basics";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
@@ -58,8 +58,8 @@ export function JobPage() {
               ["Trace", job.trace_url && /^https?:/.test(job.trace_url) ? <a href={job.trace_url} rel="noreferrer">{job.trace}</a> : job.trace && <span className="mono">{job.trace}</span>],
               ["Retry of", job.retry_of && <JobLink id={job.retry_of} />],
               ["Retried as", job.retried_as && <JobLink id={job.retried_as} />],
-              ["After", job.after?.length ? job.after.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
-              ["Before", job.before?.length ? job.before.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
+              ["Runs after", job.after?.length ? job.after.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
+              ["Runs before", job.before?.length ? job.before.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
               ["Facets", Object.keys(job.facets ?? {}).length > 0 && <Tags of={Object.entries(job.facets ?? {}).map(([name, value]) => `${name}:${value}`)} />],
             ]}
           />
@@ -121,7 +121,7 @@ function WhyCard({ job }: { job: Job }) {
   const found = useQuery({
     queryKey: ["why", job.id, job.state],
     queryFn: ({ signal }) => get<Why>(`jobs/${job.id}/why`, {}, signal),
-    meta: anyChanged,
+    meta: jobOrOthersChanged(job.id),
   });
   const why = found.data;
   return (
@@ -134,6 +134,7 @@ function WhyCard({ job }: { job: Job }) {
           {reason.help && (
             <p className="help">
               <code>{clean(reason.help)}</code>
+              {/^Start one: windlass worker/.test(reason.help) && <WorkerToken />}
             </p>
           )}
           <div className="row wrap">
@@ -144,6 +145,17 @@ function WhyCard({ job }: { job: Job }) {
         </div>
       ))}
     </Card>
+  );
+}
+
+/** A worker signs in, too; whoever starts the first one does not know yet with what. */
+function WorkerToken() {
+  return (
+    <>
+      {" "}
+      It needs a worker's token: beside <code>windlass up</code> add <code>--token-file .windlass/worker.token</code>; elsewhere make one with{" "}
+      <code>windlass token create NAME --role worker</code>.
+    </>
   );
 }
 

@@ -1,8 +1,10 @@
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { type Job, post } from "../api/client";
+import { get, type Job, type Overview, post } from "../api/client";
 import { useJobList } from "../api/jobList";
-import { Empty, Fault } from "../parts/basics";
+import { anyAdded } from "../api/live";
+import { Empty, Fault, MORE, upTo } from "../parts/basics";
 import { FINAL } from "../parts/jobPainter";
 import { Rows } from "../parts/jobRows";
 import { say } from "../parts/said";
@@ -30,6 +32,7 @@ export function Jobs() {
   };
   const list = useJobList(filter);
   const [chosen, setChosen] = useState(new Set<string>());
+  const counts = useQuery({ queryKey: ["overview"], queryFn: ({ signal }) => get<Overview>("overview", {}, signal), meta: anyAdded }).data?.jobs;
   const states = (search.state ?? "").split(",").filter(Boolean);
   const toggle = (state: string) => {
     const next = states.includes(state) ? states.filter((one: string) => one !== state) : [...states, state];
@@ -48,8 +51,8 @@ export function Jobs() {
       </header>
       <div className="row wrap" role="group" aria-label="States">
         {STATES.map((state) => (
-          <button key={state} className="chip" aria-pressed={states.includes(state)} onClick={() => toggle(state)}>
-            {state}
+          <button key={state} className="chip" aria-pressed={states.includes(state)} onClick={() => toggle(state)} title={counts?.[state]?.more ? MORE : undefined}>
+            {state} <span className="count">{counts ? upTo(counts[state]) : ""}</span>
           </button>
         ))}
         {search.worker && (

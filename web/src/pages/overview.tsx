@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { get, type History, type Overview as Data } from "../api/client";
 import { anyChanged, now } from "../api/live";
-import { Ago, Card, Empty, Fault, JobLink, Tags, useSecond, WorkerLink } from "../parts/basics";
+import { Ago, Card, Empty, Fault, JobLink, MORE, Tags, upTo, useSecond, WorkerLink } from "../parts/basics";
 import { brief, length } from "../parts/text";
 
 const Chart = lazy(() => import("../parts/chart"));
@@ -13,9 +13,6 @@ const LONG_MS = 60_000;
 const HOPELESS = new Set(["no_worker_offers", "workers_offline"]);
 const SOON_MS = 5_000;
 const TILES = ["pending", "running", "blocked", "scheduled", "failed", "completed"];
-
-const MORE = "There are more. Counting stops at 1000, so that this page costs the same however many jobs there are.";
-const count = (of?: { count: number; more: boolean }) => (of ? `${of.count.toLocaleString()}${of.more ? "+" : ""}` : "–");
 
 export function Overview() {
   const found = useQuery({ queryKey: ["overview"], queryFn: ({ signal }) => get<Data>("overview", {}, signal), meta: anyChanged });
@@ -30,7 +27,7 @@ export function Overview() {
       <div className="tiles">
         {TILES.map((state) => (
           <Link key={state} className="tile" to="/jobs" search={{ state }} title={data?.jobs[state]?.more ? MORE : undefined}>
-            <b>{count(data?.jobs[state])}</b> {state}
+            <b>{upTo(data?.jobs[state])}</b> {state}
           </Link>
         ))}
         <Link className="tile" to="/workers">
@@ -55,7 +52,7 @@ function Attention({ data }: { data: Data }) {
       `lane ${lane.oldest}`,
       <>
         <JobLink id={lane.oldest}>{brief(lane.oldest_name, 60) || undefined}</JobLink> has waited {length(waited)}
-        {(lane.waiting.count > 1 || lane.waiting.more) && <> with {count({ ...lane.waiting, count: lane.waiting.count - 1 })} others</>}. {lane.reason && brief(lane.reason, 300)}
+        {(lane.waiting.count > 1 || lane.waiting.more) && <> with {upTo({ ...lane.waiting, count: lane.waiting.count - 1 })} others</>}. {lane.reason && brief(lane.reason, 300)}
       </>,
     ]);
   }
@@ -99,7 +96,7 @@ function Lanes({ data }: { data: Data }) {
           {data.lanes.map((lane) => (
             <tr key={lane.oldest}>
               <td>{lane.tags.length ? <Tags of={lane.tags} /> : <span className="quiet">none</span>}</td>
-              <td>{count(lane.waiting)}</td>
+              <td>{upTo(lane.waiting)}</td>
               <td>
                 <JobLink id={lane.oldest} /> <Ago time={lane.since} />
               </td>

@@ -1,12 +1,15 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import type { Run } from "../api/client";
-import { kindChanged } from "../api/live";
+import { kindAdded, kindChanged, type Pulse } from "../api/live";
 import { Ago, RunLink, State, Took } from "../parts/basics";
 import { Pages } from "../parts/pages";
 import { brief } from "../parts/text";
 
 const STATES = ["running", "completed", "failed", "cancelled"];
-const live = kindChanged("run_", "completed", "failed");
+const runs = kindChanged("run_");
+const jobs = kindAdded("completed", "failed");
+/** A run begins and ends by events of its own; how far it is, its jobs say. */
+const live = { live: (pulse: Pulse) => runs.live(pulse) || jobs.live(pulse) };
 
 export function Runs() {
   const { state, workflow } = useSearch({ from: "/runs" });

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { call, get, type Job, type Page, post, segment, type Worker, type WorkerFigures } from "../api/client";
-import { anyChanged, kindChanged } from "../api/live";
+import { anyChanged, kindAdded, kindChanged } from "../api/live";
 import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Tags, Took, WorkerLink } from "../parts/basics";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
@@ -55,7 +55,7 @@ function FailuresCard({ name }: { name: string }) {
   const found = useQuery({
     queryKey: ["worker-figures", name],
     queryFn: () => get<WorkerFigures>(`workers/${segment(name)}/figures`),
-    meta: kindChanged("completed", "failed", "requeued"),
+    meta: kindAdded("completed", "failed", "requeued"),
   });
   const figures = found.data;
   if (!figures) return <Fault error={found.error} />;

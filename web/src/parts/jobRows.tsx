@@ -63,7 +63,8 @@ export function Rows({ list, chosen, setChosen }: ListProps) {
   const base = router.buildLocation({ to: "/jobs" }).href;
   const { scroll, place, height } = usePainter({ rows, at, chosen, edit, base }, (top, end) => {
     list.setTop(top === 0);
-    if (end >= rows.length - AHEAD) list.more();
+    // Whoever stays at the top is shown the newest again and again, and needs no others.
+    if (end >= rows.length - (top === 0 ? 0 : AHEAD)) list.more();
   });
   const choose = (id: string) => {
     const next = new Set(chosen);

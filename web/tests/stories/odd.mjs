@@ -1,5 +1,7 @@
 // What should not be, shown safely and told in words.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
 import { proxy } from "../proxy.mjs";
 
 const ODD = "\u202eabc\u0007\u200b\u0000";
@@ -24,11 +26,6 @@ export const stories = {
   async what_cannot_be_seen_is_made_visible({ open, server, shot }) {
     const { id } = await server.post("jobs", { name: "\u202eabc\u200b", payload: { [ODD]: ODD } });
     const lease = await server.claim();
-    // Bytes that are no UTF-8 come from programs; as JSON they cannot be sent, so a file is.
-    const token = await server.worker();
-    const bytes = new Uint8Array([104, 105, 0xff, 0xfe, 0xc3, 10]);
-    const sent = await fetch(`${server.url}/api/v1/leases/artifacts?name=${encodeURIComponent("a<b>.bin")}`, { method: "POST", headers: { authorization: `Bearer ${token}`, "windlass-lease": lease.lease }, body: bytes });
-    assert.ok(sent.ok || sent.status === 404, String(sent.status));
     await server.report("logs", { lease: lease.lease, data: `\u202egnp.exe\ttab \u0007bell \ufffd\n` });
     await server.report("fail", { lease: lease.lease, message: ODD.replaceAll("\u0000", ""), permanent: true });
     const page = await open({ path: `jobs/${id}` });
@@ -37,6 +34,32 @@ export const stories = {
     await page.locator(".json-key", { hasText: "␀" }).waitFor();
     assert.ok(!/[\u202e\u200b\u0007]/.test(await page.locator("main").innerText()));
     await shot(page, "odd");
+  },
+
+  /** Programs write what they like: to their log, to files, and into the names of files. A real worker passes it on. */
+  async bytes_that_are_no_text_are_shown_as_such({ open, server, shot, program, folder }) {
+    const wild = "h\\303\\251llo \\377\\376 \\303( \\355\\240\\200 end";
+    const shell = `printf '${wild}\\n'; printf '\\377\\000\\376raw' > data.bin; "${program}" artifact put data.bin; printf x > "$(printf 'odd\\377name')"; "${program}" artifact put "$(printf 'odd\\377name')" || true; exit 1`;
+    const { id } = await server.post("jobs", { name: "wild", payload: { shell }, retry: { attempts: 1 } });
+    const env = { ...process.env, WINDLASS_TOKEN: await server.worker() };
+    const args = ["worker", "--server", server.direct, "--name", "w1", "--work-dir", join(folder, "work"), "--allow-commands", "--once"];
+    const worker = spawn(program, args, { env, stdio: "ignore" });
+    const page = await open({ path: `jobs/${id}` });
+    await page.locator("h1 + .state.failed").waitFor({ timeout: 30_000 });
+    await page.locator(".line", { hasText: /héllo \ufffd+ \ufffd+\( \ufffd+ end/ }).waitFor();
+    const link = page.getByRole("link", { name: "data.bin" });
+    await link.waitFor();
+    // A file comes back byte for byte, as a download and never as a page.
+    const { bytes, headers } = await page.evaluate(async (url) => {
+      const answer = await fetch(url);
+      return { bytes: [...new Uint8Array(await answer.arrayBuffer())], headers: Object.fromEntries(answer.headers) };
+    }, await link.getAttribute("href"));
+    assert.deepEqual(bytes, [0xff, 0, 0xfe, ...Buffer.from("raw")]);
+    assert.match(headers["content-disposition"], /^attachment/);
+    assert.equal(headers["x-content-type-options"], "nosniff");
+    assert.ok(!(await page.locator("main").innerText()).includes("\u0000"));
+    await shot(page, "no-text");
+    if (worker.exitCode === null) await new Promise((done) => worker.once("exit", done));
   },
 
   async a_schema_that_no_form_can_draw_is_edited_as_json({ open, server }) {

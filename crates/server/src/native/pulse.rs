@@ -1,4 +1,4 @@
-//! `/api/v1/pulse`: that something changed, told at most twice a second however much did.
+//! `/api/v1/pulse`: that something changed, told at most twice a second, and once a second where much does.
 //!
 //! Pages that show what is going on need not hear every event: they look again at what they show. All pages of a namespace share
 //! one reader of its events, and each message is written once for all of them.
@@ -13,10 +13,10 @@ use crate::{
     wire_time::text,
 };
 use axum::{extract::State, response::Response};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -29,7 +29,9 @@ use windlass_engine::{FeedItem, Subscription};
 
 const EVERY: Duration = Duration::from_millis(500);
 /// Jobs and runs named in one message; of more it is only said that there are more.
-const NAMED_MAX: usize = 500;
+const NAMED_MAX: usize = 200;
+/// A message that names more is followed by a pause: pages look again once a second at most.
+const MANY: usize = 50;
 /// Messages that may wait for a slow page. One that missed some is told to look at everything.
 const BEHIND_MAX: usize = 16;
 
@@ -44,10 +46,10 @@ pub fn routes() -> Vec<Route> {
 
 /// The readers that are at work, by namespace.
 #[derive(Default)]
-pub struct Pulses(Mutex<HashMap<Namespace, Sender<Arc<str>>>>);
+pub struct Pulses(Mutex<HashMap<Namespace, Sender<Bytes>>>);
 
 impl Pulses {
-    async fn join(&self, app: &App, namespace: &Namespace) -> Result<Receiver<Arc<str>>, Problem> {
+    async fn join(&self, app: &App, namespace: &Namespace) -> Result<Receiver<Bytes>, Problem> {
         if let Some(sender) = self.0.lock().get(namespace) {
             return Ok(sender.subscribe());
         }
@@ -64,7 +66,7 @@ impl Pulses {
     }
 
     /// Whether nobody listens any more; then the next one begins anew.
-    fn ends(&self, namespace: &Namespace, sender: &Sender<Arc<str>>) -> bool {
+    fn ends(&self, namespace: &Namespace, sender: &Sender<Bytes>) -> bool {
         let mut pulses = self.0.lock();
         let ends = sender.receiver_count() == 0;
         if ends {
@@ -74,15 +76,19 @@ impl Pulses {
     }
 }
 
-async fn read(app: App, namespace: Namespace, mut events: Subscription, sender: Sender<Arc<str>>) {
+async fn read(app: App, namespace: Namespace, mut events: Subscription, sender: Sender<Bytes>) {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut gathered = Pulse::default();
+    let mut pauses = false;
     loop {
         tokio::select! {
             _ = ticks.tick() => {
-                if gathered != Pulse::default() {
+                if std::mem::take(&mut pauses) {
+                    // More gathers until the next one.
+                } else if gathered != Pulse::default() {
                     let pulse = std::mem::take(&mut gathered);
+                    pauses = pulse.jobs.len() > MANY;
                     let data = serde_json::to_string(&pulse).unwrap_or_default();
                     // Nobody listens: said below.
                     drop(sender.send(sse::frame(None, "pulse", &data).into()));
@@ -137,16 +143,16 @@ async fn listen(State(app): State<App>, Who(caller): Who, ask: Ask) -> Result<Re
     })
 }
 
-async fn pump(mut sink: Sink, mut pulses: Receiver<Arc<str>>, hello: String) -> Result<(), Closed> {
+async fn pump(mut sink: Sink, mut pulses: Receiver<Bytes>, hello: String) -> Result<(), Closed> {
     sink.send(sse::frame(None, "hello", &hello)).await?;
     let mut next_beat = Instant::now() + sse::BEAT;
     loop {
         let frame = tokio::select! {
             () = sink.over() => return Ok(()),
-            () = sleep_until(next_beat) => sse::beat(None),
+            () = sleep_until(next_beat) => sse::beat(None).into(),
             pulse = pulses.recv() => match pulse {
-                Ok(frame) => frame.to_string(),
-                Err(RecvError::Lagged(_)) => sse::frame(None, "pulse", r#"{"more":true}"#),
+                Ok(frame) => frame,
+                Err(RecvError::Lagged(_)) => sse::frame(None, "pulse", r#"{"more":true}"#).into(),
                 Err(RecvError::Closed) => return Ok(()),
             },
         };
