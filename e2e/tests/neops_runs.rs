@@ -253,3 +253,45 @@ async fn a_worker_elsewhere_brings_its_token_in_the_address() {
     let (status, _) = Plain::connect(world.server.address(), ADMIN).call("GET", "/workers/online", &Value::Null);
     assert_eq!(status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_parallel_one_device_goes_on_while_another_is_worked_on() {
+    let mut world = NeopsWorld::new().await;
+    let workers = ["first", "second"].map(|name| world.worker(name, &[]));
+    for name in ["first", "second"] {
+        world.comes(name, "online");
+    }
+    let step = |label: &str, block: &str, on: &str, parameters: Value| {
+        json!({"type": "functionBlock", "label": label, "functionBlock": format!("fb.test/{block}:1"), "runOn": on,
+            "parameters": parameters})
+    };
+    let mine = json!({"message": "{{ context.device.hostname }}", "seconds": "{{ context.device.facts.seconds }}"});
+    let steps = [
+        step("a", "slow", "device", mine),
+        step("b", "change", "device", says("{{ context.device.hostname }}")),
+        step("c", "echo", "global", says("all")),
+    ];
+    let workflow = json!({"type": "workflow", "label": "wf", "name": "lanes", "package": "wf.test", "majorVersion": 1,
+        "minorVersion": 0, "patchVersion": 0, "seedEntity": "device", "steps": steps,
+        "config": {"executionStrategy": {"parallel": true}}});
+    world.post("/workflow-definition/publish", &json!({ "workflow": workflow }), 201);
+    for (id, name, seconds) in [(1, "slowly", 7), (2, "quickly", 0)] {
+        let device = json!({"id": id, "hostname": name, "facts": {"seconds": seconds}});
+        let (status, answer) = world.calls.call("PUT", &format!("/api/v1/entities/device/{id}"), &device);
+        assert_eq!(status, 200, "{answer}");
+    }
+    let run = world.start("lanes", &[1, 2], json!({}));
+    let all = || workers.iter().flat_map(did).collect::<Vec<_>>();
+    let told = eventually_blocking("the quick device is at its second step", || {
+        Some(all()).filter(|told| told.contains(&"run Change quickly".into()))
+    });
+    assert!(!told.contains(&"run Slow slowly".into()), "the slow one is still at its first: {told:?}");
+    world.becomes(&run, "completed_ack");
+    let told = all();
+    for line in ["run Slow slowly", "run Change slowly", "run Echo all"] {
+        assert_eq!(told.iter().filter(|told| *told == line).count(), 1, "{line} once: {told:?}");
+    }
+    let jobs = world.jobs(&run);
+    assert_eq!(jobs.len(), 8, "{jobs:?}");
+    assert_eq!(jobs.last().unwrap(), "execute c success-ack 0", "the global step waits for both");
+}

@@ -193,3 +193,28 @@ fn entities_of_neops_are_imported_as_a_whole_and_again_without_harm() {
     assert_eq!(server.json(&["import", "neops", "all.json"]), json!({"created": 0, "updated": 0, "unchanged": 4}));
     assert_eq!(server.json(&["import", "neops", "some.json"]), json!({"created": 0, "updated": 1, "unchanged": 0}));
 }
+
+#[test]
+fn the_doctor_says_what_jobs_of_neops_wait_for() {
+    let server = Server::start();
+    let block = json!({"name": "look", "package": "fb", "majorVersion": 1, "minorVersion": 0, "patchVersion": 0,
+        "description": "", "fbType": "check", "runOn": "global", "isPure": true, "parameterJsonSchema": {"type": "object"},
+        "resultDataJsonSchema": {"type": "object"}});
+    let step = json!({"type": "functionBlock", "label": "a", "functionBlock": "fb/look:1"});
+    let workflow = json!({"type": "workflow", "label": "w", "name": "w", "package": "wf", "majorVersion": 1,
+        "minorVersion": 0, "patchVersion": 0, "seedEntity": "global", "steps": [step]});
+    let run = json!({"workflow": "wf/w:1", "executeOnParameters": {}, "parameters": {}});
+    for (path, body) in [
+        ("/function-blocks/register", block),
+        ("/workflow-definition/publish", json!({"workflow": workflow})),
+        ("/workflow-execution", run),
+    ] {
+        server.post(path, &body);
+    }
+    server.windlass(&["doctor"]).says(&[
+        "neops: workers",
+        "0 online, 0 unreachable, 0 offline",
+        "1 jobs wait for fb/look:1.0.0, which 0 online workers serve",
+        "Start neops_worker with the function block fb/look:1.0.0 in its DIR_FUNCTION_BLOCKS",
+    ]);
+}

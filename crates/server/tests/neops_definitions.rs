@@ -226,3 +226,27 @@ async fn versions_come_in_pages_and_can_be_compared() {
     server.get("/workflow-definition/compare?from=wf.x%2Fn:1.0.0&to=wf.x%2Fn:7.0.0").await.expect(404);
     assert_eq!(server.get("/schema").await.expect(200)["title"], "RootWorkflow");
 }
+
+#[tokio::test]
+async fn there_are_so_many_workflows_and_no_more() {
+    let limits = windlass_core::Limits { definitions_max: 2, ..Default::default() };
+    let server = Server::set(windlass_engine::Settings { limits, ..Default::default() }, Default::default()).await;
+    let named = |name: &str, version: &str| {
+        let mut workflow = document(version, &["b/x:1"]);
+        workflow["name"] = json!(name);
+        workflow
+    };
+    for name in ["one", "two"] {
+        publish(&server, named(name, "1.0.0"), json!({})).await.expect(201);
+    }
+    let refused = publish(&server, named("three", "1.0.0"), json!({})).await.expect(429);
+    let why = refused["message"].as_str().unwrap();
+    assert!(why.contains("2 workflows") && why.contains("definitions_per_namespace_max"), "{refused}");
+    let mut next = named("one", "1.0.1");
+    next["description"] = json!("a version of one that is there");
+    publish(&server, next, json!({})).await.expect(201);
+    // A deleted one keeps its numbers, and counts.
+    server.delete(&path("wf.x/two:1.0.0")).await.expect(200);
+    publish(&server, named("three", "1.0.0"), json!({})).await.expect(429);
+    publish(&server, named("two", "1.0.0"), json!({})).await.expect(201);
+}

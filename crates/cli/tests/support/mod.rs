@@ -59,6 +59,14 @@ impl Server {
         let client = Client::builder(&self.url).token(WORKER).build().unwrap();
         self.runtime.block_on(work(client))
     }
+
+    /// A call of a dialect, by the admin.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) {
+        let client = Client::builder(&self.url).token(ADMIN).build().unwrap();
+        let request = client.plain_request(http::Method::POST, path).json(body);
+        self.runtime.block_on(client.send(request)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
 }
 
 async fn serve() -> String {

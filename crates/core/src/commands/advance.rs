@@ -35,6 +35,8 @@ pub struct Advance {
     pub moves: Vec<(JobId, Hold, Move)>,
     /// After everything has ended: what to undo, in this order. Empty: nothing.
     pub undo: Option<Vec<RunNode>>,
+    /// Refused unless it is the turn of every step: for what was decided ahead and goes with the report that brings the turn.
+    pub strict: bool,
 }
 
 /// What becomes of a step.
@@ -110,6 +112,9 @@ impl Advance {
             let found = desk.job(&JobKey::new(&self.namespace, *id))?.filter(|job| job.run() == Some(self.run));
             let over = found.as_ref().is_none_or(|job| job.state.is_final());
             let job = found.filter(|job| is_turn(job, *hold));
+            if self.strict && job.is_none() {
+                return Err(Refusal::not_found("turn", id).into());
+            }
             if over || job.is_some() {
                 desk.remove::<Turn>(
                     &stage::system_namespace(),
@@ -212,7 +217,13 @@ fn is_turn(job: &Job, hold: Hold) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        commands::testing::{Story, code, graph, id, ns, once},
+        commands::{
+            Command,
+            all::All,
+            complete::Complete,
+            holder::Holder,
+            testing::{Story, code, graph, id, ns, once},
+        },
         model::{limits::Limits, record::Kind},
     };
 
@@ -230,7 +241,13 @@ mod tests {
     }
 
     fn gather(job: u128, hold: Hold, wanted: Move) -> Advance {
-        Advance { namespace: ns(), run: RunId::from_u128(1), moves: vec![(id(job), hold, wanted)], undo: None }
+        Advance {
+            namespace: ns(),
+            run: RunId::from_u128(1),
+            moves: vec![(id(job), hold, wanted)],
+            undo: None,
+            strict: false,
+        }
     }
 
     fn turns(story: &Story) -> usize {
@@ -279,6 +296,23 @@ mod tests {
         assert_eq!(code(&story.run(gather(1, Hold::Members, Move::Go { payload: "1".into() }))), "invalid");
         story.run(gather(1, Hold::Members, Move::Complete { result: "[]".into() })).unwrap();
         assert_eq!((story.state(1), story.state(2), turns(&story)), (State::Completed, State::Pending, 0));
+    }
+
+    #[test]
+    fn what_is_decided_ahead_goes_with_the_report_that_brings_the_turn_or_not_at_all() {
+        let mut story = Story::new();
+        story.run(staged(&["a", "s: a", "b: s"])).unwrap();
+        let ahead = || Command::from(Advance { strict: true, ..advance(2, Move::Go { payload: "1".into() }) });
+        let lease = story.claim("w");
+        let report = || Command::from(Complete { holder: Holder::lease(&ns(), lease), result: "1".into() });
+        assert_eq!(code(&story.run(All { commands: vec![ahead(), report()] })), "not-found", "its parent is open");
+        assert_eq!((story.state(1), story.state(2)), (State::Claimed, State::Blocked), "nothing of it was done");
+        let woken = story.tables.wakes.len();
+        story.run(All { commands: vec![report(), ahead()] }).unwrap();
+        assert_eq!((story.state(2), turns(&story)), (State::Pending, 0));
+        let system = stage::system_namespace();
+        assert!(story.tables.wakes[woken..].iter().all(|wake| wake.namespace != system), "planners have nothing to do");
+        assert_eq!(code(&story.run(All { commands: vec![report(), ahead()] })), "not-found", "the turn is over");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! What execute jobs change about entities: at once in the context of later steps, and for good when the run completes.
 
 use super::{
-    entity::{self, camel, field_fault, id_of, list_of},
+    entity::{self, KEPT, camel, field_fault, id_of, list_of},
     read::{Fault, Fields, Reader},
     reference::EntityType,
 };
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Updates of one result.
 pub const UPDATES_MAX: usize = 10_000;
@@ -100,18 +100,39 @@ fn create(reader: &mut Reader, at: &Fields<'_>, entity: EntityType) -> Option<Ch
 
 /// Changes a context, so that later steps see it. Created entities have the ids their worker made up.
 pub fn apply(context: &mut Value, updates: &[Update]) {
-    for update in updates {
-        let Some(list) = list_of(update.entity).and_then(|list| context.get_mut(list)?.as_array_mut()) else {
-            continue;
-        };
-        let at = list.iter().position(|entity| id_of(entity) == Some(update.id));
-        match (&update.change, at) {
+    for (entity, name) in KEPT {
+        let mine: Vec<&Update> = updates.iter().filter(|update| update.entity == entity).collect();
+        if let Some(list) = context.get_mut(name).and_then(Value::as_array_mut).filter(|_| !mine.is_empty()) {
+            apply_to(list, &mine);
+        }
+    }
+}
+
+/// Each entity is looked up by its id: there may be thousands, and as many changes.
+fn apply_to(list: &mut Vec<Value>, updates: &[&Update]) {
+    let (mut places, mut gone) = (HashMap::new(), HashSet::new());
+    for (at, entity) in list.iter().enumerate() {
+        id_of(entity).map(|id| places.entry(id).or_insert(at));
+    }
+    for Update { id, change, .. } in updates {
+        match (change, places.get(id).copied()) {
             (Change::Patch { field, value }, Some(at)) => list[at][field.as_str()] = value.clone(),
-            (Change::Create { data, .. }, None) => list.push(made(data, update.id)),
-            (Change::Delete, Some(at)) => drop(list.remove(at)),
+            (Change::Create { data, .. }, None) => {
+                places.insert(*id, list.len());
+                list.push(made(data, *id));
+            }
+            (Change::Delete, Some(at)) => {
+                places.remove(id);
+                gone.insert(at);
+            }
             _ => {}
         }
     }
+    let mut at = 0;
+    list.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
 }
 
 fn made(data: &Map<String, Value>, id: u64) -> Value {
@@ -148,16 +169,20 @@ pub fn settle(
 ) -> Settled {
     let mut settled = Settled { next, ..Settled::default() };
     let ids = new_ids(updates, known, &mut settled.next);
+    let mut names = HashMap::new();
+    for ((_, made_up), id) in &ids {
+        names.entry(*made_up).or_insert(*id);
+    }
     for (at, update) in updates.iter().enumerate().filter(|(_, update)| list_of(update.entity).is_some()) {
         let key = (update.entity, ids.get(&(update.entity, update.id)).copied().unwrap_or(update.id));
         match &update.change {
             Change::Patch { field, value } => {
                 let entity = there.entry(key).or_insert_with(|| json!({"id": key.1}));
-                entity[field.as_str()] = renamed(value, &ids);
+                entity[field.as_str()] = renamed(value, &names);
             }
             Change::Create { .. } if known.contains_key(&at) || there.contains_key(&key) => continue,
             Change::Create { data, .. } => {
-                there.insert(key, renamed(&made(data, key.1), &ids));
+                there.insert(key, renamed(&made(data, key.1), &names));
             }
             Change::Delete => {
                 there.remove(&key);
@@ -179,35 +204,53 @@ fn new_ids(
     next: &mut BTreeMap<EntityType, u64>,
 ) -> BTreeMap<Key, u64> {
     let mut ids = BTreeMap::new();
-    let mut made: Vec<(&Map<String, Value>, Key)> = Vec::new();
+    let mut twins = Twins::default();
     for (at, update) in updates.iter().enumerate() {
         let Change::Create { data, identifiers, unless_there } = &update.change else { continue };
-        // Two steps may find the same new device.
-        let twin = |(other, (entity, _)): &&(&Map<String, Value>, Key)| {
-            *unless_there
-                && *entity == update.entity
-                && is_known_by(&Value::Object((*other).clone()), data, identifiers)
-        };
-        let id = known.get(&at).copied().or_else(|| made.iter().find(twin).map(|(_, (_, id))| *id));
+        let twin = || unless_there.then(|| twins.find(update.entity, data, identifiers)).flatten();
+        let id = known.get(&at).copied().or_else(twin);
         let id = id.unwrap_or_else(|| {
             let next = next.entry(update.entity).or_insert(1);
             *next += 1;
             *next - 1
         });
-        made.push((data, (update.entity, id)));
+        twins.made.push((data, (update.entity, id)));
         ids.insert((update.entity, update.id), id);
     }
     ids
 }
 
+/// What was created so far, by what it is known by: two steps may find the same new device.
+#[derive(Default)]
+struct Twins<'a> {
+    made: Vec<(&'a Map<String, Value>, Key)>,
+    /// By the fields that are looked at: who has which values, and how many of those above it knows.
+    by: HashMap<&'a [String], (HashMap<(EntityType, String), u64>, usize)>,
+}
+
+impl<'a> Twins<'a> {
+    fn find(&mut self, entity: EntityType, data: &Map<String, Value>, fields: &'a [String]) -> Option<u64> {
+        let values = |data: &Map<String, Value>| -> Option<String> {
+            let found: Option<Vec<&Value>> = fields.iter().map(|field| data.get(field)).collect();
+            found.filter(|found| !found.is_empty()).map(|found| json!(found).to_string())
+        };
+        let (known, count) = self.by.entry(fields).or_default();
+        for (other, (entity, id)) in &self.made[*count..] {
+            values(other).map(|values| known.entry((*entity, values)).or_insert(*id));
+        }
+        *count = self.made.len();
+        known.get(&(entity, values(data)?)).copied()
+    }
+}
+
 /// References to made-up ids. They are random and large, so a number of another meaning is not mistaken for one: only `id` counts.
-fn renamed(value: &Value, ids: &BTreeMap<Key, u64>) -> Value {
+fn renamed(value: &Value, ids: &HashMap<u64, u64>) -> Value {
     match value {
         Value::Array(list) => Value::Array(list.iter().map(|value| renamed(value, ids)).collect()),
         Value::Object(fields) => {
             let rename = |(field, value): (&String, &Value)| {
                 let old = value.as_u64().filter(|_| field == "id");
-                let new = old.and_then(|old| ids.iter().find(|((_, made_up), _)| *made_up == old).map(|(_, new)| *new));
+                let new = old.and_then(|old| ids.get(&old).copied());
                 (field.clone(), new.map_or_else(|| renamed(value, ids), |new| json!(new)))
             };
             Value::Object(fields.iter().map(rename).collect())
@@ -276,6 +319,31 @@ mod tests {
         let devices =
             json!([{"id": 5, "vendor": "a", "facts": {"v": 1}}, {"id": 6}, {"id": 12345678, "hostname": "n"}]);
         assert_eq!(context, json!({"devices": devices, "deviceGroups": [], "interfaces": []}));
+    }
+
+    /// Looked for one by one these would be hundreds of millions of steps, and the test would take minutes.
+    #[test]
+    fn many_changes_of_many_entities_are_applied_in_one_pass() {
+        const MANY: u64 = 20_000;
+        let devices: Vec<Value> = (1..=MANY).map(|id| json!({"id": id})).collect();
+        let mut context = json!({"devices": devices, "deviceGroups": [], "interfaces": []});
+        let one = |id, change| Update { entity: Device, id, change };
+        let patch = |id| one(id, Change::Patch { field: "vendor".into(), value: json!(id) });
+        let create = |id: u64| {
+            let data = json!({"hostname": format!("n{id}"), "group": {"id": id}}).as_object().unwrap().clone();
+            one(id, Change::Create { data, identifiers: vec!["hostname".into()], unless_there: true })
+        };
+        let mut updates: Vec<Update> = (1..=MANY).rev().map(patch).collect();
+        updates.extend((1..=MANY).step_by(2).map(|id| one(id, Change::Delete)));
+        updates.extend((MANY + 1..=2 * MANY).map(create));
+        updates.push(create(1));
+        apply(&mut context, &updates);
+        let settled = settle(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 3 * MANY)]));
+        let left = context["devices"].as_array().unwrap();
+        assert_eq!(left.len() as u64, MANY / 2 + MANY + 1);
+        assert_eq!((&left[0], &left[1]["vendor"]), (&json!({"id": 2, "vendor": 2}), &json!(4)), "in their order");
+        assert_eq!(left.last().unwrap()["hostname"], "n1", "what was deleted can come again");
+        assert_eq!((settled.put.len() as u64, settled.deleted.len() as u64), (MANY / 2 + MANY + 1, MANY / 2 - 1));
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl World {
 
     fn decide(&mut self, turn: &Turn) -> Advance {
         let mut drawn = self.drawn;
-        let mut advance = Advance { namespace: namespace(), run: id(), moves: Vec::new(), undo: None };
+        let mut advance = Advance { namespace: namespace(), run: id(), moves: Vec::new(), undo: None, strict: false };
         match turn.job {
             Some(job) => {
                 let row = self.tables.jobs[&key(job)].clone();

@@ -117,7 +117,7 @@ struct Turns<'a> {
 
 impl Turns<'_> {
     fn empty(&self) -> Advance {
-        Advance { namespace: self.namespace.clone(), run: self.run, moves: Vec::new(), undo: None }
+        Advance { namespace: self.namespace.clone(), run: self.run, moves: Vec::new(), undo: None, strict: false }
     }
 
     /// What a turn may cost here.

@@ -1,5 +1,6 @@
 //! Runs of neops workflows, from their start to their end, with the answers of workers made up.
 
+mod ahead;
 mod bad_input;
 mod entities;
 

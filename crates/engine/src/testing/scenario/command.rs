@@ -103,11 +103,11 @@ impl Builder<'_> {
                 let nodes = self.nodes(run, &line.block)?;
                 let job = self.names.job(&format!("{run}.{step}"));
                 let moves = vec![(job, Hold::Plan, Move::Expand { nodes, payload: Payload::from("{}") })];
-                Advance { namespace, run: self.names.run(run), moves, undo: None }.into()
+                Advance { namespace, run: self.names.run(run), moves, undo: None, strict: false }.into()
             }
             ["undo", run] => {
                 let undo = Some(self.nodes(run, &line.block)?);
-                Advance { namespace, run: self.names.run(run), moves: Vec::new(), undo }.into()
+                Advance { namespace, run: self.names.run(run), moves: Vec::new(), undo, strict: false }.into()
             }
             ["signal", run, event] => {
                 let payload = options.bytes("payload")?;
@@ -179,8 +179,8 @@ impl Builder<'_> {
             other => return Err(format!("a step does not {other}; it can go, skip, fail, complete")),
         };
         let hold = if options.text("gathers").is_some() { Hold::Members } else { Hold::Plan };
-        let moves = vec![(job, hold, wanted)];
-        Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None })
+        let (moves, strict) = (vec![(job, hold, wanted)], options.text("strict").is_some());
+        Ok(Advance { namespace: namespace.clone(), run: self.names.run(run), moves, undo: None, strict })
     }
 
     fn nodes(&mut self, run: &str, block: &[Line]) -> TestResult<Vec<RunNode>> {

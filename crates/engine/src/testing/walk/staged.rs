@@ -67,7 +67,8 @@ pub(super) fn advance(world: &mut World) -> Command {
     };
     let undo = world.dice.percent(30).then(Vec::new);
     let hold = *world.dice.pick(&[Hold::Plan, Hold::Plan, Hold::Members]);
-    Advance { namespace: world.perhaps_foreign(&namespace), run, moves: vec![(job, hold, wanted)], undo }.into()
+    let (namespace, strict) = (world.perhaps_foreign(&namespace), world.dice.percent(20));
+    Advance { namespace, run, moves: vec![(job, hold, wanted)], undo, strict }.into()
 }
 
 fn members(world: &mut World, namespace: &Namespace, of: JobId, name: &str) -> Vec<RunNode> {

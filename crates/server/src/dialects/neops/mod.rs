@@ -39,7 +39,7 @@ use serde_json::{Value, value::RawValue};
 use std::sync::Arc;
 use tokio::sync::{Notify, Semaphore};
 use windlass_api::Uuid;
-use windlass_core::{Namespace, RunId, cache::Cache};
+use windlass_core::{JobId, Namespace, RunId, cache::Cache};
 use windlass_plan::neops::step::World;
 
 pub use error::HttpError;
@@ -92,7 +92,7 @@ fn serve(read: &Values) -> Served {
         .plans(move |app, unit| runs::turn::decide(Neops::new(app, plans.clone()), unit))
         .sweeps(move |app| {
             let neops = Neops::new(app, swept.clone());
-            async move { runs::left::round(&neops).await }
+            async move { runs::left::round(&neops).await.map(drop) }
         })
         .starts(move |app| {
             let neops = Neops::new(app, own.clone());
@@ -118,6 +118,8 @@ pub struct Own {
     pub contexts: Mutex<Cache<(Uuid, u32), Arc<RawValue>>>,
     /// The same as expressions see them.
     pub worlds: Mutex<Cache<(Uuid, u32), Arc<World>>>,
+    /// What follows from reports that are still to come.
+    pub ahead: Mutex<Cache<JobId, runs::ahead::Course>>,
     /// When workers came back that were not heard for too long.
     pub returns: Mutex<watch::Returns>,
     /// The open run that was looked at last, by those who look for what was cut off.
@@ -128,6 +130,10 @@ pub struct Own {
     /// ever changes.
     pub blocks: Mutex<ReadyBlocks>,
     pub documents: Mutex<Cache<String, Arc<Value>>>,
+    /// Told when a run begins.
+    pub begun: Notify,
+    /// How many workflows there are; none is ever forgotten. None: nobody has counted them yet.
+    pub workflows: Mutex<Option<usize>>,
     /// Told when a schedule may have changed.
     pub scheduler: Notify,
 }
@@ -137,6 +143,8 @@ const PLANS: usize = 100;
 const CONTEXTS: usize = 100;
 const WORLDS: usize = 16;
 const CONTEXT_BYTES: usize = 32 << 20;
+const AHEAD: usize = 10_000;
+const AHEAD_BYTES: usize = 16 << 20;
 const ROWS: usize = 10_000;
 const BLOCKS: usize = 1_000;
 const DOCUMENTS: usize = 100;
@@ -146,6 +154,8 @@ impl Own {
     pub fn new(settings: Settings) -> Self {
         Self {
             scheduler: Notify::new(),
+            begun: Notify::new(),
+            workflows: Mutex::default(),
             returns: Mutex::default(),
             looked_at: Mutex::default(),
             settings,
@@ -153,6 +163,7 @@ impl Own {
             plans: Mutex::new(Cache::new(PLANS, usize::MAX)),
             contexts: Mutex::new(Cache::new(CONTEXTS, CONTEXT_BYTES)),
             worlds: Mutex::new(Cache::new(WORLDS, CONTEXT_BYTES)),
+            ahead: Mutex::new(Cache::new(AHEAD, AHEAD_BYTES)),
             rows: Mutex::new(Cache::new(ROWS, usize::MAX)),
             blocks: Mutex::new(Cache::new(BLOCKS, KNOWN_BYTES)),
             documents: Mutex::new(Cache::new(DOCUMENTS, KNOWN_BYTES)),

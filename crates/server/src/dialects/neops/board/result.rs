@@ -9,6 +9,7 @@ use crate::{
         body::{Json, Path, empty, id, ok},
         namespace,
         results::{self, Kept},
+        runs::ahead,
         who::{Who, principal},
     },
 };
@@ -20,8 +21,9 @@ use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use windlass_core::{
-    JobId, JobKey, Payload, Refusal,
+    Command, JobId, JobKey, Payload, Refusal,
     commands::{
+        all::All,
         ask::Both,
         complete::Complete,
         fail::Fail,
@@ -111,6 +113,9 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
         let holds = windlass_core::commands::holds::Holds { holder: holder.clone() };
         neops.engine.run(holds).await.map_err(refused(job))?;
     }
+    if done && went_ahead(&neops, job, &holder, &message, &text).await? {
+        return Ok(empty(StatusCode::CREATED));
+    }
     let result = results::keep(&neops, job, text).await?;
     match report(&neops, holder, done, &message, retryable, result.clone()).await {
         Ok(()) => Ok(empty(StatusCode::CREATED)),
@@ -119,6 +124,26 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
             Err(refused(job)(error))
         }
     }
+}
+
+/// Reports a success together with what the run makes of it, where that is known already. False: nothing was done.
+async fn went_ahead(neops: &Neops, job: JobId, holder: &Holder, message: &str, text: &[u8]) -> Result<bool, HttpError> {
+    let Some(ahead) = ahead::decide(neops, job, text, neops.engine.now().await?) else { return Ok(false) };
+    let mut commands: Vec<Command> = said(holder, cut(message)).map(Into::into).into_iter().collect();
+    commands.push(Complete { holder: holder.clone(), result: Payload::from(text.to_vec()) }.into());
+    commands.extend(ahead.commands.iter().cloned());
+    match neops.engine.run(All { commands }).await {
+        Ok(_) => ahead::done(neops, job, ahead),
+        // Whatever it was, the report by itself says it.
+        Err(Error::Refused(_)) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    }
+    Ok(true)
+}
+
+fn said(holder: &Holder, text: &str) -> Option<ReportProgress> {
+    let message = Some(text.into());
+    (!text.is_empty()).then(|| ReportProgress { holder: holder.clone(), percent: 100.0, message })
 }
 
 async fn write(app: &App, kept: Kept, told: usize) -> Result<Vec<u8>, HttpError> {
@@ -138,14 +163,13 @@ async fn report(
     retryable: bool,
     result: Payload,
 ) -> Result<(), Error> {
-    let said = cut(message);
+    let text = cut(message);
     let ended = match done {
-        false => app.engine.run(Fail { holder, message: said.into(), retryable, result }).await?,
-        true if said.is_empty() => app.engine.run(Complete { holder, result }).await?,
-        true => {
-            let progress = ReportProgress { holder: holder.clone(), percent: 100.0, message: Some(said.into()) };
-            app.engine.run(Both(progress, Complete { holder, result })).await?.1
-        }
+        false => app.engine.run(Fail { holder, message: text.into(), retryable, result }).await?,
+        true => match said(&holder, text) {
+            None => app.engine.run(Complete { holder, result }).await?,
+            Some(progress) => app.engine.run(Both(progress, Complete { holder, result })).await?.1,
+        },
     };
     match ended.replayed {
         true => Err(Error::Refused(Refusal::Final { state: ended.job.state })),

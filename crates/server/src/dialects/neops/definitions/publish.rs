@@ -21,7 +21,10 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use windlass_core::commands::{all::All, audited::Audited, records::Expect};
+use windlass_core::{
+    Refusal,
+    commands::{all::All, audited::Audited, records::Expect},
+};
 use windlass_plan::neops::{
     compare::{Finding, Level},
     document::Document,
@@ -138,6 +141,10 @@ async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &B
         patch: Some(verdict.version.patch),
         ..wish.document.reference()
     };
+    let is_new = kept.is_none();
+    if is_new {
+        room_for_one(neops).await?;
+    }
     let now = neops.engine.now().await?;
     let expect = kept.as_ref().map_or(Expect::Nothing, super::super::records::Kept::unchanged);
     let mut workflow = kept.map(|kept| kept.value).unwrap_or_default();
@@ -160,8 +167,43 @@ async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &B
     commands.push(WORKFLOW.put(&name_of(&reference), &workflow, expect).into());
     let act = Audited::told(&by.name(), "workflow_published", reference.to_string(), All { commands });
     let done = written(neops.engine.run(act).await)?;
+    if is_new && done {
+        one_more(neops);
+    }
     neops.own.scheduler.notify_one();
     Ok(done)
+}
+
+/// Workflows stay, deleted ones too, so they are counted once. Other servers count for themselves: a few more than allowed may
+/// slip through until they start again.
+async fn room_for_one(neops: &Neops) -> Result<(), HttpError> {
+    let known = *neops.own.workflows.lock();
+    let count = match known {
+        Some(count) => count,
+        None => {
+            let mut count = 0;
+            WORKFLOW
+                .each(neops, None, |_| {
+                    count += 1;
+                    true
+                })
+                .await?;
+            *neops.own.workflows.lock() = Some(count);
+            count
+        }
+    };
+    let max = neops.engine.settings().limits.definitions_max;
+    if count < max {
+        return Ok(());
+    }
+    let (what, setting) = ("workflows", "definitions_per_namespace_max");
+    Err(Refusal::TooMany { what, namespace: namespace().to_string(), max, setting }.into())
+}
+
+fn one_more(neops: &Neops) {
+    if let Some(count) = neops.own.workflows.lock().as_mut() {
+        *count += 1;
+    }
 }
 
 /// What stands in every answer: what the version is, how it compares, and what was found.

@@ -10,7 +10,7 @@ use crate::{
     problem::{Code, Problem},
 };
 use serde_json::{Value, json, value::RawValue};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use windlass_api::Uuid;
 use windlass_core::{
     Command, RecordKey,
@@ -28,6 +28,13 @@ pub const UPDATE_BYTES_MAX: usize = 900 << 10;
 
 pub fn empty() -> Value {
     json!({"devices": [], "deviceGroups": [], "interfaces": []})
+}
+
+/// The same as text.
+fn nothing() -> Arc<RawValue> {
+    static TEXT: LazyLock<Arc<RawValue>> =
+        LazyLock::new(|| serde_json::value::to_raw_value(&empty()).expect("plain data").into());
+    TEXT.clone()
 }
 
 fn put(run: Uuid, key: String, value: String) -> Command {
@@ -175,6 +182,9 @@ pub async fn lanes(app: &App, run: Uuid, first: usize) -> Result<Result<Vec<Valu
 /// The context of a job as workers get it, made once for all jobs that see the same.
 pub async fn text(neops: &Neops, told: &JobBrief) -> Result<Arc<RawValue>, Problem> {
     let version = told.context.unwrap_or_default();
+    if told.context.is_none() && told.lane.is_none() {
+        return Ok(nothing());
+    }
     let on_lane = told.lane.zip(told.entity.and_then(|id| u64::try_from(id).ok()));
     let seen = on_lane.map(|((first, at), entity)| Lane { first, at, entity });
     if seen.is_none()

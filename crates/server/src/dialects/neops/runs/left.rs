@@ -1,5 +1,5 @@
 //! Runs that were ended from outside, past their own end: by whoever cancels runs natively. What they hold would be held for
-//! ever, so somebody looks, now and then, and ends them as a failure does.
+//! ever, so somebody looks, now and then while runs are open, and ends them as a failure does.
 
 use super::{
     end,
@@ -20,27 +20,34 @@ use windlass_engine::Error;
 const ROUND: usize = 200;
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Runs until it is aborted.
+/// Runs until it is aborted. While no run is open nobody looks, unless other servers may have left some.
 pub async fn run(neops: Neops) {
+    let alone = neops.engine.settings().poll_every.is_none();
     loop {
-        if let Err(problem) = round(&neops).await {
+        let open = round(&neops).await.unwrap_or_else(|problem| {
             tracing::warn!(problem = %problem.0, "runs that were cut off could not be looked for");
+            true
+        });
+        if alone && !open {
+            neops.own.begun.notified().await;
         }
         sleep(EVERY).await;
     }
 }
 
-pub async fn round(neops: &Neops) -> Result<(), Problem> {
+/// Whether any run is open.
+pub async fn round(neops: &Neops) -> Result<bool, Problem> {
     let after = neops.own.looked_at.lock().take();
     let page = row::open_after(neops, after, ROUND).await?;
     *neops.own.looked_at.lock() = page.last().filter(|_| page.len() == ROUND).map(|last| last.key.as_str().into());
+    let open = !page.is_empty();
     for kept in page {
         let found = neops.engine.read_record::<Run>(&namespace(), &kept.value.uuid.to_string()).await?;
         if found.is_none_or(|run| run.finished_at.is_some()) {
             settle(neops, kept).await?;
         }
     }
-    Ok(())
+    Ok(open)
 }
 
 async fn settle(neops: &Neops, light: Kept<Row>) -> Result<(), Problem> {

@@ -4,6 +4,7 @@
 //! stands in one record ([`row`]).
 
 mod abort;
+pub mod ahead;
 mod begin;
 mod bundle;
 pub mod context;
@@ -234,8 +235,10 @@ async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Resp
     let run = id("id", &run)?;
     let kept = row::look(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     let mut shown = kept.value.show();
-    let context = context(&neops, &kept.value).await?;
-    shown["context"] = neops.aside.run(&namespace(), move || without_secrets(context)).await?;
+    shown["context"] = match context(&neops, &kept.value).await? {
+        Some(context) => neops.aside.run(&namespace(), move || without_secrets(context)).await?,
+        None => context::empty(),
+    };
     large(&neops, StatusCode::OK, shown).await
 }
 
@@ -245,10 +248,11 @@ async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Param
     Ok(board::page::of(&neops, &params, Facet::new(job::RUN, &run.to_string())).await?.into_response())
 }
 
-async fn context(neops: &Neops, row: &Row) -> Result<Value, Problem> {
+/// None: it is about no entity.
+async fn context(neops: &Neops, row: &Row) -> Result<Option<Value>, Problem> {
     match row.has_context || row.context > 0 {
-        true => context::value(neops, row.uuid, row.context).await,
-        false => Ok(context::empty()),
+        true => context::value(neops, row.uuid, row.context).await.map(Some),
+        false => Ok(None),
     }
 }
 

@@ -108,8 +108,14 @@ pub async fn changes(app: &App, jobs: &[&Job], block: Option<Arc<Block>>) -> Res
     Ok(Ok(all))
 }
 
+/// Whether an acquire job gave no clauses.
+pub fn acquires_none(text: &[u8]) -> bool {
+    let kept: Result<Kept, _> = serde_json::from_slice(text);
+    kept.is_ok_and(|kept| kept.acquires.is_none_or(|clauses| matches!(clauses.get(), "null" | "[]")))
+}
+
 /// None: it would take longer than a moment.
-fn changed(block: Option<&Block>, text: &[u8], here: bool) -> Option<Changed> {
+pub fn changed(block: Option<&Block>, text: &[u8], here: bool) -> Option<Changed> {
     let kept: Kept = match serde_json::from_slice(text) {
         Ok(kept) => kept,
         Err(error) => return Some(Err(error.to_string())),

@@ -1,6 +1,7 @@
 //! Makes runs. What can be told before any job is checked here: a run that cannot go well is kept, and has failed safely.
 
 use super::{
+    ahead,
     bundle::{Bundle, Known, Plan},
     row::{Row, Status, Trigger},
 };
@@ -18,7 +19,7 @@ use serde_json::{Map, Value};
 use std::{collections::BTreeSet, sync::Arc};
 use windlass_api::Uuid;
 use windlass_core::{
-    Command, Payload, Refusal, RunId,
+    Command, JobId, Payload, Refusal, RunId,
     commands::{
         all::All,
         submit::NewJob,
@@ -81,7 +82,7 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
         context: 0,
         has_context: false,
     };
-    let (mut plan, checked) = (None, check(neops, &start, document, run).await?);
+    let (mut made, checked) = (None, check(neops, &start, document, run).await?);
     let mut commands = match checked {
         Err((code, why)) => {
             row.fail(code, &why);
@@ -90,17 +91,17 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
         }
         Ok(checked) => {
             row.parameters = checked.bundle.parameters.clone();
-            let submit = checked.submit(neops, &start).await?;
+            let (submit, near) = checked.submit(neops, &start).await?;
             let mut all = row.create(neops, now);
             all.push(submit.into());
-            plan = Some(checked.plan());
+            made = Some((checked.plan(), near));
             all
         }
     };
     commands.extend(start.also);
     match neops.engine.run(All { commands }).await {
         Ok(_) => {
-            remember(neops, &row, plan);
+            remember(neops, &row, made);
             Ok(row)
         }
         Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => {
@@ -111,13 +112,25 @@ pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
 }
 
 /// Its turns come soon, and are mostly decided here.
-fn remember(neops: &Neops, row: &Row, plan: Option<Plan>) {
+fn remember(neops: &Neops, row: &Row, made: Option<(Plan, Near)>) {
+    neops.own.begun.notify_one();
     neops.own.rows.lock().put(row.uuid, row.key().into(), 0);
-    if let Some(plan) = plan {
-        let run = RunId(row.uuid);
-        neops.own.plans.lock().put(run, Arc::new(plan), 1);
+    if let Some((plan, near)) = made {
+        let (run, plan) = (RunId(row.uuid), Arc::new(plan));
+        if let Some(course) = ahead::of_new(near, &plan, row) {
+            ahead::remember(neops, course);
+        }
+        neops.own.plans.lock().put(run, plan, 1);
         neops.native.plans.put_reader(run, NAME.into());
     }
+}
+
+/// The jobs of a new run, and how long its plan is.
+pub struct Near {
+    pub acquires: Vec<JobId>,
+    pub main: JobId,
+    pub owner: Option<Arc<str>>,
+    pub bytes: usize,
 }
 
 /// All that a run needs, and nothing wrong with it so far.
@@ -251,7 +264,7 @@ impl Checked {
         Plan { bundle: self.bundle, course: self.course, blocks: self.blocks }
     }
 
-    async fn submit(&self, neops: &Neops, start: &Start) -> Result<SubmitRun, Problem> {
+    async fn submit(&self, neops: &Neops, start: &Start) -> Result<(SubmitRun, Near), Problem> {
         let run = RunId(self.bundle.run);
         let owner: Option<Arc<str>> = start.by.as_deref().map(Into::into);
         let mut nodes = Vec::new();
@@ -271,11 +284,15 @@ impl Checked {
             nodes.push(work(neops, format!("acquire.{at}"), &shape, owner.clone()));
         }
         let needs = nodes.iter().map(|node| node.name.clone()).collect();
-        nodes.push(staged(MAIN.into(), needs, ParentPolicy::RunAnyway));
+        let acquires = nodes.iter().map(|node| node.job.id).collect();
+        let main = staged(MAIN.into(), needs, ParentPolicy::RunAnyway);
         let parts = self.bundle.parts();
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        let near = Near { acquires, main: main.job.id, owner: owner.clone(), bytes };
+        nodes.push(main);
         let plan = RunPlan { parts, compensates: true, ..RunPlan::default() };
         let plan = flows::start::keep_early(neops, &namespace(), run, plan).await?;
-        Ok(SubmitRun { namespace: namespace(), id: run, owner, definition: None, nodes, extra: None, plan })
+        Ok((SubmitRun { namespace: namespace(), id: run, owner, definition: None, nodes, extra: None, plan }, near))
     }
 }
 

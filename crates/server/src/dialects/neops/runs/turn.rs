@@ -224,7 +224,7 @@ async fn apply(
         Wanted::Step(wanted) => (turn.map(|id| (id, hold, wanted)).into_iter().collect(), None),
         Wanted::Undo(nodes) => (Vec::new(), Some(nodes)),
     };
-    commands.push(Advance { namespace: namespace(), run, moves, undo }.into());
+    commands.push(Advance { namespace: namespace(), run, moves, undo, strict: false }.into());
     match neops.engine.run(All { commands }).await {
         Ok(_) => {
             if freed {
@@ -258,7 +258,7 @@ async fn refused(
     }
     let moves = turn.map(|id| (id, hold, fail(refusal.to_string()))).into_iter().collect();
     let undo = turn.is_none().then(Vec::new);
-    commands.push(Advance { namespace: namespace(), run, moves, undo }.into());
+    commands.push(Advance { namespace: namespace(), run, moves, undo, strict: false }.into());
     neops.engine.run(All { commands }).await?;
     Ok(true)
 }
