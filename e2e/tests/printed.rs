@@ -410,7 +410,7 @@ fn the_commands_of_the_neops_page_work() {
     for printed in [
         "online\n",
         r#"["wf.example/hello:1.0.0","published"]"#,
-        "completed_ack\nacquire\tsuccess-ack\nexecute\tsuccess-ack\n",
+        "completed_ack\nacquire\tsuccess-ack\nexecute\tsuccess-ack\n{\"echoed\":\"Ada\"}\n",
         "3 created, 0 updated, 0 unchanged\n",
         r#"[{"hostname":"sw1","id":1,"ip":"10.0.0.1","username":"ops"}]"#,
     ] {
