@@ -224,8 +224,15 @@ fn new_ids(
 #[derive(Default)]
 struct Twins<'a> {
     made: Vec<(&'a Map<String, Value>, Key)>,
-    /// By the fields that are looked at: who has which values, and how many of those above it knows.
-    by: HashMap<&'a [String], (HashMap<(EntityType, String), u64>, usize)>,
+    /// By the fields that are looked at.
+    by: HashMap<&'a [String], Values>,
+}
+
+/// Who has which values, and how many of those that were made are among them.
+#[derive(Default)]
+struct Values {
+    known: HashMap<(EntityType, String), u64>,
+    count: usize,
 }
 
 impl<'a> Twins<'a> {
@@ -234,7 +241,7 @@ impl<'a> Twins<'a> {
             let found: Option<Vec<&Value>> = fields.iter().map(|field| data.get(field)).collect();
             found.filter(|found| !found.is_empty()).map(|found| json!(found).to_string())
         };
-        let (known, count) = self.by.entry(fields).or_default();
+        let Values { known, count } = self.by.entry(fields).or_default();
         for (other, (entity, id)) in &self.made[*count..] {
             values(other).map(|values| known.entry((*entity, values)).or_insert(*id));
         }
