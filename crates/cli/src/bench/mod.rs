@@ -1,5 +1,6 @@
 //! `windlass bench`: figures people can repeat.
 
+mod ceiling;
 mod dialect;
 mod engine;
 mod http;
@@ -25,6 +26,14 @@ pub enum Bench {
     /// Prints jobs per second for submits and for full cycles, the time from submit to claim while a worker waits, and for
     /// comparison the rate of a bare handler over the same connections in the same run.
     Http(http::HttpBench),
+    /// Compare a new server with the ceiling: a bare web server that keeps jobs in memory and writes one log with shared syncs.
+    ///
+    /// The ceiling has no leases that run out, no events and no recovery; it is about the most that a job server over HTTP could do
+    /// on this machine. Both get the same load in turns. Prints medians, and the ratio of the two within each round.
+    Ceiling(ceiling::CeilingBench),
+    /// The server that is compared with, started by `bench ceiling`.
+    #[command(hide = true)]
+    CeilingServer(ceiling::CeilingServer),
     /// Do jobs over another system's protocol, and compare with the original server in the same run.
     #[command(subcommand)]
     Dialect(dialect::DialectBench),
@@ -40,6 +49,8 @@ impl Bench {
             match self {
                 Bench::Engine(bench) => bench.run().await,
                 Bench::Http(bench) => bench.run().await,
+                Bench::Ceiling(bench) => bench.run().await,
+                Bench::CeilingServer(server) => server.run().await,
                 Bench::Dialect(bench) => bench.run().await,
                 Bench::Idle(bench) => bench.run().await,
             }

@@ -50,17 +50,25 @@ impl Subject {
         Ok(subjects)
     }
 
-    async fn start(database: Option<&str>) -> anyhow::Result<Self> {
+    pub async fn start(database: Option<&str>) -> anyhow::Result<Self> {
+        let mut arguments = vec!["serve"];
+        arguments.extend(database.iter().flat_map(|database| ["--database", database]));
+        Self::spawn(&arguments).await
+    }
+
+    /// The server that `bench ceiling` compares with.
+    pub async fn start_ceiling() -> anyhow::Result<Self> {
+        Self::spawn(&["bench", "ceiling-server"]).await
+    }
+
+    async fn spawn(arguments: &[&str]) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let listen = format!("127.0.0.1:{port}");
         let token = format!("wl_admin_{}", uuid::Uuid::new_v4().simple());
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("serve").args(["--listen", &listen, "--data"]).arg(folder.path());
+        command.args(arguments).args(["--listen", &listen, "--data"]).arg(folder.path());
         command.env("WINDLASS_ADMIN_TOKEN", &token).stdout(Stdio::null()).stderr(Stdio::inherit());
-        if let Some(database) = database {
-            command.args(["--database", database]);
-        }
         let child = command.spawn().context("the server cannot be started")?;
         let started = Started { child, folder };
         let address = Address::parse(&format!("http://{listen}"))?;

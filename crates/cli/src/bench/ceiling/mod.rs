@@ -1,0 +1,194 @@
+//! `windlass bench ceiling`: a server beside the most that a job server over HTTP could do on the same machine.
+
+mod log;
+mod server;
+
+use super::{
+    Output,
+    http::{
+        load::{Load, Measured},
+        median, pickup,
+        subject::Subject,
+    },
+    report::Latency,
+};
+use clap::Args;
+use serde::Serialize;
+pub use server::CeilingServer;
+use std::time::Duration;
+
+#[derive(Args)]
+pub struct CeilingBench {
+    /// PostgreSQL for the server that is measured. Default: the embedded store.
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// Connections, each with one request on its way.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    /// Jobs in each round.
+    #[arg(long, default_value_t = 5_000)]
+    jobs: usize,
+    /// Jobs per request.
+    #[arg(long, default_value_t = 1)]
+    batch: usize,
+    /// How often the two take turns.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
+    rounds: u8,
+    /// Jobs for the pickup latency in each round: one at a time, to a worker that waits.
+    #[arg(long, default_value_t = 50)]
+    pickups: usize,
+    #[arg(short, long, value_enum, default_value = "table")]
+    output: Output,
+}
+
+/// What one of the two did in one round.
+#[derive(Clone, Copy, Serialize)]
+struct Turn {
+    submit_per_s: f64,
+    drain_per_s: f64,
+    submit_us: f64,
+    drain_us: f64,
+    pickup_p50_ms: f64,
+}
+
+/// Medians of all rounds, and the range.
+#[derive(Serialize)]
+struct Figure {
+    what: &'static str,
+    windlass: f64,
+    ceiling: f64,
+    /// Windlass divided by the ceiling in the same round.
+    ratio: f64,
+    ratio_min: f64,
+    ratio_max: f64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    store: String,
+    connections: usize,
+    batch: usize,
+    jobs: usize,
+    rounds: usize,
+    figures: Vec<Figure>,
+}
+
+type Pick = fn(&Turn) -> f64;
+
+const FIGURES: [(&str, Pick); 5] = [
+    ("submit, jobs/s", |turn| turn.submit_per_s),
+    ("claim + complete, jobs/s", |turn| turn.drain_per_s),
+    ("submit, server us a job", |turn| turn.submit_us),
+    ("claim + complete, server us a job", |turn| turn.drain_us),
+    ("submit to claim, p50 ms", |turn| turn.pickup_p50_ms),
+];
+
+impl CeilingBench {
+    pub async fn run(self) -> anyhow::Result<()> {
+        let windlass = Subject::start(self.database.as_deref()).await?;
+        let ceiling = Subject::start_ceiling().await?;
+        let mut rounds = Vec::new();
+        for round in 0..self.rounds {
+            // Who goes first changes: the one after finds the machine as the one before left it.
+            let pair = if round % 2 == 0 {
+                let first = self.turn(&windlass).await?;
+                (first, self.turn(&ceiling).await?)
+            } else {
+                let first = self.turn(&ceiling).await?;
+                (self.turn(&windlass).await?, first)
+            };
+            rounds.push(pair);
+        }
+        let figures = FIGURES.map(|(what, pick)| figure(what, pick, &rounds)).into();
+        let (connections, batch, jobs) = (self.connections, self.batch, self.jobs);
+        self.print(&Report { store: windlass.store.clone(), connections, batch, jobs, rounds: rounds.len(), figures })
+    }
+
+    async fn turn(&self, subject: &Subject) -> anyhow::Result<Turn> {
+        let load = Load { subject, connections: self.connections, batch: self.batch };
+        let begun = subject.cpu();
+        let submit = load.submit(self.jobs).await?;
+        let between = subject.cpu();
+        let drain = load.drain(self.jobs).await?;
+        let ended = subject.cpu();
+        let mut pickups = pickup::measure(subject, self.pickups).await?;
+        Ok(Turn {
+            submit_per_s: submit.rate(),
+            drain_per_s: drain.rate(),
+            submit_us: us_per_job(&submit, begun, between),
+            drain_us: us_per_job(&drain, between, ended),
+            pickup_p50_ms: Latency::of(&mut pickups).p50_ms,
+        })
+    }
+
+    fn print(&self, report: &Report) -> anyhow::Result<()> {
+        match self.output {
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(report)?),
+            Output::Table => print_text(report),
+        }
+        Ok(())
+    }
+}
+
+fn us_per_job(measured: &Measured, from: Option<Duration>, to: Option<Duration>) -> f64 {
+    let spent = to.zip(from).map_or(Duration::ZERO, |(to, from)| to.saturating_sub(from));
+    spent.as_secs_f64() * 1e6 / measured.jobs as f64
+}
+
+fn figure(what: &'static str, pick: Pick, rounds: &[(Turn, Turn)]) -> Figure {
+    let ratios = || rounds.iter().map(|(windlass, ceiling)| pick(windlass) / pick(ceiling));
+    Figure {
+        what,
+        windlass: median(rounds.iter().map(|(windlass, _)| pick(windlass))),
+        ceiling: median(rounds.iter().map(|(_, ceiling)| pick(ceiling))),
+        ratio: median(ratios()),
+        ratio_min: ratios().fold(f64::INFINITY, f64::min),
+        ratio_max: ratios().fold(0.0, f64::max),
+    }
+}
+
+fn print_text(report: &Report) {
+    let Report { store, connections, batch, jobs, rounds, figures } = report;
+    println!("{store} store, {connections} connections, {batch} a request, {rounds} rounds of {jobs} jobs in turns");
+    println!("{:<36}{:>12}{:>12}{:>10}", "medians", "windlass", "ceiling", "ratio");
+    for figure in figures {
+        let digits = if figure.ceiling < 10.0 { 2 } else { 0 };
+        println!(
+            "{:<36}{:>12.digits$}{:>12.digits$}{:>10.2} ({:.2} - {:.2})",
+            figure.what, figure.windlass, figure.ceiling, figure.ratio, figure.ratio_min, figure.ratio_max
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(rate: f64) -> Turn {
+        Turn { submit_per_s: rate, drain_per_s: rate, submit_us: 1.0, drain_us: 1.0, pickup_p50_ms: 1.0 }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let rounds = [(turn(10.0), turn(20.0)), (turn(100.0), turn(400.0)), (turn(30.0), turn(40.0))];
+        let figure = figure("submit", |turn| turn.submit_per_s, &rounds);
+        assert_eq!((figure.ratio, figure.ratio_min, figure.ratio_max), (0.5, 0.25, 0.75));
+    }
+
+    #[tokio::test]
+    async fn the_ceiling_does_the_same_work_as_a_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let data = folder.path().to_owned();
+        tokio::spawn(async move { server::serve(listener, &data).await });
+        let subjects = Subject::all(&[url], &["none".to_owned()], None).await.unwrap();
+        for batch in [1, 10] {
+            let load = Load { subject: &subjects[0], connections: 4, batch };
+            assert_eq!(load.submit(40).await.unwrap().jobs, 40);
+            // Fails if a job is missing or comes twice.
+            assert_eq!(load.drain(40).await.unwrap().jobs, 40);
+        }
+        assert_eq!(pickup::measure(&subjects[0], 2).await.unwrap().len(), 2, "claims wait for jobs");
+    }
+}
