@@ -54,7 +54,7 @@ fn keep(file: &File, entries: &mpsc::Receiver<Entry>) {
         }
         at += buffer.len() as u64;
         for entry in group {
-            drop(entry.written.send(()));
+            _ = entry.written.send(());
         }
     }
 }
