@@ -19,6 +19,7 @@ impl Desk {
 
     /// Lays down what was found for `asked`. Rows this batch already knows are left as they are.
     pub(crate) fn absorb(&mut self, asked: &Keys, rows: Rows) {
+        self.make_room(asked, &rows);
         for job in rows.jobs {
             self.know_job(job);
         }
@@ -54,6 +55,14 @@ impl Desk {
             self.know_record(record.key.clone(), Some(record), access);
         }
         self.note_absent(asked);
+    }
+
+    /// All at once: slots are large, and a table that grows moves all of them each time.
+    fn make_room(&mut self, asked: &Keys, rows: &Rows) {
+        let heads: usize = rows.heads.values().map(Vec::len).sum();
+        self.jobs.reserve((asked.jobs.len() + asked.new_jobs.len()).max(rows.jobs.len()) + heads);
+        self.payloads.reserve(heads + asked.payloads.len());
+        self.records.reserve(asked.records.len().max(rows.records.len()));
     }
 
     fn know_job(&mut self, job: Job) {
