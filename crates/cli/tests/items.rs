@@ -1,6 +1,6 @@
 //! Items and graphs from the command line, and their import: the real program against a real server.
 
-use crate::support::Server;
+use crate::support::{ADMIN, Server, WORKER};
 use serde_json::{Value, json};
 
 fn write(server: &Server, name: &str, text: &str) {
@@ -204,12 +204,12 @@ fn the_doctor_says_what_jobs_of_neops_wait_for() {
     let workflow = json!({"type": "workflow", "label": "w", "name": "w", "package": "wf", "majorVersion": 1,
         "minorVersion": 0, "patchVersion": 0, "seedEntity": "global", "steps": [step]});
     let run = json!({"workflow": "wf/w:1", "executeOnParameters": {}, "parameters": {}});
-    for (path, body) in [
-        ("/function-blocks/register", block),
-        ("/workflow-definition/publish", json!({"workflow": workflow})),
-        ("/workflow-execution", run),
+    for (token, path, body) in [
+        (WORKER, "/function-blocks/register", block),
+        (ADMIN, "/workflow-definition/publish", json!({"workflow": workflow})),
+        (ADMIN, "/workflow-execution", run),
     ] {
-        server.post(path, &body);
+        server.post(token, path, &body);
     }
     server.windlass(&["doctor"]).says(&[
         "neops: workers",

@@ -60,10 +60,10 @@ impl Server {
         self.runtime.block_on(work(client))
     }
 
-    /// A call of a dialect, by the admin.
+    /// A call of a dialect.
     #[track_caller]
-    pub fn post(&self, path: &str, body: &Value) {
-        let client = Client::builder(&self.url).token(ADMIN).build().unwrap();
+    pub fn post(&self, token: &str, path: &str, body: &Value) {
+        let client = Client::builder(&self.url).token(token).build().unwrap();
         let request = client.plain_request(http::Method::POST, path).json(body);
         self.runtime.block_on(client.send(request)).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
