@@ -8,11 +8,11 @@ use std::{
     collections::{HashMap, VecDeque},
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     thread,
 };
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::{runtime::Handle, sync::oneshot};
 use windlass_core::Namespace;
 
 mod yields;
@@ -50,6 +50,8 @@ struct Shared {
     lines: Mutex<Lines>,
     more: Condvar,
     pool: Pool,
+    /// Of whoever asked first.
+    runtime: OnceLock<Handle>,
 }
 
 /// None: nobody's in particular.
@@ -77,7 +79,9 @@ struct Line {
 impl Aside {
     pub fn new(mut pool: Pool) -> Self {
         pool.threads = pool.threads.max(2);
-        Self { shared: Arc::new(Shared { lines: Mutex::default(), more: Condvar::new(), pool }) }
+        Self {
+            shared: Arc::new(Shared { lines: Mutex::default(), more: Condvar::new(), pool, runtime: OnceLock::new() }),
+        }
     }
 
     /// What the work comes to. A fault in it is told as an error and ends nothing else.
@@ -95,6 +99,7 @@ impl Aside {
                 drop(tell.send(done));
             }
         };
+        self.shared.runtime.get_or_init(Handle::current);
         self.shared.push(namespace.cloned(), Box::new(job))?;
         told.await.map_err(|_| Undone::Failed)
     }
@@ -189,7 +194,16 @@ impl Shared {
             }
             // A thread that yields to all can never yield less: one that does takes its place.
             lines.started -= 1;
-            return self.wake(lines, &whose);
+            drop(lines);
+            return self.replaced(whose);
+        }
+    }
+
+    /// What a thread starts is of its own class: the next one is started by the runtime.
+    fn replaced(self: &Arc<Self>, whose: Whose) {
+        let shared = self.clone();
+        if let Some(runtime) = self.runtime.get() {
+            runtime.spawn(async move { shared.wake(shared.lock(), &whose) });
         }
     }
 
@@ -276,7 +290,13 @@ impl<T: Send + 'static> Drop for Large<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
+    use std::{
+        sync::{
+            atomic::{AtomicBool, Ordering},
+            mpsc,
+        },
+        time::{Duration, Instant},
+    };
 
     const WAITING_MAX: usize = 1_000;
 
@@ -399,21 +419,42 @@ mod tests {
         (fields[38].parse().unwrap(), fields[16].parse().unwrap())
     }
 
-    /// On a machine that other programs keep busy, whoever yields to all would wait for ever.
+    /// On a machine that other programs keep busy, whoever yields to all would hardly get anywhere.
     #[cfg(target_os = "linux")]
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_thread_that_yields_to_all_is_replaced_when_it_starves() {
         let aside = Aside::new(Pool { name: "aside", threads: 2, yields: Yields::ToAll, waiting_max: WAITING_MAX });
-        let (idle, ordinary) = (5, 0);
-        assert_eq!(aside.run(None, class).await.unwrap().0, idle);
-        // Time goes by and the thread gets none of the processor's: as far as it can tell, others have it.
+        let (idle, ordinary) = ((5, 0), (0, yields::BUSY_MACHINE));
+        assert_eq!(aside.run(None, class).await.unwrap(), idle);
+        // Waiting for something else than a processor is not starving.
         let (_never, waits) = mpsc::channel::<()>();
         let long = yields::STARVED_FOR * 2;
-        let starved = aside.run(None, move || waits.recv_timeout(long)).await.unwrap();
-        assert!(starved.is_err());
-        while aside.shared.lock().started > 0 {
-            tokio::task::yield_now().await;
+        assert!(aside.run(None, move || waits.recv_timeout(long)).await.unwrap().is_err());
+        assert_eq!(aside.run(None, class).await.unwrap(), idle);
+
+        let over = Arc::new(AtomicBool::new(false));
+        for _ in 0..2 * thread::available_parallelism().unwrap().get() {
+            let over = over.clone();
+            thread::spawn(move || {
+                // Enough to starve it; whatever else this machine does goes on.
+                yield_to_others(10);
+                while !over.load(Ordering::Relaxed) {}
+            });
         }
-        assert_eq!(aside.run(None, class).await.unwrap(), (ordinary, yields::BUSY_MACHINE));
+        let begun = Instant::now();
+        while aside.run(None, || spin(Duration::from_millis(8))).await.unwrap() != ordinary {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it starves and stays");
+        }
+        over.store(true, Ordering::Relaxed);
+    }
+
+    /// So much time on a processor; then the class.
+    #[cfg(target_os = "linux")]
+    fn spin(length: Duration) -> (u32, i32) {
+        let on_processor = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let time = |time: rustix::time::Timespec| Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
+        let begun = time(on_processor());
+        while time(on_processor()) < begun + length {}
+        class()
     }
 }

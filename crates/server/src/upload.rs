@@ -38,7 +38,6 @@ const REST_MAX: Duration = Duration::from_millis(250);
 const PART_BYTES: usize = 8 << 20;
 const PARTS_AT_ONCE: usize = 2;
 const WAITING_MAX: usize = 1_000;
-const YIELDS: Yields = Yields::By(15);
 
 /// Memory that one upload takes.
 pub const IN_FOLDER: usize = 3 * STEP;
@@ -49,7 +48,7 @@ pub struct Writers(Aside);
 
 impl Default for Writers {
     fn default() -> Self {
-        Self(Aside::new(Pool { name: "windlass-files", threads: 2, yields: YIELDS, waiting_max: WAITING_MAX }))
+        Self(Aside::new(Pool { name: "windlass-files", threads: 2, yields: Yields::ToAll, waiting_max: WAITING_MAX }))
     }
 }
 

@@ -50,34 +50,49 @@ pub fn yield_to_all() {
     {
         use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, unix};
         let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-        let set = unix::set_thread_priority_and_policy(unix::thread_native_id(), ThreadPriority::Min, policy);
-        if let Err(error) = set {
-            tracing::debug!(?error, "the class of a thread stays as it is");
+        let set = || unix::set_thread_priority_and_policy(unix::thread_native_id(), ThreadPriority::Min, policy);
+        // Where nobody could tell that it starves, it takes part.
+        if Waits::now().is_none() || set().is_err() {
             yield_to_others(BUSY_MACHINE);
         }
     }
 }
 
-/// A piece of work, as the clock and the processor saw it.
-pub(super) struct Stint {
-    begun: Instant,
-    on_processor: Duration,
-}
+/// A piece of work, as the scheduler saw it.
+pub(super) struct Stint(Option<Waits>);
 
 impl Stint {
     pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), on_processor: on_processor() }
+        Self(Waits::now())
     }
 
     pub(super) fn starved(&self) -> bool {
-        let took = self.begun.elapsed();
-        took >= STARVED_FOR && on_processor().saturating_sub(self.on_processor) * HARDLY < took
+        self.0.zip(Waits::now()).is_some_and(|(before, after)| after.since(before).starved())
     }
 }
 
-fn on_processor() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
+/// How long a thread had a processor, and how long it waited for one. Waiting for a disk is neither.
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    ran: Duration,
+    waited: Duration,
+}
+
+impl Waits {
+    /// Of the thread that asks. None: this system does not tell.
+    fn now() -> Option<Self> {
+        let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        let mut times = told.split(' ').map_while(|field| field.parse().ok().map(Duration::from_nanos));
+        Some(Self { ran: times.next()?, waited: times.next()? })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { ran: self.ran.saturating_sub(before.ran), waited: self.waited.saturating_sub(before.waited) }
+    }
+
+    fn starved(self) -> bool {
+        self.waited >= STARVED_FOR && self.ran * HARDLY < self.waited
+    }
 }
 
 /// Whether the threads of a pool get anywhere.
