@@ -278,7 +278,7 @@ async fn in_parallel_one_device_goes_on_while_another_is_worked_on() {
     for (id, name, seconds) in [(1, "slowly", 7), (2, "quickly", 0)] {
         let device = json!({"id": id, "hostname": name, "facts": {"seconds": seconds}});
         let (status, answer) = world.calls.call("PUT", &format!("/api/v1/entities/device/{id}"), &device);
-        assert_eq!(status, 200, "{answer}");
+        assert_eq!(status, 201, "{answer}");
     }
     let run = world.start("lanes", &[1, 2], json!({}));
     let all = || workers.iter().flat_map(did).collect::<Vec<_>>();
