@@ -179,7 +179,7 @@ impl Shared {
     }
 
     fn work(self: &Arc<Self>, yields: Yields) {
-        while let Some((whose, job)) = self.take() {
+        while let Some((whose, job)) = self.take(yields) {
             let stint = Stint::begin();
             job();
             let starved = yields == Yields::ToAll && stint.starved();
@@ -207,13 +207,19 @@ impl Shared {
         }
     }
 
-    fn take(&self) -> Option<(Whose, Job)> {
+    /// None: the thread ends.
+    fn take(&self, yields: Yields) -> Option<(Whose, Job)> {
         let mut lines = self.lock();
         loop {
             if let Some(taken) = lines.take(self.pool.threads) {
                 return Some(taken);
             }
             if lines.closed {
+                return None;
+            }
+            // The machine is no longer busy: the next one yields as far as it should.
+            if yields != lines.starving.next(self.pool.yields) && yields != self.pool.yields {
+                lines.started -= 1;
                 return None;
             }
             lines.idle += 1;
@@ -446,6 +452,24 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(60), "it starves and stays");
         }
         over.store(true, Ordering::Relaxed);
+
+        aside.shared.lock().starving.seen = None;
+        while aside.run(None, class).await.unwrap() != idle {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it yields less than it could for ever");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_had_nothing_to_do_is_not_stuck() {
+        let mut starving = Starving::default();
+        starving.taken();
+        starving.worked(false);
+        let (_never, waits) = mpsc::channel::<()>();
+        assert!(waits.recv_timeout(yields::STARVED_FOR * 6).is_err());
+        assert_eq!((starving.stuck(), starving.next(Yields::ToAll)), (false, Yields::ToAll));
+        starving.taken();
+        assert!(waits.recv_timeout(yields::STARVED_FOR * 6).is_err());
+        assert_eq!((starving.stuck(), starving.next(Yields::ToAll)), (true, Yields::By(yields::BUSY_MACHINE)));
     }
 
     /// So much time on a processor; then the class.

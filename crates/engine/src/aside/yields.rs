@@ -98,27 +98,30 @@ impl Waits {
 /// Whether the threads of a pool get anywhere.
 #[derive(Default)]
 pub(super) struct Starving {
+    at_work: usize,
     /// When work was last begun or done.
     moved: Option<Instant>,
     /// When a thread last starved.
-    seen: Option<Instant>,
+    pub(super) seen: Option<Instant>,
 }
 
 impl Starving {
     pub(super) fn taken(&mut self) {
+        self.at_work += 1;
         self.moved = Some(Instant::now());
     }
 
     pub(super) fn worked(&mut self, starved: bool) {
-        self.taken();
+        self.at_work -= 1;
+        self.moved = Some(Instant::now());
         if starved {
             self.seen = self.moved;
         }
     }
 
-    /// Nothing was begun or done for so long that another thread should try, whoever the others are.
+    /// Threads are at work, and nothing was begun or done for so long that another should try.
     pub(super) fn stuck(&self) -> bool {
-        self.moved.is_some_and(|at| at.elapsed() >= STARVED_FOR * 5)
+        self.at_work > 0 && self.moved.is_some_and(|at| at.elapsed() >= STARVED_FOR * 5)
     }
 
     /// How far the next thread yields.
