@@ -11,19 +11,12 @@ use super::{
         report::Latency,
         work::progress,
     },
+    cycle,
     joblib_calls::{Ears, Native, Room},
 };
-use anyhow::ensure;
 use clap::Args;
 use serde::Serialize;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
-use tokio::task::JoinSet;
+use std::time::{Duration, Instant};
 
 /// How often the original client asks by itself.
 const CLIENT_POLLS_MS: f64 = 2_000.0;
@@ -124,7 +117,7 @@ impl JoblibBench {
         for _ in 0..self.connections {
             workers.push(room.worker(address).await?);
         }
-        let (cycles_per_s, cycle) = self.cycles("joblib", workers).await?;
+        let (cycles_per_s, cycle) = cycle::all("joblib", self.tasks, workers).await?;
         let wake = if self.wakes > 0 { Some(self.wakes(address, &room).await?) } else { None };
         Ok(self.report(address.to_string(), "joblib", round, cycles_per_s, cycle, wake))
     }
@@ -134,7 +127,7 @@ impl JoblibBench {
         for number in 0..self.connections {
             callers.push(Native::open(subject, number).await?);
         }
-        let (cycles_per_s, cycle) = self.cycles("native", callers).await?;
+        let (cycles_per_s, cycle) = cycle::all("native", self.tasks, callers).await?;
         let wake =
             if self.wakes > 0 { Some(Latency::of(&mut pickup::measure(subject, self.wakes).await?)) } else { None };
         Ok(self.report(subject.address.to_string(), "native", round, cycles_per_s, cycle, wake))
@@ -151,34 +144,6 @@ impl JoblibBench {
     ) -> Report {
         let polling = Latency { p50_ms: CLIENT_POLLS_MS / 2.0, p99_ms: CLIENT_POLLS_MS * 0.99 };
         Report { base_url, api, round, connections: self.connections, cycles_per_s, cycle, wake, polling }
-    }
-
-    async fn cycles<C: Cycle>(&self, what: &'static str, callers: Vec<C>) -> anyhow::Result<(f64, Latency)> {
-        let left = Arc::new(AtomicUsize::new(self.tasks));
-        let bar = progress(what, self.tasks);
-        let begun = Instant::now();
-        let mut tasks = JoinSet::new();
-        for mut caller in callers {
-            let (left, bar) = (left.clone(), bar.clone());
-            tasks.spawn(async move {
-                let mut times = Vec::new();
-                while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
-                    let begun = Instant::now();
-                    caller.cycle().await?;
-                    times.push(begun.elapsed());
-                    bar.inc(1);
-                }
-                anyhow::Ok(times)
-            });
-        }
-        let mut times = Vec::with_capacity(self.tasks);
-        while let Some(task) = tasks.join_next().await {
-            times.extend(task??);
-        }
-        let took = begun.elapsed().as_secs_f64();
-        bar.finish_and_clear();
-        ensure!(times.len() == self.tasks, "{} of {} tasks were done", times.len(), self.tasks);
-        Ok((self.tasks as f64 / took, Latency::of(&mut times)))
     }
 
     /// From the first byte of a submit to the wake-up, one after the other.
@@ -202,9 +167,4 @@ impl JoblibBench {
         bar.finish_and_clear();
         Ok(Latency::of(&mut times))
     }
-}
-
-/// Somebody who submits, claims, starts and completes.
-pub trait Cycle: Send + 'static {
-    fn cycle(&mut self) -> impl Future<Output = anyhow::Result<()>> + Send;
 }

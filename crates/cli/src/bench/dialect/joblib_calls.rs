@@ -6,7 +6,7 @@ use super::{
         load::JOB,
         subject::Subject,
     },
-    joblib::Cycle,
+    cycle::Cycle,
 };
 use anyhow::{Context, bail, ensure};
 use http::Method;

@@ -1,5 +1,6 @@
 //! `windlass bench dialect`: another system's protocol over raw connections, beside the original in the same run.
 
+mod cycle;
 mod joblib;
 mod joblib_calls;
 mod neops;

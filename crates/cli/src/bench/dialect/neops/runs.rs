@@ -7,9 +7,8 @@ use super::{
             subject::Subject,
         },
         report::Latency,
-        work::progress,
     },
-    super::joblib::Cycle,
+    super::cycle::{self, Cycle},
     NeopsBench,
     calls::{Block, Caller, Worker},
 };
@@ -17,14 +16,6 @@ use anyhow::{Context, ensure};
 use http::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
-};
-use tokio::task::JoinSet;
 
 #[derive(Serialize)]
 struct Report {
@@ -83,7 +74,7 @@ impl NeopsBench {
     ) -> anyhow::Result<()> {
         let cpu = || subject.and_then(Subject::cpu).map(|cpu| cpu.as_secs_f64() * 1_000.0);
         let before = cpu();
-        let (runs_per_s, run) = self.cycles(api, callers).await?;
+        let (runs_per_s, run) = cycle::all(api, self.runs, callers).await?;
         let cpu_ms = before.zip(cpu()).map(|(before, after)| (after - before) / self.runs as f64);
         let base_url = address.to_string();
         let text = format!(
@@ -94,34 +85,6 @@ impl NeopsBench {
         );
         let report = Report { base_url, api, round, connections: self.connections, runs_per_s, run, cpu_ms };
         self.say(&report, &text)
-    }
-
-    async fn cycles<C: Cycle>(&self, what: &'static str, callers: Vec<C>) -> anyhow::Result<(f64, Latency)> {
-        let left = Arc::new(AtomicUsize::new(self.runs));
-        let bar = progress(what, self.runs);
-        let begun = Instant::now();
-        let mut tasks = JoinSet::new();
-        for mut caller in callers {
-            let (left, bar) = (left.clone(), bar.clone());
-            tasks.spawn(async move {
-                let mut times = Vec::new();
-                while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
-                    let begun = Instant::now();
-                    caller.cycle().await?;
-                    times.push(begun.elapsed());
-                    bar.inc(1);
-                }
-                anyhow::Ok(times)
-            });
-        }
-        let mut times = Vec::with_capacity(self.runs);
-        while let Some(task) = tasks.join_next().await {
-            times.extend(task??);
-        }
-        let took = begun.elapsed().as_secs_f64();
-        bar.finish_and_clear();
-        ensure!(times.len() == self.runs, "{} of {} runs were done", times.len(), self.runs);
-        Ok((self.runs as f64 / took, Latency::of(&mut times)))
     }
 }
 
