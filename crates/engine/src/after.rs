@@ -111,7 +111,9 @@ impl After {
         match error {
             StoreError::Corrupt(_) => self.damage.send_modify(|count| *count += 1),
             StoreError::Full(_) => self.full.store(true, Relaxed),
-            StoreError::Conflict(_) | StoreError::Unavailable(_) => {}
+            // Somebody may have tried to renew: the next sweep finds out for how long, whether or not it was awake meanwhile.
+            StoreError::Unavailable(_) => self.alarm.store_is_away(),
+            StoreError::Conflict(_) => {}
         }
     }
 

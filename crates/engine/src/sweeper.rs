@@ -61,7 +61,7 @@ impl Alarm {
         }
     }
 
-    fn store_is_away(&self) {
+    pub fn store_is_away(&self) {
         let answered = self.answered.load(Ordering::Acquire);
         self.away_since.compare_exchange(THERE, answered, Ordering::AcqRel, Ordering::Acquire).ok();
     }

@@ -10,6 +10,7 @@ use windlass_core::{
         claim::Claim,
         complete::Complete,
         holder::Holder,
+        renew::Renew,
         submit::{NewJob, Submit},
         workers::RegisterWorker,
     },
@@ -309,6 +310,32 @@ async fn leases_get_their_time_back_after_the_server_was_away() {
     clock.advance(Millis::from_secs(29));
     engine.tick().await.unwrap();
     assert!(!complete(&engine, &leased).await.unwrap().replayed);
+}
+
+/// Nothing was due while it was away, so no sweep found it so; whoever wanted to renew did.
+#[tokio::test]
+async fn leases_get_their_time_back_after_a_renewal_found_the_store_away() {
+    use windlass_engine::testing::faults::{Faulty, When};
+    let renewed = async |fails: usize| {
+        let clock = Arc::new(Simulated::at(Timestamp(1_000_000)));
+        let store = Arc::new(Faulty::new(Arc::new(Memory::new(clock.clone())), fails, When::Before));
+        let engine = Engine::start(store.clone(), by_hand()).await.unwrap();
+        engine.run(submit(&[])).await.unwrap();
+        let leased = engine.claim(claim("w1", &[], 1), Duration::ZERO).await.unwrap().remove(0);
+        engine.tick().await.unwrap();
+        let calls = store.calls();
+        clock.advance(Millis::from_secs(20));
+        if fails == calls + 1 {
+            let renewal = Renew { holder: Holder::lease(&ns(), leased.lease), length: None };
+            engine.run(renewal).await.unwrap_err();
+        }
+        clock.advance(Millis::from_secs(15));
+        engine.tick().await.unwrap();
+        (calls, complete(&engine, &leased).await.is_ok())
+    };
+    let (calls, kept) = renewed(usize::MAX).await;
+    assert!(!kept, "nobody tried to renew");
+    assert_eq!(renewed(calls + 1).await, (calls, true));
 }
 
 /// Some hundreds of jobs, all or none.
