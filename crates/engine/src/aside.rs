@@ -18,7 +18,7 @@ use windlass_core::Namespace;
 mod yields;
 
 use yields::{Starving, Stint};
-pub use yields::{Yields, yield_to_all, yield_to_others};
+pub use yields::{Yields, leave_a_processor, yield_to_all, yield_to_others};
 
 /// Enough for whatever is nested as deep as it may be.
 const STACK: usize = 8 << 20;
@@ -457,6 +457,25 @@ mod tests {
         while aside.run(None, class).await.unwrap() != idle {
             assert!(begun.elapsed() < Duration::from_secs(60), "it yields less than it could for ever");
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn one_processor_is_left_to_those_that_answer_however_many_work_aside() {
+        let processors = || rustix::thread::sched_getaffinity(None).unwrap().count();
+        let all = processors();
+        let others = all.saturating_sub(1).max(1);
+        assert_eq!(two().run(None, processors).await.unwrap(), others);
+        // A thread begins with what whoever started it was left with.
+        let second = move || {
+            let begun = thread::spawn(move || {
+                Yields::ToAll.begin();
+                processors()
+            });
+            begun.join().unwrap()
+        };
+        assert_eq!(two().run(None, second).await.unwrap(), others);
+        assert_eq!(processors(), all, "whoever asks is not one of them");
     }
 
     #[test]

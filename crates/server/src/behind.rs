@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use std::sync::OnceLock;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
-use windlass_engine::aside::yield_to_others;
+use windlass_engine::aside::{leave_a_processor, yield_to_others};
 
 /// One that is long at work leaves another to the others.
 const THREADS: usize = 2;
@@ -34,7 +34,10 @@ fn start() -> Option<Runtime> {
     let threads = Builder::new_multi_thread()
         .worker_threads(THREADS)
         .thread_name("behind")
-        .on_thread_start(|| yield_to_others(YIELDS))
+        .on_thread_start(|| {
+            leave_a_processor();
+            yield_to_others(YIELDS);
+        })
         .enable_all()
         .build();
     threads.inspect_err(|error| tracing::warn!(%error, "threads for reads could not be started")).ok()

@@ -4,6 +4,9 @@
 //! wakes up meanwhile, as after each write to the disk, waits for that. Only threads of the class for idle time are taken
 //! off at once. But those get nothing at all while other programs keep the machine busy, and cannot leave their class; so
 //! they are replaced by threads that yield less where that is seen.
+//!
+//! And none is taken off in the middle of what a kernel does for it, such as making room for megabytes. So all of them
+//! leave one processor to those that answer requests and write, where there are several.
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,7 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 impl Yields {
     /// For the thread that calls it.
     pub(super) fn begin(self) {
+        leave_a_processor();
         match self {
             Self::By(by) => yield_to_others(by),
             Self::ToAll => yield_to_all(),
@@ -41,6 +45,25 @@ pub fn yield_to_others(by: i32) {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, by) {
         tracing::debug!(%error, "the priority of a thread stays as it is");
+    }
+}
+
+/// For the thread that calls it: it runs on all processors but one, which is the same for all that call this.
+pub fn leave_a_processor() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        // Worked out once: a thread begins with what whoever started it was left with.
+        static OTHERS: std::sync::OnceLock<Option<CpuSet>> = std::sync::OnceLock::new();
+        let others = OTHERS.get_or_init(|| {
+            let mut all = sched_getaffinity(None).ok().filter(|all| all.count() > 1)?;
+            let first = (0..CpuSet::MAX_CPU).find(|at| all.is_set(*at))?;
+            all.unset(first);
+            Some(all)
+        });
+        if let Some(Err(error)) = others.as_ref().map(|others| sched_setaffinity(None, others)) {
+            tracing::debug!(%error, "a thread stays on all processors");
+        }
     }
 }
 
