@@ -192,6 +192,19 @@ fn the_rules_do_nothing_but_decide() {
 
 /// What a product is made of is records and commands like any other to the engine and the stores.
 #[test]
+fn every_kind_of_record_that_the_rules_keep_is_in_the_list_of_them() {
+    let mut named: Vec<String> = Vec::new();
+    for (_, text) in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), ".rs") {
+        let after = text.split("const KIND: &'static str = \"").skip(1);
+        named.extend(after.filter_map(|rest| rest.split('"').next()).map(String::from));
+    }
+    named.sort();
+    let mut listed = windlass_core::commands::records::KINDS.to_vec();
+    listed.sort_unstable();
+    assert_eq!(named, listed);
+}
+
+#[test]
 fn the_engine_knows_nothing_of_items() {
     for (name, path) in crates().into_iter().filter(|(name, _)| ["core", "engine", "stores"].contains(&name.as_str())) {
         for (file, text) in files(&path.join("src"), ".rs").into_iter().chain(files(&path.join("src"), ".sql")) {

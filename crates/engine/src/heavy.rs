@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use windlass_core::{
         JobId, LeaseId, RunId,
-        commands::{complete::Complete, holder::Holder, keep_part::KeepPart, tell::Tell},
+        commands::{complete::Complete, fail::Fail, holder::Holder, keep_part::KeepPart, tell::Tell},
     };
 
     #[test]
@@ -156,7 +156,12 @@ mod tests {
         assert_eq!(of(&(0..3).map(part).collect::<Vec<_>>()), None);
         assert_eq!(of(&(0..4).map(part).collect::<Vec<_>>()), Some((&namespace, REST_BYTES)), "in pieces, with a rest");
         let holder = Holder::lease(&namespace, LeaseId::new(JobId::from_u128(1), Default::default()));
-        let report: Command = Complete { holder, result: text(BYTES).as_str().into() }.into();
-        assert_eq!(of(&[report]), None);
+        let result = || text(BYTES).as_str().into();
+        let completed: Command = Complete { holder: holder.clone(), result: result() }.into();
+        let failed: Command = Fail { holder, message: "m".into(), retryable: false, result: result() }.into();
+        for report in [completed, failed] {
+            assert_eq!(of(std::slice::from_ref(&report)), None);
+            assert!(report.weight() > BYTES, "all that it brings takes room: {}", report.weight());
+        }
     }
 }

@@ -96,9 +96,13 @@ impl Flow {
         eventually(format!("{step} gets there"), there).await
     }
 
-    async fn result(&self, shown: &Value, step: &str) -> Value {
+    async fn job(&self, shown: &Value, step: &str) -> Value {
         let job = find(shown, step)["job"].as_str().unwrap().to_owned();
-        self.server.get(&format!("/api/v1/jobs/{job}")).await.expect(200)["result"].clone()
+        self.server.get(&format!("/api/v1/jobs/{job}")).await.expect(200)
+    }
+
+    async fn result(&self, shown: &Value, step: &str) -> Value {
+        self.job(shown, step).await["result"].clone()
     }
 }
 
@@ -385,7 +389,7 @@ async fn a_retry_keeps_what_was_finished() {
 steps:
   a: {}
   m: {needs: a, map: {over: '${{ [1, 2, 3] }}'}, payload: '${{ item }}', retry: {attempts: 1}}
-  b: {needs: m, payload: '${{ steps.m.output }}'}
+  b: {needs: m, name: the sum, payload: '${{ steps.m.output }}'}
   clean: {needs: b, when: always}
 ";
     let run = flow.run(yaml, json!(null)).await;
@@ -406,6 +410,7 @@ steps:
     );
     assert_eq!(flow.result(&shown, "m").await, json!(["m[0]", "m[1] again", "m[2]"]));
     assert!(find(&shown, "a")["kept_from"].is_string());
+    assert_eq!(flow.job(&shown, "b").await["name"], "the sum");
     flow.server.post(&format!("/api/v1/runs/{again}/retry"), json!({})).await.expect(422);
 }
 

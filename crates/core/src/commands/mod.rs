@@ -295,7 +295,8 @@ impl Command {
             Command::Claim(claim) => claim.secrets.len() * BASE + claim.offer.bytes(),
             Command::Complete(complete) => complete.result.len(),
             Command::AppendLog(append) => append.data.len(),
-            Command::Fail(fail) => fail.message.len(),
+            Command::Fail(fail) => fail.message.len() + fail.result.len(),
+            Command::Judge(judge) => judge.why.len() + judge.approved.as_ref().map_or(0, |result| result.len()),
             Command::PassOn(pass) => pass.why.len(),
             Command::PutRecord(put) => put.value.len(),
             Command::Tell(tell) => tell.data.len(),
@@ -308,7 +309,37 @@ impl Command {
             Command::Audited(audited) => audited.command.weight(),
             Command::All(all) => all.commands.iter().map(Command::weight).sum(),
             Command::UnregisterWorker(_) | Command::CancelRun(_) | Command::StopWork(_) => 64 * BASE,
-            _ => 0,
+            // They carry names and numbers, which have limits of their own.
+            Command::Start(_)
+            | Command::Renew(_)
+            | Command::Progress(_)
+            | Command::Release(_)
+            | Command::Holds(_)
+            | Command::Look(_)
+            | Command::Cancel(_)
+            | Command::Remind(_)
+            | Command::Retry(_)
+            | Command::Due(_)
+            | Command::Grace(_)
+            | Command::Excuse(_)
+            | Command::Heartbeat(_)
+            | Command::DrainWorker(_)
+            | Command::Doubt(_)
+            | Command::DeleteDefinition(_)
+            | Command::DeleteSchedule(_)
+            | Command::Fire(_)
+            | Command::CreatePrincipal(_)
+            | Command::ChangePrincipal(_)
+            | Command::DeletePrincipal(_)
+            | Command::DisablePrincipal(_)
+            | Command::EnablePrincipal(_)
+            | Command::IssueToken(_)
+            | Command::RevokeToken(_)
+            | Command::UseToken(_)
+            | Command::KeepToken(_)
+            | Command::ReplaceToken(_)
+            | Command::NeedAdmin(_)
+            | Command::DeleteRecord(_) => 0,
         }
     }
 }

@@ -16,25 +16,28 @@ use crate::{
         schedule::Schedule,
         stage::{EarlyPlan, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting},
         time::Timestamp,
-        worker::Worker,
+        worker::{FormerWorker, Worker},
     },
     moves::{
         concurrency::{KeptPlace, KeyUse},
+        pace::Pace,
         unique::Taken,
     },
 };
 use std::sync::Arc;
 
-/// Kinds that have commands of their own, which nobody may go around.
-const RESERVED: [&str; 18] = [
+/// Kinds that the rules keep. They have commands of their own, which nobody may go around.
+pub const KINDS: [&str; 20] = [
     Link::KIND,
     Worker::KIND,
+    FormerWorker::KIND,
     Run::KIND,
     DefinitionHead::KIND,
     Definition::KIND,
     KeyUse::KIND,
     KeptPlace::KIND,
     Taken::KIND,
+    Pace::KIND,
     Asked::KIND,
     Principal::KIND,
     Token::KIND,
@@ -74,7 +77,7 @@ pub struct DeleteRecord {
 }
 
 fn check(key: &RecordKey, expect: Expect, found: Option<&Record>) -> Result<(), Refusal> {
-    if RESERVED.contains(&&*key.kind) {
+    if KINDS.contains(&&*key.kind) {
         return Err(Refusal::Forbidden { why: format!("records of kind {} have commands of their own", key.kind) });
     }
     let is = found.map_or(0, |found| found.version);
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn kinds_with_rules_of_their_own_cannot_be_written_around() {
-        for kind in RESERVED {
+        for kind in KINDS {
             assert_eq!(code(&Story::new().run(put(kind, Expect::Anything))), "forbidden", "{kind}");
             let delete = DeleteRecord { key: key(kind), expect: Expect::Anything };
             assert_eq!(code(&Story::new().run(delete)), "forbidden", "{kind}");

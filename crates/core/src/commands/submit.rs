@@ -91,6 +91,41 @@ impl NewJob {
         }
     }
 
+    /// Another one like `job`, without its payload, its place in a run and what it was unique by. All that a job was asked
+    /// for is named, so that what is added to it later is thought of here.
+    pub fn like(job: &Job, id: JobId) -> Self {
+        let Spec {
+            name,
+            tags,
+            owner,
+            definition,
+            facets,
+            policy,
+            concurrency,
+            stage,
+            extra,
+            created_at: _,
+            node: _,
+            parents: _,
+            unique: _,
+            retry_of: _,
+        } = &*job.spec;
+        Self {
+            name: name.clone(),
+            priority: job.priority,
+            tags: tags.clone(),
+            owner: owner.clone(),
+            definition: definition.clone(),
+            facets: facets.clone(),
+            policy: policy.clone(),
+            concurrency: concurrency.clone(),
+            stage: stage.clone(),
+            extra: extra.clone(),
+            retry_of: Some(job.key.id),
+            ..Self::new(id)
+        }
+    }
+
     pub(crate) fn weight(&self) -> usize {
         self.payload.len()
             + self.tags.bytes()

@@ -3,28 +3,9 @@
 use super::{TestResult, bench};
 use crate::store::{JobBody, JobQuery, RecordQuery, Store, StoreError};
 use std::{fmt::Debug, sync::Arc};
-use windlass_core::{Event, Job, JobKey, LogAppend, Namespace, Record};
-
-/// Kinds of records the rules themselves keep.
-pub const KINDS: [&str; 17] = [
-    "claim_request",
-    "concurrency",
-    "definition",
-    "definition_version",
-    "event",
-    "link",
-    "plan",
-    "principal",
-    "run",
-    "run_index",
-    "schedule",
-    "tied",
-    "token",
-    "turn",
-    "unique",
-    "waiting",
-    "worker",
-];
+use windlass_core::{
+    Event, Job, JobKey, LogAppend, Namespace, Record, commands::records::KINDS, link::TIED, stage::OF_RUN,
+};
 
 /// Small, so that a snapshot also tests paging.
 const PAGE: usize = 64;
@@ -41,7 +22,8 @@ pub struct Scope {
 
 impl Scope {
     pub fn new(namespaces: &[Namespace], more_kinds: &[&str]) -> Self {
-        let mut kinds: Vec<Arc<str>> = KINDS.iter().chain(more_kinds).map(|&kind| kind.into()).collect();
+        let mut kinds: Vec<Arc<str>> =
+            KINDS.iter().chain(&[TIED, OF_RUN]).chain(more_kinds).map(|&kind| kind.into()).collect();
         kinds.sort();
         Self { namespaces: namespaces.to_vec(), kinds, told: 0 }
     }

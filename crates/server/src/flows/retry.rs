@@ -122,21 +122,8 @@ impl<'a> Sorted<'a> {
             key: key.key.replace(&runs.0.to_string(), &runs.1.to_string()).into(),
             limit: key.limit,
         });
-        let job = NewJob {
-            priority: job.priority,
-            tags: spec.tags.clone(),
-            payload,
-            policy: spec.policy.clone(),
-            definition: spec.definition.clone(),
-            facets: spec.facets.clone(),
-            concurrency,
-            owner: Some(owner.clone()),
-            extra: spec.extra.clone(),
-            stage,
-            retry_of: Some(job.key.id),
-            kept,
-            ..NewJob::new(self.ids[own])
-        };
+        let owner = Some(owner.clone());
+        let job = NewJob { payload, concurrency, owner, stage, kept, ..NewJob::like(job, self.ids[own]) };
         Ok(RunNode { name: own.into(), needs, job })
     }
 
