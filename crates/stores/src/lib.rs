@@ -5,3 +5,4 @@ pub mod embedded;
 pub mod postgres;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod weight;

@@ -13,6 +13,7 @@ mod embedded;
 mod postgres_clock;
 mod postgres_cluster;
 mod postgres_crash;
+mod postgres_flights;
 mod postgres_lanes;
 mod postgres_links;
 mod postgres_marks;

@@ -73,15 +73,18 @@ fn plan_of(cluster: &Cluster, database: &str, settings: &str, text: &str) -> Str
 }
 
 /// Statements of every batch, with what must be looked up in an index and nowhere else.
-const BY_KEY: [(&str, &str); 22] = [
+const BY_KEY: [(&str, &str); 25] = [
     ("lock_jobs", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("lock_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("payloads", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("check_not_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("update_jobs", "TID Cond: (ctid = k.at)"),
+    ("update_and_tell", "TID Cond: (ctid = k.at)"),
     ("touch_jobs", "TID Cond: (ctid = k.at)"),
     ("finish_jobs", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("finish_jobs", "TID Cond: (ctid = COALESCE(k.at, (SubPlan 1)))"),
+    ("finish_known", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
+    ("finish_known", "TID Cond: (ctid = (SubPlan "),
     ("update_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("lock_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("share_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),

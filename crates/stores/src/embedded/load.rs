@@ -5,6 +5,7 @@ use super::{
     lanes::{Lanes, missing},
     rows,
 };
+use crate::weight;
 use rusqlite::{Connection, OptionalExtension, Params};
 use std::{
     collections::{BTreeSet, HashMap},
@@ -43,14 +44,7 @@ struct Known {
 impl Known {
     /// What it takes in memory, about.
     fn bytes(&self) -> usize {
-        const BASE: usize = 1_024;
-        let spec = &self.job.spec;
-        let tags: usize = spec.tags.iter().map(|tag| tag.len() + 32).sum();
-        let facets: usize = spec.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
-        let progress = self.job.live.progress.as_ref().map(|progress| &progress.message);
-        let texts = [spec.extra.as_ref(), progress].into_iter().flatten().map(|text| text.len()).sum::<usize>();
-        let payload = self.payload.as_ref().map_or(0, Payload::len);
-        BASE + tags + facets + texts + payload + spec.parents.len() * size_of::<JobId>()
+        weight::of_job(&self.job) + self.payload.as_ref().map_or(0, Payload::len)
     }
 }
 

@@ -94,6 +94,9 @@ pub const WRITER_SETTINGS: &[&str] = &[
     "idle_in_transaction_session_timeout = '60s'",
     "lock_timeout = '10s'",
     "client_connection_check_interval = '2s'",
+    // For what is run without BEGIN, which says so itself.
+    "default_transaction_isolation = 'read committed'",
+    "default_transaction_read_only = off",
 ];
 pub const READER_SETTINGS: &[&str] = &["jit = off"];
 
@@ -125,6 +128,11 @@ impl Connection {
 
     pub async fn begin(&self, promises: bool) -> Result<(), Failure> {
         self.batch(if promises { &self.begin.promised } else { &self.begin.unpromised }).await
+    }
+
+    /// Whether a statement alone would not be run as in a batch: by a session that is not ours.
+    pub fn needs_begin(&self) -> bool {
+        !self.statements.keep_plans()
     }
 
     async fn refresh_plans(&mut self) -> Result<(), Failure> {

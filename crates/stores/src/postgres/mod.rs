@@ -5,6 +5,7 @@
 //! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
 
 mod address;
+mod at_once;
 mod bulk;
 mod check;
 mod columns;
@@ -13,6 +14,7 @@ mod doorbell;
 mod events;
 mod failure;
 mod heads;
+mod known;
 mod lanes;
 mod load;
 mod marks;
@@ -33,11 +35,15 @@ pub use open::{OpenError, name_of_url, session};
 use async_trait::async_trait;
 use connection::{Pool, Target};
 use doorbell::Doorbell;
+use known::Known;
 use lanes::Lanes;
 use marks::Marks;
 use parking_lot::Mutex;
 use std::{
-    sync::{Arc, atomic::AtomicU32},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64},
+    },
     time::Duration,
 };
 use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey};
@@ -113,6 +119,9 @@ struct Inner {
     in_flight: usize,
     doorbell: Option<Doorbell>,
     marks: Marks,
+    known: Known,
+    /// How often batches waited for an answer.
+    flights: AtomicU64,
     /// Other servers were at work when this one came.
     others: bool,
 }
@@ -120,6 +129,12 @@ struct Inner {
 impl Postgres {
     pub async fn connect(options: Options) -> Result<Self, OpenError> {
         open::open(options).await
+    }
+
+    /// How often batches waited for an answer of the database since this was opened, for tests that count.
+    #[cfg(feature = "testing")]
+    pub fn flights(&self) -> u64 {
+        self.inner.flights.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     doorbell::Doorbell,
     failure::describe,
     heads,
+    known::Known,
     lanes::Lanes,
     marks::Marks,
     migrate,
@@ -14,7 +15,10 @@ use super::{
 };
 use parking_lot::Mutex;
 use std::{
-    sync::{Arc, atomic::AtomicU32},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64},
+    },
     time::Duration,
 };
 use thiserror::Error;
@@ -110,6 +114,8 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         in_flight: options.in_flight.max(1),
         doorbell,
         marks,
+        known: Known::default(),
+        flights: AtomicU64::new(0),
         others,
     };
     inner.warm_up().await?;

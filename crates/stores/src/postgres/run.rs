@@ -30,9 +30,9 @@ const TRIES_MAX: u32 = 12;
 const TRIES_WHOLE: u32 = 2;
 /// Batches that look first whether ids are taken, after one was.
 const WARY_FOR: u32 = 64;
-const NO_ANSWER: &str = "no answer within the time allowed";
+pub const NO_ANSWER: &str = "no answer within the time allowed";
 
-enum Ended {
+pub enum Ended {
     Committed(Outcome),
     /// The COMMIT was sent, but nobody heard what became of it.
     Unknown {
@@ -54,7 +54,7 @@ impl Inner {
                 self.lanes.doubt();
             }
             let wary = tries > 1 || self.is_wary();
-            let failure = match self.attempt(taken, items, limits, wary).await {
+            let failure = match self.attempt(taken, items, limits, wary, tries == 1).await {
                 Ok(Ended::Committed(outcome)) => return Ok(self.after_commit(outcome)),
                 Ok(Ended::Unknown { batch, outcome, why }) => {
                     tracing::warn!(%batch, why, "the connection was lost while committing");
@@ -109,8 +109,24 @@ impl Inner {
         self.wary_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_down).is_ok()
     }
 
-    async fn attempt(&self, taken: Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
-        let result = self.transact(&taken, items, limits, wary).await;
+    async fn attempt(
+        &self,
+        taken: Taken,
+        items: &[Item],
+        limits: Limits,
+        wary: bool,
+        first: bool,
+    ) -> Result<Ended, Failure> {
+        let foreseen = if first { self.foresee(items, limits) } else { None };
+        let at_once = match foreseen {
+            Some(foreseen) => self.write_at_once(&taken, foreseen).await,
+            None => Ok(None),
+        };
+        let result = match at_once {
+            Ok(None) => self.transact(&taken, items, limits, wary).await,
+            Ok(Some(ended)) => Ok(ended),
+            Err(failure) => Err(failure),
+        };
         match &result {
             Ok(Ended::Committed(_)) => taken.give_back(),
             // The connection itself is sound; once it has rolled back it is as good as new.
@@ -145,6 +161,7 @@ impl Inner {
         let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
         let promises = items.iter().any(|item| item.command.is_promise());
         let sent = self.monotonic();
+        self.flights.fetch_add(1, Ordering::Relaxed);
         let begin = send(connection.begin(promises));
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
         let rows = send(loader.load(&keys));
@@ -157,7 +174,10 @@ impl Inner {
         let mut rows = rows.await?;
         loop {
             match decider.step(rows) {
-                Step::Need(more) => rows = loader.load(&more).await?,
+                Step::Need(more) => {
+                    self.flights.fetch_add(1, Ordering::Relaxed);
+                    rows = loader.load(&more).await?;
+                }
                 Step::Done(decision) => return Ok((decision, now)),
             }
         }
@@ -176,11 +196,10 @@ impl Inner {
             return Ok(Ended::Committed(outcome(&mut decision, now, Duration::ZERO)));
         }
         let batch = Uuid::new_v4();
-        let mut sent: Vec<_> = Writes::of(&decision, &loader.facets, &loader.spots, &self.lanes)
-            .into_iter()
-            .map(|write| write.send(connection))
-            .collect();
-        sent.push(write::events(&decision, now.0, batch).send(connection));
+        self.flights.fetch_add(1, Ordering::Relaxed);
+        let mut writes = Writes::of(&decision, &loader.facets, &loader.spots, &self.lanes);
+        write::tell(&mut writes, &decision, now.0, batch);
+        let mut sent: Vec<_> = writes.into_iter().map(|write| write.send(connection)).collect();
         let unsent = sent.iter().position(|sent| sent.failed_at_once());
         if let Some(at) = unsent {
             // Something never left, so the COMMIT must not either.
@@ -192,7 +211,10 @@ impl Inner {
         // All of it, not only the COMMIT: most of what a transaction costs is the same for two jobs or for twenty.
         let outcome = outcome(&mut decision, now, begun.elapsed());
         match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
-            Ok(()) => Ok(Ended::Committed(outcome)),
+            Ok(()) => {
+                self.known.learn(decision.jobs);
+                Ok(Ended::Committed(outcome))
+            }
             Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, outcome, why }),
             // The transaction has failed, and the COMMIT with it.
             Err(failure) => Err(failure),
@@ -261,7 +283,7 @@ async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {
+pub fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {
     Outcome {
         replies: std::mem::take(&mut decision.replies),
         events: std::mem::take(&mut decision.events),

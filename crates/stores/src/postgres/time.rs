@@ -29,9 +29,19 @@ struct Offset {
 
 impl Offset {
     fn shared(self, database: Timestamp) -> Timestamp {
+        Timestamp(database.0.saturating_add(self.left(database)))
+    }
+
+    /// What is left of it.
+    fn left(self, database: Timestamp) -> i64 {
         let shrunk = (database.0.saturating_sub(self.since)).max(0) / SHRINK;
-        let left = if self.ms < 0 { (self.ms + shrunk).min(0) } else { (self.ms - shrunk).max(0) };
-        Timestamp(database.0.saturating_add(left))
+        if self.ms < 0 { (self.ms + shrunk).min(0) } else { (self.ms - shrunk).max(0) }
+    }
+
+    /// What the database's clock shows at a time, to a part in two hundred of the offset's age.
+    fn database(self, shared: Timestamp) -> Timestamp {
+        let about = Timestamp(shared.0.saturating_sub(self.ms));
+        Timestamp(shared.0.saturating_sub(self.left(about)))
     }
 }
 
@@ -166,6 +176,18 @@ impl Inner {
         let received = self.monotonic();
         let seen = self.time.lock().as_mut().and_then(|state| state.look(database, sent, received));
         seen.ok_or(Failure::Clock)
+    }
+
+    /// The time that decides without asking, and what the database's clock should show: whoever decides by it has that
+    /// compared before anything is written. None: ask.
+    pub fn now_unasked(&self) -> Option<(Timestamp, Option<Timestamp>)> {
+        if let Some(clock) = &self.clock {
+            return Some((clock.now(), None));
+        }
+        let state = self.time.lock();
+        let state = state.as_ref()?;
+        let now = state.steady.at(self.monotonic());
+        Some((now, Some(state.offset.database(now))))
     }
 
     /// The same, with what is stored about the offset: another server may have set it.

@@ -14,7 +14,7 @@ use super::{
     statements::Sql,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
-use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 use windlass_core::{
     Attempt, Decision, Facet, Job, JobChange, JobKey, Namespace, Payload, Record, RecordChange, RecordKey, State,
@@ -28,11 +28,17 @@ pub struct Write {
 
 impl Write {
     pub fn send<'a>(self, connection: &'a Connection) -> Sent<'a, Result<u64, Failure>> {
-        send(async move {
-            let params: Vec<&(dyn ToSql + Sync)> = self.columns.iter().map(|column| &**column as _).collect();
-            connection.execute(self.sql, &params).await
-        })
+        send(async move { connection.execute(self.sql, &params(&self.columns)).await })
     }
+
+    /// The same, for a statement that answers.
+    pub fn ask<'a>(self, connection: &'a Connection) -> Sent<'a, Result<Vec<Row>, Failure>> {
+        send(async move { connection.query(self.sql, &params(&self.columns)).await })
+    }
+}
+
+fn params(columns: &[Column]) -> Vec<&(dyn ToSql + Sync)> {
+    columns.iter().map(|column| &**column as _).collect()
 }
 
 #[derive(Default)]
@@ -179,14 +185,9 @@ impl Writes {
         }
     }
 
-    /// The result and the last attempt go along with the job.
     fn finish(&mut self, decision: &Decision, finishes: &[&Job], spots: &Spots) {
-        let results: HashMap<&JobKey, &Payload> = decision.results.iter().map(|(key, result)| (key, result)).collect();
-        let attempts: HashMap<&JobKey, &Attempt> = decision.attempts.iter().map(|(key, last)| (key, last)).collect();
         self.add(Sql::FinishJobs, finishes, |jobs| {
-            let mut columns = key_columns(jobs, |job| &job.key);
-            columns.push(column(jobs, |job| results.get(&job.key).map(|result| result.as_bytes().to_vec())));
-            columns.push(column(jobs, |job| attempts.get(&job.key).map(json)));
+            let mut columns = end_columns(decision, jobs);
             columns.push(column(jobs, |job| spots.get(&job.key).copied()));
             columns.extend(values(FINISH, jobs));
             columns
@@ -227,7 +228,7 @@ impl Writes {
 }
 
 /// All but the last of jobs that are finished.
-fn earlier_attempts(decision: &Decision) -> Vec<&(JobKey, Attempt)> {
+pub fn earlier_attempts(decision: &Decision) -> Vec<&(JobKey, Attempt)> {
     let is_final = |job: &Job| job.state.is_final();
     let ends =
         |change: &&JobChange| change.new.as_ref().is_some_and(is_final) && !change.old.as_ref().is_some_and(is_final);
@@ -238,10 +239,44 @@ fn earlier_attempts(decision: &Decision) -> Vec<&(JobKey, Attempt)> {
     earlier
 }
 
-pub fn events(decision: &Decision, now: i64, batch: Uuid) -> Write {
-    let columns: Vec<Column> =
-        vec![Box::new(now), Box::new(decision.events.len() as i32), Box::new(batch), Box::new(json(&decision.events))];
-    Write { sql: Sql::InsertEvents, columns }
+/// The result and the last attempt go along with the job.
+fn end_columns(decision: &Decision, jobs: &[&Job]) -> Vec<Column> {
+    let results: HashMap<&JobKey, &Payload> = decision.results.iter().map(|(key, result)| (key, result)).collect();
+    let attempts: HashMap<&JobKey, &Attempt> = decision.attempts.iter().map(|(key, last)| (key, last)).collect();
+    let mut columns = key_columns(jobs, |job| &job.key);
+    columns.push(column(jobs, |job| results.get(&job.key).map(|result| result.as_bytes().to_vec())));
+    columns.push(column(jobs, |job| attempts.get(&job.key).map(json)));
+    columns
+}
+
+/// The events behind everything else; within the last statement where there is one that takes them along.
+pub fn tell(writes: &mut Vec<Write>, decision: &Decision, now: i64, batch: Uuid) {
+    let events = event_columns(decision, now, batch);
+    match &mut writes[..] {
+        [only] if only.sql == Sql::UpdateJobs => {
+            only.sql = Sql::UpdateAndTell;
+            only.columns.extend(events);
+        }
+        _ => writes.push(Write { sql: Sql::InsertEvents, columns: events }),
+    }
+}
+
+fn event_columns(decision: &Decision, now: i64, batch: Uuid) -> Vec<Column> {
+    vec![Box::new(now), Box::new(decision.events.len() as i32), Box::new(batch), Box::new(json(&decision.events))]
+}
+
+/// All of a decision that only ends jobs, each of which must still be as it was known.
+pub fn finish_known(decision: &Decision, clock: Option<i64>, now: i64, batch: Uuid) -> Write {
+    let mut changes: Vec<&JobChange> = decision.jobs.iter().collect();
+    changes.sort_by(|a, b| a.key().cmp(b.key()));
+    let old: Vec<&Job> = changes.iter().filter_map(|change| change.old.as_ref()).collect();
+    let new: Vec<&Job> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
+    let mut columns = end_columns(decision, &new);
+    columns.extend(values(FINISH, &new));
+    columns.extend(values(FINISH, &old));
+    columns.push(Box::new(clock));
+    columns.extend(event_columns(decision, now, batch));
+    Write { sql: Sql::FinishKnown, columns }
 }
 
 pub fn json<T: serde::Serialize>(value: &T) -> String {

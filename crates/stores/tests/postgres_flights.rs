@@ -1,0 +1,133 @@
+//! How often a batch waits for the database: counted, because how long that takes depends on the machine.
+
+use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
+use windlass_core::{
+    Command, JobId, JobKey, LeaseId, Millis, Refusal, Reply, State,
+    commands::{holder::Holder, renew::Renew},
+};
+use windlass_engine::store::Store;
+use windlass_stores::{postgres::Postgres, testing::Cluster};
+
+async fn open() -> Postgres {
+    Postgres::connect(quiet(Cluster::shared().fresh_database())).await.unwrap()
+}
+
+/// What running these takes.
+async fn flights(store: &Postgres, commands: Vec<Command>) -> (u64, Vec<Result<Reply, Refusal>>) {
+    let before = store.flights();
+    let replies = run(store, commands).await.unwrap().replies;
+    (store.flights() - before, replies)
+}
+
+fn all_ended(replies: &[Result<Reply, Refusal>]) -> bool {
+    replies.iter().all(|reply| matches!(reply, Ok(Reply::Ended(ended)) if !ended.replayed))
+}
+
+async fn state(store: &Postgres, id: u128) -> State {
+    store.job(&JobKey::new(&ns(), JobId::from_u128(id))).await.unwrap().unwrap().state
+}
+
+#[tokio::test]
+async fn jobs_handed_out_here_are_completed_in_one_flight() {
+    let store = open().await;
+    run(&store, (1..=20).map(|id| submit(id).into()).collect()).await.unwrap();
+    let claims = (1..=20).map(|n| claim(&format!("w{n}"), n, 1).into()).collect();
+    let leases = leases_of(&run(&store, claims).await.unwrap().replies);
+    let (taken, replies) = flights(&store, leases.iter().map(|lease| complete(*lease, "done").into()).collect()).await;
+    assert!(all_ended(&replies), "{replies:?}");
+    assert_eq!(taken, 1);
+    for id in 1..=20 {
+        assert_eq!(state(&store, id).await, State::Completed);
+    }
+    let body = store.body(&JobKey::new(&ns(), JobId::from_u128(7))).await.unwrap().unwrap();
+    assert_eq!(body.result.unwrap().as_bytes(), b"done");
+    assert_eq!(body.payload.as_bytes(), b"payload 7");
+    let page = store.events_after(0, 1_000).await.unwrap();
+    assert_eq!(page.events.iter().filter(|(_, event)| event.what.name() == "completed").count(), 20);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn claims_that_find_their_jobs_take_two_flights() {
+    let store = open().await;
+    run(&store, (1..=40).map(|id| submit(id).into()).collect()).await.unwrap();
+    let claims = |secrets: std::ops::RangeInclusive<u128>| -> Vec<Command> {
+        secrets.map(|secret| claim(&format!("w{}", secret % 20), secret, 1).into()).collect()
+    };
+    // The first claim of a worker writes down who it is.
+    run(&store, claims(1..=20)).await.unwrap();
+    let (taken, replies) = flights(&store, claims(21..=40)).await;
+    assert_eq!((taken, leases_of(&replies).len()), (2, 20));
+    let page = store.events_after(0, 1_000).await.unwrap();
+    assert_eq!(page.events.iter().filter(|(_, event)| event.what.name() == "claimed").count(), 40);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// A job for each, handed out by the first of two servers.
+async fn handed_out(count: u128) -> (Postgres, Postgres, Vec<LeaseId>) {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    run(&one, (1..=count).map(|id| submit(id).into()).collect()).await.unwrap();
+    let leases = leases_of(&run(&one, vec![claim("w", 1, count).into()]).await.unwrap().replies);
+    (one, other, leases)
+}
+
+async fn completed(store: &Postgres) -> usize {
+    let page = store.events_after(0, 10_000).await.unwrap();
+    page.events.iter().filter(|(_, event)| event.what.name() == "completed").count()
+}
+
+#[tokio::test]
+async fn what_another_server_did_meanwhile_counts() {
+    let (one, other, leases) = handed_out(6).await;
+    let renew = |lease: LeaseId| Renew { holder: Holder::lease(&ns(), lease), length: Some(Millis(3_600_000)) };
+    run(&other, vec![renew(leases[0]).into(), complete(leases[1], "theirs").into()]).await.unwrap();
+    // One row that is not as it was known: the whole batch is looked at, and each report gets what is its due.
+    let reports = leases[..5].iter().map(|lease| complete(*lease, "ours").into()).collect();
+    let (taken, replies) = flights(&one, reports).await;
+    assert_eq!(taken, 3, "one in vain, two as always");
+    assert!(matches!(replies[1], Err(Refusal::LeaseLost { state: State::Completed })), "{:?}", replies[1]);
+    assert!(all_ended(&[&replies[..1], &replies[2..]].concat()), "{replies:?}");
+    let body = one.body(&JobKey::new(&ns(), leases[1].job)).await.unwrap().unwrap();
+    assert_eq!(body.result.unwrap().as_bytes(), b"theirs");
+    // What was not touched is still known.
+    let (taken, replies) = flights(&one, vec![complete(leases[5], "ours").into()]).await;
+    assert!(taken == 1 && all_ended(&replies), "{taken} {replies:?}");
+    assert_eq!(completed(&other).await, 6);
+    // The very same report again is recognised.
+    let again = run(&one, vec![complete(leases[5], "ours").into()]).await.unwrap().replies;
+    assert!(matches!(&again[0], Ok(Reply::Ended(ended)) if ended.replayed), "{again:?}");
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_servers_that_end_a_job_at_once_one_does() {
+    const JOBS: usize = 60;
+    let (one, other, leases) = handed_out(JOBS as u128).await;
+    let mut both = 0;
+    for lease in leases {
+        let (ours, theirs) = tokio::join!(
+            run(&one, vec![complete(lease, "ours").into()]),
+            run(&other, vec![complete(lease, "theirs").into()])
+        );
+        let won = |outcome: windlass_engine::store::Outcome| all_ended(&outcome.replies);
+        both += usize::from(won(ours.unwrap())) + usize::from(won(theirs.unwrap()));
+    }
+    assert_eq!((both, completed(&one).await), (JOBS, JOBS));
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_pooler_makes_no_difference() {
+    let cluster = Cluster::shared();
+    let pooler = cluster.pooler(2);
+    let url = format!("{}?pooled=true", pooler.through(&cluster.fresh_database()));
+    let store = Postgres::connect(quiet(url)).await.unwrap();
+    run(&store, vec![submit(1).into()]).await.unwrap();
+    let lease = lease_of(&run(&store, vec![claim("w", 1, 1).into()]).await.unwrap().replies);
+    let (taken, replies) = flights(&store, vec![complete(lease, "done").into()]).await;
+    assert!(all_ended(&replies), "{replies:?}");
+    assert_eq!(taken, 1);
+    assert_eq!(state(&store, 1).await, State::Completed);
+}
