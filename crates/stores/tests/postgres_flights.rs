@@ -6,7 +6,10 @@ use windlass_core::{
     commands::{holder::Holder, renew::Renew},
 };
 use windlass_engine::store::Store;
-use windlass_stores::{postgres::Postgres, testing::Cluster};
+use windlass_stores::{
+    postgres::{Postgres, statement_texts},
+    testing::Cluster,
+};
 
 async fn open() -> Postgres {
     Postgres::connect(quiet(Cluster::shared().fresh_database())).await.unwrap()
@@ -44,6 +47,47 @@ async fn jobs_handed_out_here_are_completed_in_one_flight() {
     assert_eq!(body.payload.as_bytes(), b"payload 7");
     let page = store.events_after(0, 1_000).await.unwrap();
     assert_eq!(page.events.iter().filter(|(_, event)| event.what.name() == "completed").count(), 20);
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn new_jobs_are_written_in_one_flight_with_what_ends_and_keep_their_order() {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    // The first job of a lane writes the lane down.
+    run(&one, vec![submit(1).into()]).await.unwrap();
+    run(&other, vec![submit(2).into()]).await.unwrap();
+    let first = lease_of(&run(&one, vec![claim("w", 1, 1).into()]).await.unwrap().replies);
+    // In turns on two servers, so that each has to follow what the other did.
+    let (taken, replies) = flights(&one, vec![submit(9).into(), submit(3).into(), complete(first, "1").into()]).await;
+    assert!(taken == 1 && replies.iter().all(Result::is_ok), "{taken} {replies:?}");
+    let (taken, _) = flights(&other, vec![submit(8).into()]).await;
+    assert_eq!(taken, 1);
+    run(&one, vec![submit(4).into()]).await.unwrap();
+    let leases = leases_of(&run(&other, vec![claim("w", 2, 9).into()]).await.unwrap().replies);
+    assert_eq!(leases.iter().map(|lease| lease.job.0.as_u128()).collect::<Vec<_>>(), [2, 9, 3, 8, 4]);
+    assert_eq!((leases[1].job, state(&one, 1).await), (JobId::from_u128(9), State::Completed));
+    let body = one.body(&JobKey::new(&ns(), JobId::from_u128(9))).await.unwrap().unwrap();
+    assert_eq!(body.payload.as_bytes(), b"payload 9");
+    let (_, replies) = flights(&one, leases.iter().map(|lease| complete(*lease, "done").into()).collect()).await;
+    assert!(all_ended(&replies), "{replies:?}");
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_id_that_is_taken_is_refused_and_nothing_is_written_twice() {
+    let store = open().await;
+    run(&store, vec![submit(1).into(), submit(2).into()]).await.unwrap();
+    let lease = lease_of(&run(&store, vec![claim("w", 1, 1).into()]).await.unwrap().replies);
+    run(&store, vec![complete(lease, "done").into()]).await.unwrap();
+    // One that ended and one that waits, each with a new neighbour.
+    for taken in [1, 2] {
+        let (_, replies) = flights(&store, vec![submit(taken).into(), submit(10 + taken).into()]).await;
+        assert!(matches!(replies[0], Err(Refusal::Exists { .. })) && replies[1].is_ok(), "{replies:?}");
+    }
+    let page = store.events_after(0, 1_000).await.unwrap();
+    assert_eq!(page.events.iter().filter(|(_, event)| event.what.name() == "submitted").count(), 4);
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -130,4 +174,31 @@ async fn a_pooler_makes_no_difference() {
     assert!(all_ended(&replies), "{replies:?}");
     assert_eq!(taken, 1);
     assert_eq!(state(&store, 1).await, State::Completed);
+}
+
+/// All statements of a batch are on their way before the first is answered. If its BEGIN came to nothing, each of them would be a
+/// transaction by itself; so those that write refuse to be.
+#[tokio::test]
+async fn statements_sent_together_write_nothing_without_their_transaction() {
+    let cluster = Cluster::shared();
+    let url = cluster.fresh_database();
+    drop(Postgres::connect(quiet(url.clone())).await.unwrap());
+    let database = url.rsplit('/').next().unwrap();
+    let arrays = vec!["'{}'::text[]"; 14].join(", ");
+    let added = format!("{}, NULL, 'batch'", vec!["'{}'::text[]"; 13].join(", "));
+    let ended = format!("{arrays}, NULL, 'batch', 0::bigint, 0, gen_random_uuid(), '[]'");
+    for (name, values) in [("add_jobs", added), ("finish_known", ended)] {
+        let (_, text) = statement_texts().into_iter().find(|(known, _)| *known == name).unwrap();
+        let run = format!("EXECUTE $q${text}$q$ USING {values}");
+        let refused = format!(
+            "DO $do$ BEGIN {run}; RAISE EXCEPTION 'it ran'; EXCEPTION WHEN SQLSTATE 'WL001' THEN NULL; END $do$"
+        );
+        cluster.sql(database, &refused);
+        cluster.sql(
+            database,
+            &format!("BEGIN; SET LOCAL windlass.batch = 'batch'; DO $do$ BEGIN {run}; END $do$; COMMIT"),
+        );
+        cluster.sql(database, &refused);
+    }
+    assert_eq!(cluster.sql(database, "SELECT count(*) FROM windlass.events"), "1");
 }

@@ -66,18 +66,20 @@ async fn no_statement_reads_a_whole_table() {
 }
 
 fn plan_of(cluster: &Cluster, database: &str, settings: &str, text: &str) -> String {
-    let parameters = (1..=20).filter(|n| text.contains(&format!("${n}"))).count();
+    let parameters = (1..=40).filter(|n| text.contains(&format!("${n}"))).count();
     let values = vec!["NULL"; parameters].join(", ");
     let values = if values.is_empty() { values } else { format!("({values})") };
     cluster.sql(database, &format!("{settings}; PREPARE s AS {text}; EXPLAIN EXECUTE s{values}"))
 }
 
 /// Statements of every batch, with what must be looked up in an index and nowhere else.
-const BY_KEY: [(&str, &str); 25] = [
+const BY_KEY: [(&str, &str); 27] = [
     ("lock_jobs", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("lock_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("payloads", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("check_not_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
+    ("check_added", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
+    ("check_added", "Index Cond: ((namespace = k.namespace) AND (lane = k.lane))"),
     ("update_jobs", "TID Cond: (ctid = k.at)"),
     ("update_and_tell", "TID Cond: (ctid = k.at)"),
     ("touch_jobs", "TID Cond: (ctid = k.at)"),

@@ -1,18 +1,22 @@
 //! A batch that needs no look: it is decided by what this server knows, and written in one flight.
 //!
-//! Most reports end a job that this very server handed out a moment ago, and that nobody has touched since. The database
-//! compares every row that was decided by with the one it has while it writes; where one differs nothing is written, and the
-//! batch is looked at first, like any other.
+//! Most reports end a job that this very server handed out a moment ago, and that nobody has touched since; most new jobs
+//! depend on nothing. The database compares every row that was decided by with the one it has while it writes; where one differs
+//! nothing is written, and the batch is looked at first, like any other.
+//!
+//! Where it takes more than one statement, each of them makes sure that the transaction was begun: they are on their way
+//! together, and one that found none would be a transaction by itself.
 
 use super::{
     Inner,
-    connection::Taken,
+    connection::{Connection, Taken},
     failure::Failure,
-    pipe::send,
-    run::{Ended, NO_ANSWER, outcome},
-    write,
+    pipe::{Sent, send},
+    run::{Ended, NO_ANSWER, WARY_FOR, check_assumed, outcome},
+    write::{self, Unlooked, Write},
 };
 use std::sync::atomic::Ordering;
+use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_core::{Context, Decider, Decision, JobChange, Keys, Limits, Rows, Step, Timestamp, decider::Item};
 
@@ -24,83 +28,119 @@ pub struct Foreseen {
     database: Option<Timestamp>,
 }
 
+type Answers<'a> = Vec<Sent<'a, Result<Vec<Row>, Failure>>>;
+
 impl Inner {
-    /// None: it has to be looked at first.
-    pub fn foresee(&self, items: &[Item], limits: Limits) -> Option<Foreseen> {
+    /// None: it has to be looked at first. `wary`: so have ids of new jobs.
+    pub fn foresee(&self, items: &[Item], limits: Limits, wary: bool) -> Option<Foreseen> {
         let (now, database) = self.now_unasked()?;
-        // A decision that needs a place in the queue is not used, so that any place will do.
+        // Places in the queue are counted from where the database says.
         let mut decider = Decider::new(items, Context { now, first_seq: 0, limits });
         let mut keys = decider.first_keys();
-        let wanted = std::mem::take(&mut keys.jobs);
-        if wanted.is_empty() || keys != Keys::default() {
+        let (wanted, new) = (std::mem::take(&mut keys.jobs), std::mem::take(&mut keys.new_jobs));
+        if keys != Keys::default() || (wary && !new.is_empty()) || !wanted.is_disjoint(&new) {
             return None;
         }
         let jobs = self.known.all(wanted.iter())?;
-        match decider.step(Rows { jobs, ..Rows::default() }) {
-            Step::Done(decision) if only_ends(&decision, wanted.len()) => Some(Foreseen { decision, now, database }),
-            _ => None,
-        }
+        let Step::Done(decision) = decider.step(Rows { jobs, ..Rows::default() }) else { return None };
+        let simple = is_simple(&decision, wanted.len()) && check_assumed(&decision, &new).is_ok();
+        (simple && self.lanes.to_confirm(&decision.wakes).is_empty()).then_some(Foreseen { decision, now, database })
     }
 
     /// None: something was not as it was thought to be, and nothing is written.
     pub async fn write_at_once(&self, connection: &Taken, foreseen: Foreseen) -> Result<Option<Ended>, Failure> {
         let Foreseen { mut decision, now, database } = foreseen;
-        let (batch, sent) = (Uuid::new_v4(), self.monotonic());
-        let write = write::finish_known(&decision, database.map(|time| time.0), now.0, batch);
+        let (batch, begun) = (Uuid::new_v4(), self.monotonic());
         self.flights.fetch_add(1, Ordering::Relaxed);
-        let begin = connection.needs_begin().then(|| send(connection.begin(true)));
-        let written = write.ask(connection);
-        if written.failed_at_once() {
-            return Err(written.await.err().unwrap_or_else(|| Failure::Lost("not sent".into())));
-        }
-        let commit = connection.needs_begin().then(|| send(connection.batch("COMMIT")));
-        let all = async {
-            if let Some(begin) = begin {
-                // The statement is on its way all the same, and is whole by itself: what became of it has to be asked.
-                begin.await.map_err(|failure| Failure::Lost(format!("no transaction: {failure:?}")))?;
-            }
-            let rows = written.await?;
-            if let Some(commit) = commit {
-                commit.await?;
-            }
-            Ok(rows)
-        };
-        let answer = tokio::time::timeout(self.attempt_max, all).await;
-        let commit_time = self.monotonic().saturating_sub(sent);
+        let by = Unlooked { batch, now: now.0, clock: database.map(|time| time.0) };
+        let sent = send_all(connection, writes(&decision, by), batch).await?;
+        let answer = tokio::time::timeout(self.attempt_max, first_row(sent)).await;
+        let took = self.monotonic().saturating_sub(begun);
         match answer.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
-            Ok(rows) => {
-                if let Some(Ok(time)) = rows.first().map(|row| row.try_get(0)) {
+            Ok(clock) => {
+                if let Some(Ok(time)) = clock.map(|row| row.try_get(0)) {
                     // Keeps the clocks together; where they are not, the next batch finds out before it is written.
-                    drop(self.now(Timestamp(time), sent));
+                    drop(self.now(Timestamp(time), begun));
                 }
                 self.known.learn(std::mem::take(&mut decision.jobs));
-                Ok(Some(Ended::Committed(outcome(&mut decision, now, commit_time))))
+                Ok(Some(Ended::Committed(outcome(&mut decision, now, took))))
             }
             Err(Failure::Lost(why)) => {
-                let outcome = outcome(&mut decision, now, commit_time);
+                let outcome = outcome(&mut decision, now, took);
                 Ok(Some(Ended::Unknown { batch, outcome, why }))
             }
             Err(Failure::Conflict(why)) => {
                 tracing::debug!(why, "a batch is decided again: something was not as it was known");
-                self.known.forget(decision.jobs.iter().map(JobChange::key));
+                self.doubt(&decision);
                 Ok(None)
             }
             Err(failure) => Err(failure),
         }
     }
+
+    fn doubt(&self, decision: &Decision) {
+        if decision.jobs.iter().any(|change| change.old.is_none()) {
+            self.wary_for.store(WARY_FOR, Ordering::Relaxed);
+        }
+        self.known.forget(decision.jobs.iter().map(JobChange::key));
+    }
 }
 
-/// Whether all it writes are the ends of so many jobs. Each of them is compared while it is written, and so are all rows the
+/// The first of them answers with the database's time.
+fn writes(decision: &Decision, by: Unlooked) -> Vec<Write> {
+    if decision.jobs.iter().all(|change| change.old.is_some()) {
+        return vec![write::finish_known(decision, by, true)];
+    }
+    let mut writes: Vec<Write> = write::add_jobs(decision, by).into();
+    writes.push(write::finish_known(decision, by, false));
+    writes
+}
+
+/// All in one flight and one transaction. What fails before it has left fails here, and nothing is committed.
+async fn send_all(connection: &Connection, writes: Vec<Write>, batch: Uuid) -> Result<Answers<'_>, Failure> {
+    let several = writes.len() > 1 || connection.needs_begin();
+    let mut sent: Answers<'_> = Vec::with_capacity(writes.len() + 2);
+    if several {
+        sent.push(send(async move {
+            // The rest is on its way all the same: what became of it has to be asked.
+            let begun = connection.begin_for(batch).await;
+            begun.map(|()| Vec::new()).map_err(|failure| Failure::Lost(format!("no transaction: {failure:?}")))
+        }));
+    }
+    sent.extend(writes.into_iter().map(|write| write.ask(connection)));
+    let unsent = sent.iter().position(|sent| sent.failed_at_once());
+    if let Some(at) = unsent {
+        return Err(sent.swap_remove(at).await.err().unwrap_or_else(|| Failure::Lost("not sent".into())));
+    }
+    if several {
+        sent.push(send(async { connection.batch("COMMIT").await.map(|()| Vec::new()) }));
+    }
+    Ok(sent)
+}
+
+/// Waits for all answers, and gives the first row there is.
+async fn first_row(sent: Answers<'_>) -> Result<Option<Row>, Failure> {
+    let mut first = None;
+    for statement in sent {
+        let rows = statement.await?;
+        first = first.or_else(|| rows.into_iter().next());
+    }
+    Ok(first)
+}
+
+/// Whether it only ends so many jobs and adds new ones. What it ends is compared while it is written, and so are all rows the
 /// decision was made by.
-fn only_ends(decision: &Decision, jobs: usize) -> bool {
-    let ends = |change: &JobChange| match (&change.old, &change.new) {
-        (Some(old), Some(new)) => !old.state.is_final() && new.state.is_final() && old.seq == new.seq,
-        _ => false,
-    };
-    let Decision { payloads, edges, records, logs, log_drops, wakes, .. } = decision;
-    decision.jobs.len() == jobs
-        && decision.jobs.iter().all(ends)
-        && (payloads.is_empty() && edges.is_empty() && records.is_empty())
-        && (logs.is_empty() && log_drops.is_empty() && wakes.is_empty())
-        && write::earlier_attempts(decision).is_empty()
+fn is_simple(decision: &Decision, ends: usize) -> bool {
+    let (mut ended, mut added) = (0, 0);
+    for change in &decision.jobs {
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) if !old.state.is_final() && new.state.is_final() && old.seq == new.seq => ended += 1,
+            (None, Some(new)) if !new.state.is_final() && new.spec.index().next().is_none() => added += 1,
+            _ => return false,
+        }
+    }
+    let Decision { edges, records, logs, log_drops, .. } = decision;
+    let plain = edges.is_empty() && records.is_empty() && logs.is_empty() && log_drops.is_empty();
+    let parts = added > 0 || (decision.payloads.is_empty() && decision.wakes.is_empty());
+    ended == ends && ended + added > 0 && plain && parts && write::earlier_attempts(decision).is_empty()
 }

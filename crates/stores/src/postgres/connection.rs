@@ -15,6 +15,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 use tokio_postgres::{Client, Row, types::ToSql};
+use uuid::Uuid;
 use windlass_engine::StoreError;
 
 pub type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -128,6 +129,11 @@ impl Connection {
 
     pub async fn begin(&self, promises: bool) -> Result<(), Failure> {
         self.batch(if promises { &self.begin.promised } else { &self.begin.unpromised }).await
+    }
+
+    /// Begins a transaction for one batch, which statements that are sent along can make sure of.
+    pub async fn begin_for(&self, batch: Uuid) -> Result<(), Failure> {
+        self.batch(&format!("{}; SET LOCAL windlass.batch = '{batch}'", self.begin.promised)).await
     }
 
     /// Whether a statement alone would not be run as in a batch: by a session that is not ours.

@@ -2,7 +2,8 @@
 //!
 //! The server is the batcher: many commands become one transaction of a few set-based statements over a few connections.
 //! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
-//! `heads` and `lanes` the claim; `events` numbers the feed; `doorbell` wakes other servers.
+//! `at_once` what needs only one of them by what is `known`; `heads` and `lanes` the claim; `events` numbers the feed;
+//! `doorbell` wakes other servers.
 
 mod address;
 mod at_once;

@@ -1,9 +1,9 @@
 //! One batch, one transaction: two round trips where nothing surprising happens.
 //!
 //! The first sends BEGIN with everything the commands are known to need; the last sends all writes with the COMMIT behind
-//! them. A batch that met somebody else's writes is decided again, and after two tries in halves, so that one contended
-//! command does not hold its neighbours up. A connection that is lost at the COMMIT leaves the outcome open; it is settled
-//! by a fence, never guessed.
+//! them. What can be decided without a look takes only one (`at_once`). A batch that met somebody else's writes is decided
+//! again, and after two tries in halves, so that one contended command does not hold its neighbours up. A connection that is
+//! lost at the COMMIT leaves the outcome open; it is settled by a fence, never guessed.
 
 use super::{
     Inner,
@@ -29,7 +29,7 @@ const TRIES_MAX: u32 = 12;
 /// Tries before a batch is halved.
 const TRIES_WHOLE: u32 = 2;
 /// Batches that look first whether ids are taken, after one was.
-const WARY_FOR: u32 = 64;
+pub const WARY_FOR: u32 = 64;
 pub const NO_ANSWER: &str = "no answer within the time allowed";
 
 pub enum Ended {
@@ -117,15 +117,14 @@ impl Inner {
         wary: bool,
         first: bool,
     ) -> Result<Ended, Failure> {
-        let foreseen = if first { self.foresee(items, limits) } else { None };
-        let at_once = match foreseen {
-            Some(foreseen) => self.write_at_once(&taken, foreseen).await,
-            None => Ok(None),
-        };
-        let result = match at_once {
-            Ok(None) => self.transact(&taken, items, limits, wary).await,
-            Ok(Some(ended)) => Ok(ended),
-            Err(failure) => Err(failure),
+        let foreseen = if first { self.foresee(items, limits, wary) } else { None };
+        let result = match foreseen {
+            Some(foreseen) => match self.write_at_once(&taken, foreseen).await {
+                Ok(None) => self.transact(&taken, items, limits, true).await,
+                Ok(Some(ended)) => Ok(ended),
+                Err(failure) => Err(failure),
+            },
+            None => self.transact(&taken, items, limits, wary).await,
         };
         match &result {
             Ok(Ended::Committed(_)) => taken.give_back(),
@@ -267,7 +266,7 @@ impl Inner {
 
 /// Ids that were taken as free are checked where their jobs are written. One that came to nothing must not have been
 /// refused, or anything else, on an assumption.
-fn check_assumed(decision: &Decision, assumed: &BTreeSet<JobKey>) -> Result<(), Failure> {
+pub fn check_assumed(decision: &Decision, assumed: &BTreeSet<JobKey>) -> Result<(), Failure> {
     let new = decision.jobs.iter().filter(|change| change.old.is_none() && change.new.is_some());
     match assumed.is_empty() || new.filter(|change| assumed.contains(change.key())).count() == assumed.len() {
         true => Ok(()),

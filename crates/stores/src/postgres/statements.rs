@@ -52,6 +52,8 @@ statements! {
     JobWriters = "job_writers",
     InsertJobs = "insert_jobs",
     CheckNotDone = "check_not_done",
+    AddJobs = "add_jobs",
+    CheckAdded = "check_added",
     UpdateJobs = "update_jobs",
     UpdateAndTell = "update_and_tell",
     TouchJobs = "touch_jobs",

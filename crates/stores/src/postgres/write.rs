@@ -265,18 +265,45 @@ fn event_columns(decision: &Decision, now: i64, batch: Uuid) -> Vec<Column> {
     vec![Box::new(now), Box::new(decision.events.len() as i32), Box::new(batch), Box::new(json(&decision.events))]
 }
 
-/// All of a decision that only ends jobs, each of which must still be as it was known.
-pub fn finish_known(decision: &Decision, clock: Option<i64>, now: i64, batch: Uuid) -> Write {
-    let mut changes: Vec<&JobChange> = decision.jobs.iter().collect();
-    changes.sort_by(|a, b| a.key().cmp(b.key()));
-    let old: Vec<&Job> = changes.iter().filter_map(|change| change.old.as_ref()).collect();
-    let new: Vec<&Job> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
+/// What a batch that was decided without a look is checked by.
+#[derive(Clone, Copy)]
+pub struct Unlooked {
+    pub batch: Uuid,
+    pub now: i64,
+    /// What the database's clock should say.
+    pub clock: Option<i64>,
+}
+
+/// The ends of jobs, each of which must still be as it was known, and the events. `alone`: there is no other statement.
+pub fn finish_known(decision: &Decision, by: Unlooked, alone: bool) -> Write {
+    let mut ends: Vec<&JobChange> = decision.jobs.iter().filter(|change| change.old.is_some()).collect();
+    ends.sort_by(|a, b| a.key().cmp(b.key()));
+    let old: Vec<&Job> = ends.iter().filter_map(|change| change.old.as_ref()).collect();
+    let new: Vec<&Job> = ends.iter().filter_map(|change| change.new.as_ref()).collect();
     let mut columns = end_columns(decision, &new);
     columns.extend(values(FINISH, &new));
     columns.extend(values(FINISH, &old));
-    columns.push(Box::new(clock));
-    columns.extend(event_columns(decision, now, batch));
+    columns.push(Box::new(by.clock));
+    columns.push(Box::new((!alone).then(|| by.batch.to_string())));
+    columns.extend(event_columns(decision, by.now, by.batch));
     Write { sql: Sql::FinishKnown, columns }
+}
+
+/// New jobs with their payloads, in places counted from one that is drawn with them; and what has to hold then.
+pub fn add_jobs(decision: &Decision, by: Unlooked) -> [Write; 2] {
+    let added = decision.jobs.iter().filter(|change| change.old.is_none()).filter_map(|change| change.new.as_ref());
+    let mut added: Vec<&Job> = added.collect();
+    added.sort_by(|a, b| a.key.cmp(&b.key));
+    let payloads = decision.payloads.iter().filter(|(_, data)| !data.is_empty());
+    let payloads: HashMap<&JobKey, &Payload> = payloads.map(|(key, data)| (key, data)).collect();
+    let mut columns: Vec<Column> = values(INSERT, &added).collect();
+    columns.push(column(&added, |job| payloads.get(&job.key).map(|data| data.as_bytes().to_vec())));
+    columns.push(Box::new(by.clock));
+    columns.push(Box::new(by.batch.to_string()));
+    let mut checked = key_columns(&added, |job| &job.key);
+    checked.push(column(&added, |job| uuid_of(job.lane)));
+    checked.push(column(&added, |job| job.priority));
+    [Write { sql: Sql::AddJobs, columns }, Write { sql: Sql::CheckAdded, columns: checked }]
 }
 
 pub fn json<T: serde::Serialize>(value: &T) -> String {

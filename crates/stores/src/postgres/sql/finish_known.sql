@@ -1,7 +1,8 @@
 -- A whole batch that only ends jobs this server knows, in one statement. Primary key, in the order of the keys, which the caller
 -- has sorted. A row that is not what the decision was made by is left alone, and then so is everything: a missing row is an
--- error. So is a clock that is not what it was taken for ($15; none: not compared), by more than two seconds. Then the events,
--- whose number is drawn when all rows are locked. Gives the database's time.
+-- error. So is a clock that is not what it was taken for ($15; none: not compared), by more than two seconds, and a transaction
+-- that was not begun for this batch ($16; none: there is no other statement). Then the events, whose number is drawn when all
+-- rows are locked. Gives the database's time.
 WITH gone AS (
     DELETE FROM windlass.jobs j
     USING unnest($1::text[], $2::uuid[], $3::bytea[], $4::text[], {finish from 5}, {finish from 10})
@@ -17,9 +18,12 @@ WITH gone AS (
 ), clock AS MATERIALIZED (
     SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 ), sure AS MATERIALIZED (
-    SELECT windlass.expect(CASE WHEN abs(c.now - $15::bigint) > 2000 THEN -1 ELSE d.count END, cardinality($1)), c.now
+    SELECT c.now, windlass.expect(
+        CASE WHEN abs(c.now - $15::bigint) > 2000 THEN -1
+             WHEN $16::text IS NOT NULL AND current_setting('windlass.batch', true) IS DISTINCT FROM $16 THEN -1
+             ELSE d.count END, cardinality($1))
     FROM (SELECT count(*) FROM done) d CROSS JOIN clock c
 ), told AS (
-    INSERT INTO windlass.events (at, count, batch, body) SELECT $16, $17, $18, $19 FROM sure
+    INSERT INTO windlass.events (at, count, batch, body) SELECT $17, $18, $19, $20 FROM sure
 )
 SELECT now FROM sure
