@@ -15,7 +15,13 @@ use super::{
     statements::Sql,
 };
 use serde_json::from_str;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_core::{Head, HeadQuery, Lane, Tags};
@@ -36,6 +42,9 @@ pub struct Look(Option<Vec<Found>>);
 
 /// The front of a lane, locked, and where it stands.
 pub type Found = (Head, Spot);
+
+/// Those that were taken, and how many there were to choose from.
+type Fronts = (Vec<Found>, i64);
 
 pub async fn first_look(
     connection: &Connection,
@@ -62,27 +71,35 @@ pub async fn first_look(
     }
 }
 
-/// Enough, or all there is.
+/// Enough, or all there is. `flights` counts how often that has to be waited for.
 pub async fn settle(
     connection: &Connection,
     lanes: &Lanes,
     query: &HeadQuery,
     count: usize,
     look: Look,
+    flights: &AtomicU64,
 ) -> Result<Vec<Found>, Failure> {
     if let Some(found) = look.0.filter(|found| found.len() >= count) {
         return Ok(found);
     }
-    refresh(connection, lanes).await?;
+    let fly = || flights.fetch_add(1, Ordering::Relaxed);
     let namespace = query.namespace.as_str();
-    let serving = worth_a_look(connection, lanes, query).await?;
+    let wanted = count as i64;
+    let mut limit = wanted + SLACK;
+    fly();
+    let (serving, mut looked) = refresh_and_look(connection, lanes, query, wanted, limit).await?;
     if serving.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted = count as i64;
-    let mut limit = wanted + SLACK;
     for _ in 0..ROUNDS_MAX {
-        let (found, seen) = heads(connection, namespace, &serving, wanted, limit).await?;
+        let (found, seen) = match looked.take() {
+            Some(looked) => looked,
+            None => {
+                fly();
+                heads(connection, namespace, &serving, wanted, limit).await?
+            }
+        };
         if found.len() >= count || found.len() as i64 == seen {
             return Ok(found);
         }
@@ -91,9 +108,33 @@ pub async fn settle(
             continue;
         }
         let ours: Vec<Uuid> = found.iter().map(|(head, _)| head.job.key.id.0).collect();
+        fly();
         connection.query(Sql::WaitForHead, &[&namespace, &&serving[..], &ours]).await?;
     }
     Err(Failure::Conflict("the jobs to be claimed were always locked by others".into()))
+}
+
+/// The lanes that are worth a look, and a look into them that was on its way while the lanes were read again. That look counts
+/// only if no lane was added that the offer can serve.
+async fn refresh_and_look(
+    connection: &Connection,
+    lanes: &Lanes,
+    query: &HeadQuery,
+    wanted: i64,
+    limit: i64,
+) -> Result<(Arc<[Uuid]>, Option<Fronts>), Failure> {
+    let known = lanes.serving(query);
+    let refreshed = send(refresh(connection, lanes));
+    let all = (1..=LANES_MAX).contains(&known.len());
+    let looked = all.then(|| send(heads(connection, query.namespace.as_str(), &known, wanted, limit)));
+    refreshed.await?;
+    let looked = match looked {
+        Some(looked) => Some(looked.await?),
+        None => None,
+    };
+    let serving = worth_a_look(connection, lanes, query).await?;
+    let looked = looked.filter(|_| serving == known);
+    Ok((serving, looked))
 }
 
 async fn heads(
@@ -102,7 +143,7 @@ async fn heads(
     lanes: &[Uuid],
     wanted: i64,
     limit: i64,
-) -> Result<(Vec<Found>, i64), Failure> {
+) -> Result<Fronts, Failure> {
     let rows = connection.query(Sql::Heads, &[&namespace, &lanes, &wanted, &limit]).await?;
     let seen = rows.first().map_or(Ok(0), |row| row.try_get(READ_COUNT + 1))?;
     // A single row without a job only carries the count.

@@ -16,7 +16,10 @@ use super::{
 };
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -38,11 +41,14 @@ pub struct Loader<'a> {
     pub wary: bool,
     /// Ids that were taken as free without a look.
     pub assumed_new: BTreeSet<JobKey>,
+    /// How often an answer was waited for.
+    pub flights: &'a AtomicU64,
 }
 
 impl<'a> Loader<'a> {
     pub async fn load(&mut self, keys: &Keys) -> Result<Rows, Failure> {
         let connection = self.connection;
+        self.flights.fetch_add(1, Ordering::Relaxed);
         let locked = records(connection, Sql::LockRecords, keys, Access::Write);
         let shared = records(connection, Sql::ShareRecords, keys, Access::Share);
         let peeked = records(connection, Sql::PeekRecords, keys, Access::Look);
@@ -84,7 +90,7 @@ impl<'a> Loader<'a> {
         check_related(&mut rows)?;
         for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
             let looked = sent.await?;
-            let mut found = heads::settle(connection, self.lanes, query, count, looked).await?;
+            let mut found = heads::settle(connection, self.lanes, query, count, looked, self.flights).await?;
             found.sort_by_key(|(head, _)| select::order(&head.job));
             self.spots.extend(found.iter().map(|(head, spot)| (head.job.key.clone(), *spot)));
             rows.heads.insert(query.clone(), found.into_iter().map(|(head, _)| head).collect());
@@ -102,6 +108,10 @@ impl<'a> Loader<'a> {
         let lists = rows.children.values().chain(rows.held.values()).chain(rows.run_jobs.values());
         let listed = lists.chain(rows.key_queue.values()).flatten();
         let more: BTreeSet<JobKey> = listed.filter(|key| !known.contains(key)).cloned().collect();
+        if more.is_empty() {
+            return Ok(more);
+        }
+        self.flights.fetch_add(1, Ordering::Relaxed);
         let jobs = answer(by_job(self.connection, Sql::LockJobs, &more)).await?;
         self.add_locked(names, &mut rows.jobs, &jobs)?;
         Ok(more)
@@ -115,6 +125,7 @@ impl<'a> Loader<'a> {
         }
         let found: HashSet<&JobKey> = rows.jobs.iter().map(|job| &job.key).collect();
         let missing: BTreeSet<JobKey> = wanted.iter().filter(|key| !found.contains(key)).cloned().collect();
+        self.flights.fetch_add(1, Ordering::Relaxed);
         let done = answer(by_job(self.connection, Sql::LockDone, &missing)).await?;
         for row in &done {
             rows.jobs.push(names.job(row)?);

@@ -142,7 +142,8 @@ impl Inner {
     async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
         let begun = Instant::now();
         let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
-        let mut loader = Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new };
+        let mut loader =
+            Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new, flights: &self.flights };
         let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
         check_assumed(&decision, &loader.assumed_new)?;
@@ -160,7 +161,6 @@ impl Inner {
         let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
         let promises = items.iter().any(|item| item.command.is_promise());
         let sent = self.monotonic();
-        self.flights.fetch_add(1, Ordering::Relaxed);
         let begin = send(connection.begin(promises));
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
         let rows = send(loader.load(&keys));
@@ -173,10 +173,7 @@ impl Inner {
         let mut rows = rows.await?;
         loop {
             match decider.step(rows) {
-                Step::Need(more) => {
-                    self.flights.fetch_add(1, Ordering::Relaxed);
-                    rows = loader.load(&more).await?;
-                }
+                Step::Need(more) => rows = loader.load(&more).await?,
                 Step::Done(decision) => return Ok((decision, now)),
             }
         }
