@@ -44,11 +44,6 @@ pub fn one_spelling(_: &str) -> Option<String> {
     None
 }
 
-/// For dialects that bring no names along.
-pub fn no_names() -> Vec<Foreign> {
-    Vec::new()
-}
-
 impl fmt::Debug for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.surface.name)

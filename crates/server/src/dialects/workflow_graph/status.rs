@@ -1,7 +1,7 @@
 //! A workflow as it is kept, and as it is shown: what was created, with the jobs of its latest run laid over it.
 
 use super::{body::HttpError, namespace, translate, wire};
-use crate::app::App;
+use crate::{app::App, flows};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{
@@ -136,7 +136,7 @@ pub async fn is_running(app: &App, run: RunId) -> Result<bool, HttpError> {
 pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, HttpError> {
     let mut latest: HashMap<Arc<str>, Job> = HashMap::new();
     if let Some(run) = stored.run {
-        for job in run_jobs(app, run).await? {
+        for job in flows::jobs(app, &namespace(), run).await? {
             if let Some(node) = &job.spec.node {
                 latest.insert(node.name.clone(), job);
             }
@@ -148,21 +148,6 @@ pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, HttpError
     };
     let jobs = stored.jobs.into_iter().map(shown).collect();
     Ok(wire::Workflow { id: stored.id, name: stored.name, trigger: stored.trigger, jobs })
-}
-
-async fn run_jobs(app: &App, run: RunId) -> Result<Vec<Job>, HttpError> {
-    let mut query = JobQuery { namespace: Some(namespace()), run: Some(run), limit: PAGE, ..JobQuery::default() };
-    let mut all = Vec::new();
-    loop {
-        let mut page = app.engine.store().jobs(&query).await?;
-        let last = page.last().map(|job| (job.key.namespace.clone(), job.key.id));
-        let more = page.len() == PAGE;
-        all.append(&mut page);
-        if !more {
-            return Ok(all);
-        }
-        query.before = last;
-    }
 }
 
 /// The executions of one job of a workflow, the oldest first.
