@@ -1,5 +1,6 @@
 //! `windlass bench ceiling`: a server beside the most that a job server over HTTP could do on the same machine.
 
+mod beanstalkd;
 mod log;
 mod server;
 
@@ -12,10 +13,11 @@ use super::{
     },
     report::Latency,
 };
+use beanstalkd::Beanstalkd;
 use clap::Args;
 use serde::Serialize;
 pub use server::CeilingServer;
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 #[derive(Args)]
 pub struct CeilingBench {
@@ -31,17 +33,20 @@ pub struct CeilingBench {
     /// Jobs per request.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// How often the two take turns.
+    /// How often they take turns.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
     /// Jobs for the pickup latency in each round: one at a time, to a worker that waits.
     #[arg(long, default_value_t = 50)]
     pickups: usize,
+    /// Also run beanstalkd in turn, with a sync for each write. Its jobs go one by one, whatever --batch says.
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, default_missing_value = "beanstalkd")]
+    beanstalkd: Option<PathBuf>,
     #[arg(short, long, value_enum, default_value = "table")]
     output: Output,
 }
 
-/// What one of the two did in one round.
+/// What one of them did in one round.
 #[derive(Clone, Copy, Serialize)]
 struct Turn {
     submit_per_s: f64,
@@ -61,6 +66,22 @@ struct Figure {
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beanstalkd: Option<Peer>,
+}
+
+#[derive(Serialize)]
+struct Peer {
+    median: f64,
+    /// Windlass divided by it in the same round.
+    ratio: f64,
+}
+
+/// All turns of a round.
+struct Round {
+    windlass: Turn,
+    ceiling: Turn,
+    beanstalkd: Option<Turn>,
 }
 
 #[derive(Serialize)]
@@ -87,17 +108,25 @@ impl CeilingBench {
     pub async fn run(self) -> anyhow::Result<()> {
         let windlass = Subject::start(self.database.as_deref()).await?;
         let ceiling = Subject::start_ceiling().await?;
+        let beanstalkd = match &self.beanstalkd {
+            Some(program) => Some(Beanstalkd::start(program).await?),
+            None => None,
+        };
         let mut rounds = Vec::new();
         for round in 0..self.rounds {
             // Who goes first changes: the one after finds the machine as the one before left it.
-            let pair = if round % 2 == 0 {
+            let (windlass, ceiling) = if round % 2 == 0 {
                 let first = self.turn(&windlass).await?;
                 (first, self.turn(&ceiling).await?)
             } else {
                 let first = self.turn(&ceiling).await?;
                 (self.turn(&windlass).await?, first)
             };
-            rounds.push(pair);
+            let beanstalkd = match &beanstalkd {
+                Some(peer) => Some(peer.turn(self.connections, self.jobs, self.pickups).await?),
+                None => None,
+            };
+            rounds.push(Round { windlass, ceiling, beanstalkd });
         }
         let figures = FIGURES.map(|(what, pick)| figure(what, pick, &rounds)).into();
         let (connections, batch, jobs) = (self.connections, self.batch, self.jobs);
@@ -135,27 +164,41 @@ fn us_per_job(measured: &Measured, from: Option<Duration>, to: Option<Duration>)
     spent.as_secs_f64() * 1e6 / measured.jobs as f64
 }
 
-fn figure(what: &'static str, pick: Pick, rounds: &[(Turn, Turn)]) -> Figure {
-    let ratios = || rounds.iter().map(|(windlass, ceiling)| pick(windlass) / pick(ceiling));
+fn figure(what: &'static str, pick: Pick, rounds: &[Round]) -> Figure {
+    let ratios = || rounds.iter().map(|round| pick(&round.windlass) / pick(&round.ceiling));
     Figure {
         what,
-        windlass: median(rounds.iter().map(|(windlass, _)| pick(windlass))),
-        ceiling: median(rounds.iter().map(|(_, ceiling)| pick(ceiling))),
+        windlass: median(rounds.iter().map(|round| pick(&round.windlass))),
+        ceiling: median(rounds.iter().map(|round| pick(&round.ceiling))),
         ratio: median(ratios()),
         ratio_min: ratios().fold(f64::INFINITY, f64::min),
         ratio_max: ratios().fold(0.0, f64::max),
+        beanstalkd: peer(pick, rounds),
     }
+}
+
+fn peer(pick: Pick, rounds: &[Round]) -> Option<Peer> {
+    let turns: Vec<(f64, f64)> =
+        rounds.iter().filter_map(|round| Some((pick(&round.windlass), pick(round.beanstalkd.as_ref()?)))).collect();
+    let peer = || turns.iter().map(|(_, peer)| *peer);
+    let ratios = turns.iter().map(|(windlass, peer)| windlass / peer);
+    (!turns.is_empty()).then(|| Peer { median: median(peer()), ratio: median(ratios) })
 }
 
 fn print_text(report: &Report) {
     let Report { store, connections, batch, jobs, rounds, figures } = report;
     println!("{store} store, {connections} connections, {batch} a request, {rounds} rounds of {jobs} jobs in turns");
-    println!("{:<36}{:>12}{:>12}{:>10}", "medians", "windlass", "ceiling", "ratio");
+    let peers = figures.iter().any(|figure| figure.beanstalkd.is_some());
+    let more = if peers { format!("{:>12}{:>8}", "beanstalkd", "ratio") } else { String::new() };
+    println!("{:<36}{:>12}{:>12}{:>8} {:<15}{more}", "medians", "windlass", "ceiling", "ratio", "");
     for figure in figures {
         let digits = if figure.ceiling < 10.0 { 2 } else { 0 };
+        let range = format!("({:.2} - {:.2})", figure.ratio_min, figure.ratio_max);
+        let more = figure.beanstalkd.as_ref();
+        let more = more.map(|peer| format!("{:>12.digits$}{:>8.2}", peer.median, peer.ratio)).unwrap_or_default();
         println!(
-            "{:<36}{:>12.digits$}{:>12.digits$}{:>10.2} ({:.2} - {:.2})",
-            figure.what, figure.windlass, figure.ceiling, figure.ratio, figure.ratio_min, figure.ratio_max
+            "{:<36}{:>12.digits$}{:>12.digits$}{:>8.2} {range:<15}{more}",
+            figure.what, figure.windlass, figure.ceiling, figure.ratio
         );
     }
 }
@@ -170,9 +213,16 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round() {
-        let rounds = [(turn(10.0), turn(20.0)), (turn(100.0), turn(400.0)), (turn(30.0), turn(40.0))];
+        let round = |(windlass, ceiling, peer)| Round {
+            windlass: turn(windlass),
+            ceiling: turn(ceiling),
+            beanstalkd: Some(turn(peer)),
+        };
+        let rounds = [(10.0, 20.0, 5.0), (100.0, 400.0, 100.0), (30.0, 40.0, 60.0)].map(round);
         let figure = figure("submit", |turn| turn.submit_per_s, &rounds);
         assert_eq!((figure.ratio, figure.ratio_min, figure.ratio_max), (0.5, 0.25, 0.75));
+        let peer = figure.beanstalkd.unwrap();
+        assert_eq!((peer.median, peer.ratio), (60.0, 1.0));
     }
 
     #[tokio::test]

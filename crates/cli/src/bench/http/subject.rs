@@ -90,11 +90,7 @@ impl Subject {
 
     /// Processor time the server took so far, where it is a child of ours.
     pub fn cpu(&self) -> Option<Duration> {
-        let pid = self.started.as_ref()?.child.id();
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        Some(Duration::from_millis(ticks * 10))
+        cpu_of(&self.started.as_ref()?.child)
     }
 
     /// Memory of the server, where it is a child of ours: now, and at most so far.
@@ -124,6 +120,13 @@ impl Subject {
             drop(admin.call(Method::DELETE, &format!("/api/v1/tokens/{}", self.worker_token_id), "").await);
         }
     }
+}
+
+pub fn cpu_of(child: &Child) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 10))
 }
 
 fn bytes_below(folder: &Path) -> u64 {
