@@ -25,13 +25,14 @@ pub mod tables;
 
 // By what they are about, not by the layer they lie in.
 pub use model::{
-    change, definition, event, graph, id, job, keys, limits, link, log, log_count, name, payload, policy, principal,
-    record, refusal, reply, run, schedule, select, stage, time, worker,
+    change, counts, definition, event, graph, id, job, keys, limits, link, log, log_count, name, payload, policy,
+    principal, record, refusal, reply, run, schedule, select, stage, time, worker,
 };
 pub use moves::{concurrency, pace, unique};
 
 pub use change::{Decision, JobChange, LogAppend, LogDrop, RecordChange, Wake};
 pub use commands::Command;
+pub use counts::StateCounts;
 pub use decider::{Context, Decider, Step};
 pub use event::{About, Event, What};
 pub use id::{JobId, LeaseId, RunId};

@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Context, Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, Tags, Timestamp, commands::due::Due, decider,
-    select, tables::Tables,
+    Context, Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp,
+    commands::due::Due, counts, decider, select, tables::Tables,
 };
 
 pub struct Memory {
@@ -78,6 +78,14 @@ impl Store for Memory {
 
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
         Ok(self.lock().jobs.values().filter(|job| query.fits(job)).take(max).count())
+    }
+
+    async fn job_counts(&self, namespace: &Namespace, definition: Option<&str>) -> Result<StateCounts, StoreError> {
+        let state = self.lock();
+        let of = |job: &&Job| {
+            job.key.namespace == *namespace && definition.is_none_or(|name| counts::definition_of(job) == name)
+        };
+        Ok(StateCounts::of_all(state.jobs.values().filter(of)))
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

@@ -9,7 +9,8 @@ use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
     Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
-    Reply, RunId, State, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item, job::NAME_CHARS_MAX,
+    Reply, RunId, State, StateCounts, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item,
+    job::NAME_CHARS_MAX,
 };
 
 /// Named by what the caller should do.
@@ -258,6 +259,9 @@ pub trait Store: Send + Sync + 'static {
     async fn jobs(&self, query: &JobQuery) -> Result<Vec<Job>, StoreError>;
     /// How many jobs fit, counting no further than `max`.
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError>;
+    /// How many jobs a namespace has in each state; or how many of them are of one definition. Exact, and kept with every change:
+    /// it costs the same however many jobs there are.
+    async fn job_counts(&self, namespace: &Namespace, definition: Option<&str>) -> Result<StateCounts, StoreError>;
     /// The pending job that has waited longest in its place, of the heads of so many queues (a lane and a priority) as can be
     /// looked at; none where nothing is pending. Says how old the oldest is, and costs nothing that grows with the jobs.
     async fn oldest_pending(&self) -> Result<Option<Job>, StoreError>;

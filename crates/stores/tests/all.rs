@@ -7,6 +7,7 @@ mod proxy;
 mod support;
 
 mod agree;
+mod counts;
 mod crash_embedded;
 mod crash_postgres;
 mod embedded;

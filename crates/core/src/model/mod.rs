@@ -1,6 +1,7 @@
 //! Plain data: what is stored, asked, answered and told. Nothing here knows the desk.
 
 pub mod change;
+pub mod counts;
 pub mod definition;
 pub(crate) mod digest;
 pub mod event;

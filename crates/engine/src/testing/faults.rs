@@ -86,6 +86,13 @@ impl Store for Faulty {
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
         self.through(self.inner.count(query, max)).await
     }
+    async fn job_counts(
+        &self,
+        namespace: &windlass_core::Namespace,
+        definition: Option<&str>,
+    ) -> Result<windlass_core::StateCounts, StoreError> {
+        self.through(self.inner.job_counts(namespace, definition)).await
+    }
     async fn ahead(&self, job: &windlass_core::Job, max: usize) -> Result<usize, StoreError> {
         self.through(self.inner.ahead(job, max)).await
     }

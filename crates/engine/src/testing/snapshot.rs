@@ -2,9 +2,10 @@
 
 use super::{TestResult, bench};
 use crate::store::{JobBody, JobQuery, RecordQuery, Store, StoreError};
-use std::{fmt::Debug, sync::Arc};
+use std::{collections::BTreeSet, fmt::Debug, sync::Arc};
 use windlass_core::{
-    Event, Job, JobKey, LogAppend, Namespace, Record, commands::records::KINDS, link::TIED, stage::OF_RUN,
+    Event, Job, JobKey, LogAppend, Namespace, Record, StateCounts, commands::records::KINDS, counts, link::TIED,
+    stage::OF_RUN,
 };
 
 /// Small, so that a snapshot also tests paging.
@@ -44,9 +45,30 @@ pub struct FullJob {
     pub log: Vec<LogAppend>,
 }
 
+/// What stores say they hold is what they do hold: of every namespace, and of every definition that has or may have had jobs.
+async fn check_counts(store: &dyn Store, scope: &Scope, jobs: &[Job]) -> TestResult<()> {
+    let mut whose: BTreeSet<(&Namespace, Option<&str>)> = scope.namespaces.iter().map(|name| (name, None)).collect();
+    for job in jobs {
+        whose.insert((&job.key.namespace, None));
+        whose.insert((&job.key.namespace, Some(counts::definition_of(job)).filter(|name| !name.is_empty())));
+    }
+    for (namespace, definition) in whose {
+        let of = |job: &&Job| {
+            job.key.namespace == *namespace && definition.is_none_or(|name| counts::definition_of(job) == name)
+        };
+        let there = StateCounts::of_all(jobs.iter().filter(of));
+        let told = store.job_counts(namespace, definition).await.map_err(|error| format!("reading counts: {error}"))?;
+        if told != there {
+            return Err(format!("of {namespace}/{definition:?} there are {there:?}, but {told:?} are told"));
+        }
+    }
+    Ok(())
+}
+
 pub async fn snapshot(store: &dyn Store, scope: &Scope) -> TestResult<Snapshot> {
     let read = |error: StoreError| format!("reading back: {error}");
     let mut jobs = all_jobs(store, PAGE).await.map_err(read)?;
+    check_counts(store, scope, &jobs).await?;
     rank(&mut jobs);
     let mut full = Vec::with_capacity(jobs.len());
     for job in jobs {

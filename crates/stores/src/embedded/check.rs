@@ -1,6 +1,7 @@
 //! Looks for damage: in the file, in the rows, and between the rows.
 
 use super::{
+    counts,
     fault::{Fault, Result},
     reads, rows,
 };
@@ -46,6 +47,8 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<String>> {
         for (what, sql) in RULES {
             problems.extend(offenders(connection, sql)?.into_iter().map(|name| format!("{name} {what}")));
         }
+        let wrong = counts::wrong(connection)?;
+        problems.extend(wrong.into_iter().map(|name| format!("{name} has another number of jobs than is kept")));
     }
     problems.truncate(PROBLEMS_MAX);
     Ok(problems)
@@ -94,7 +97,7 @@ fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
         let key = RecordKey { namespace, kind: row.get(1)?, key: row.get(2)? };
         note(rows::load_record(connection, &key).map(drop))?;
     }
-    for mark in ["min_reader", "last_event", "next_seq", "last_now"] {
+    for mark in ["min_reader", "last_event", "next_seq", "last_now", counts::MARK] {
         note(rows::load_mark(connection, mark).map(drop))?;
     }
     let mut events = connection.prepare(reads::EVENTS_FROM)?;

@@ -12,6 +12,7 @@
 
 mod check;
 mod checkpoint;
+mod counts;
 mod disk;
 mod fault;
 mod lanes;
@@ -43,7 +44,7 @@ use std::{
     },
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, Timestamp};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, StateCounts, Timestamp};
 use windlass_engine::{
     Bulk, StoreError,
     aside::{Aside, Pool, Yields},
@@ -136,6 +137,7 @@ struct Inner {
     disk: Arc<Disk>,
     leases: Arc<Leases>,
     lanes: Arc<lanes::Weights>,
+    counts: Arc<counts::Shown>,
     clock: Arc<dyn Clock>,
     /// The time of the last batch, for those who do not hold the writer.
     last_now: AtomicI64,
@@ -157,9 +159,9 @@ impl Embedded {
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
         options.clock.not_before(writer.last_now());
         let last_now = AtomicI64::new(writer.last_now().0);
-        let (leases, lanes) = (writer.leases(), writer.lanes());
+        let (leases, lanes, counts) = (writer.leases(), writer.lanes(), writer.counts());
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
-        let inner = Inner { writer, readers, disk, leases, lanes, clock: options.clock, last_now, folder };
+        let inner = Inner { writer, readers, disk, leases, lanes, counts, clock: options.clock, last_now, folder };
         let pool = Pool { name: "windlass-read", threads: READERS, yields: YIELDS, waiting_max: usize::MAX };
         Ok(Self { inner: Arc::new(inner), readers: Aside::new(pool), turn: Arc::new(Semaphore::new(1)) })
     }
@@ -319,6 +321,13 @@ impl Store for Embedded {
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
         let (namespace, query) = (query.namespace.clone(), query.clone());
         self.read(namespace.as_ref(), move |connection| listing::count(connection, &query, max)).await
+    }
+
+    async fn job_counts(&self, namespace: &Namespace, definition: Option<&str>) -> Result<StateCounts, StoreError> {
+        let counts = self.inner.counts.of(namespace, definition);
+        // Asked for after the look: what was seen is then among what has to be on disk.
+        self.wait_for(self.inner.disk.promised()).await?;
+        Ok(counts)
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

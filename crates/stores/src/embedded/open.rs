@@ -9,6 +9,7 @@
 use super::{
     Options, Sync, check,
     checkpoint::Checkpointer,
+    counts,
     disk::Disk,
     fault::{Fault, OpenError},
     writer::PAGE,
@@ -26,10 +27,11 @@ use std::{
 const APPLICATION_ID: i32 = 0x5764_6c73;
 
 /// Each with the oldest schema version whose programs can still use a file it was applied to.
-const MIGRATIONS: [(i64, &str); 3] = [
+const MIGRATIONS: [(i64, &str); 4] = [
     (1, include_str!("migrations/0001_first.sql")),
     (1, include_str!("migrations/0002_log_streams.sql")),
     (3, include_str!("migrations/0003_newer_rows.sql")),
+    (4, include_str!("migrations/0004_counts.sql")),
 ];
 
 /// The schema version this program writes.
@@ -109,6 +111,7 @@ impl Folder {
             check_file(&connection, &file)?;
         }
         migrate(&connection).map_err(|error| OpenError::sqlite(&file, error))?;
+        counts::count_all(&connection).map_err(|fault| OpenError::fault(&file, fault))?;
         self.forget_clean()?;
         Ok(connection)
     }

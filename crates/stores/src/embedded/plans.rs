@@ -1,11 +1,11 @@
 //! Nothing on the way of a submit, claim, report, heartbeat or sweep may cost more because the tables have grown.
 
-use super::{lanes, listing, load, reads, rows, write};
+use super::{counts, lanes, listing, load, reads, rows, write};
 use rusqlite::{Connection, StatementStatus};
 use windlass_core::{Lane, Namespace};
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 54] = [
+const BOUNDED: [(&str, &str); 56] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("payload", rows::PAYLOAD),
@@ -46,6 +46,8 @@ const BOUNDED: [(&str, &str); 54] = [
     ("job facet delete", write::JOB_FACET_DELETE),
     ("record facet delete", write::RECORD_FACET_DELETE),
     ("event insert", write::EVENT_INSERT),
+    ("count set", counts::COUNT_SET),
+    ("count delete", counts::COUNT_DELETE),
     ("mark", rows::MARK),
     ("due jobs", reads::JOB_DUE_LIST),
     ("due records", reads::RECORD_DUE_LIST),

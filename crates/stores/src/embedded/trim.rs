@@ -11,7 +11,7 @@ pub(super) fn is_due(connection: &Connection, trim: Trim) -> Result<bool> {
     Ok(trim.limit > 0 && oldest.is_some_and(|at| at < trim.events_before.0))
 }
 
-/// The writer has written the marks before in the same transaction, so that numbers never go back when all are gone.
+/// The writer has written the marks and the counts before in the same transaction, so that numbers never go back when all are gone.
 pub(super) fn events(connection: &Connection, trim: Trim) -> Result<usize> {
     let mut removed = 0;
     while removed < trim.limit {
@@ -38,7 +38,7 @@ fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize>
     drop(rows);
     connection.prepare_cached("DELETE FROM events WHERE first_no = ?1")?.execute([first_no])?;
     if let Some((events, next_seq)) = rest {
-        write::write_events(connection, first_no as u64 + max as u64, &events[max..], next_seq)?;
+        write::write_events(connection, first_no as u64 + max as u64, &events[max..], next_seq, None)?;
     }
     Ok(max.min(count as usize))
 }

@@ -2,6 +2,7 @@
 //! SQLite rewrites the entry of every index that has a named column.
 
 use super::{
+    counts::Change,
     fault::{Fault, Result},
     load::Memo,
     rows,
@@ -326,7 +327,13 @@ pub(super) fn event_sum(first_no: u64, at: Timestamp, next_seq: i64, body: &str)
 }
 
 /// One row for the events of a batch: runs of what happened in one namespace, all at the same time.
-pub(super) fn write_events(connection: &Connection, first_no: u64, events: &[Event], next_seq: i64) -> Result<()> {
+pub(super) fn write_events(
+    connection: &Connection,
+    first_no: u64,
+    events: &[Event],
+    next_seq: i64,
+    counted: Option<&Change>,
+) -> Result<()> {
     let Some(first) = events.first() else { return Ok(()) };
     let runs = events.chunk_by(|a, b| a.namespace == b.namespace);
     let runs: Vec<(&Namespace, Vec<&What>)> =
@@ -334,6 +341,8 @@ pub(super) fn write_events(connection: &Connection, first_no: u64, events: &[Eve
     let body = serde_json::to_string(&runs).expect("plain data with string keys");
     let sum = event_sum(first_no, first.at, next_seq, &body).get();
     let mut statement = connection.prepare_cached(EVENT_INSERT)?;
-    statement.execute(params![first_no as i64, events.len() as i64, first.at.0, next_seq, sum, body])?;
+    let (counts, counts_sum) = counted.and_then(|change| change.text(first_no)).unzip();
+    let (first_no, count) = (first_no as i64, events.len() as i64);
+    statement.execute(params![first_no, count, first.at.0, next_seq, sum, body, counts, counts_sum])?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::{
     Stats,
     checkpoint::Checkpointer,
+    counts::{Change, Counts, Shown},
     disk::Disk,
     fault::{Fault, Result},
     lanes::Weights,
@@ -33,6 +34,7 @@ pub(super) struct Writer {
     connection: Connection,
     memo: Memo,
     leases: Arc<Leases>,
+    counts: Counts,
     marks: Marks,
     log: Log,
     disk: Arc<Disk>,
@@ -125,7 +127,8 @@ impl Writer {
         let log = Log { beside, pages, pages_before: 0, checkpoint_pages, next_checkpoint: checkpoint_pages };
         let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
         let leases = Arc::new(Leases::open(&connection)?);
-        Ok(Self { connection, memo, leases, marks, log, disk, stats: Stats::default(), stopped: None })
+        let counts = Counts::open(&connection)?;
+        Ok(Self { connection, memo, leases, counts, marks, log, disk, stats: Stats::default(), stopped: None })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -134,6 +137,10 @@ impl Writer {
 
     pub(super) fn leases(&self) -> Arc<Leases> {
         self.leases.clone()
+    }
+
+    pub(super) fn counts(&self) -> Arc<Shown> {
+        self.counts.shown()
     }
 
     pub(super) fn lanes(&self) -> Arc<Weights> {
@@ -243,13 +250,16 @@ impl Writer {
             if marks.last_event > 0 && first_no != marks.last_event + 1 {
                 return Err(Fault::Damaged(format!("event {first_no} does not follow event {}", marks.last_event)));
             }
-            write::write_events(&self.connection, first_no, &events, marks.next_seq)?;
+            write::write_events(&self.connection, first_no, &events, marks.next_seq, None)?;
             marks.last_event = first_no + events.len() as u64 - 1;
         }
         marks.last_event = marks.last_event.max(rows.last_event);
         marks.write(&self.connection, None)?;
+        let mut counted = Change::of(&decision.jobs);
+        self.counts.fold(&self.connection, &mut counted, marks.last_event)?;
         self.commit(true)?;
         self.marks = marks;
+        self.counts.learn(counted);
         self.leases.learn(&decision.jobs);
         self.memo.learn(&mut decision);
         self.memo.settle(&self.connection);
@@ -260,13 +270,20 @@ impl Writer {
         let marks = self.marks.after(decision, now);
         self.memo.expect(decision);
         write::write(&self.connection, &mut self.memo, decision)?;
+        let mut counted = Change::of(&decision.jobs);
         if decision.events.is_empty() {
             marks.write(&self.connection, Some(self.marks))?;
         } else {
-            write::write_events(&self.connection, self.marks.last_event + 1, &decision.events, marks.next_seq)?;
+            let (first_no, next_seq) = (self.marks.last_event + 1, marks.next_seq);
+            write::write_events(&self.connection, first_no, &decision.events, next_seq, Some(&counted))?;
+        }
+        // Without a row of events there is no other place for what changed.
+        if self.counts.is_full() || (decision.events.is_empty() && !counted.is_empty()) {
+            self.counts.fold(&self.connection, &mut counted, marks.last_event)?;
         }
         self.commit(promises)?;
         self.marks = marks;
+        self.counts.learn(counted);
         Ok(())
     }
 
@@ -336,7 +353,7 @@ impl Writer {
         }
     }
 
-    /// Runs `work` as a transaction of its own, with the marks written first.
+    /// Runs `work` as a transaction of its own, with the marks and the counts written first.
     pub(super) fn maintain<T>(
         &mut self,
         work: impl FnOnce(&Connection) -> Result<T>,
@@ -348,8 +365,11 @@ impl Writer {
     fn try_maintain<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         self.execute("BEGIN IMMEDIATE")?;
         self.marks.write(&self.connection, None)?;
+        let mut counted = Change::of(&[]);
+        self.counts.fold(&self.connection, &mut counted, self.marks.last_event)?;
         let done = work(&self.connection)?;
         self.commit(false)?;
+        self.counts.learn(counted);
         Ok(done)
     }
 

@@ -1,7 +1,13 @@
 //! Everything at once: rows that were decided elsewhere. See [`windlass_engine::bulk`].
 
 use super::{
-    Inner, connection::Taken, failure::Failure, rows::Names, spot::Spots, statements::in_schema, write::Writes,
+    Inner,
+    connection::Taken,
+    failure::Failure,
+    rows::Names,
+    spot::Spots,
+    statements::in_schema,
+    write::{self, Writes},
 };
 use std::collections::HashMap;
 use tokio_postgres::types::{ToSql, Type};
@@ -38,7 +44,8 @@ impl Inner {
         let decision = rows.take_decision();
         let written = async {
             taken.begin(true).await?;
-            for write in Writes::of(&decision, &HashMap::new(), &Spots::default(), &self.lanes) {
+            let writes = Writes::of(&decision, &HashMap::new(), &Spots::default(), &self.lanes);
+            for write in writes.into_iter().chain(write::counts(&decision)) {
                 write.send(&taken).await?;
             }
             self.insert_events(&taken, &rows).await?;

@@ -31,6 +31,16 @@ const CHECKS: &[(&str, &str)] = &[
            AND NOT EXISTS (SELECT FROM windlass.jobs_done j WHERE j.namespace = p.namespace AND j.id = p.id)",
     ),
     (
+        "another number of jobs in a state than is kept",
+        "SELECT k.namespace || ' ' || k.state FROM ( \
+         SELECT namespace, state, -1 AS count FROM windlass.jobs \
+         UNION ALL SELECT namespace, state, -1 FROM windlass.jobs_done \
+         UNION ALL SELECT namespace, state, count FROM windlass.job_counts WHERE definition = '' \
+         UNION ALL SELECT k ->> 0, (k ->> 2)::smallint, (k ->> 3)::bigint FROM windlass.events e \
+         CROSS JOIN LATERAL jsonb_array_elements(nullif(e.counts, '')::jsonb) k WHERE k ->> 1 = '') k \
+         GROUP BY k.namespace, k.state HAVING sum(k.count) <> 0",
+    ),
+    (
         "event numbers with a gap or an overlap before",
         "SELECT first_no::text FROM (SELECT first_no, lag(first_no + count) OVER (ORDER BY first_no) AS expected \
          FROM windlass.events WHERE first_no > 0) e WHERE first_no <> expected",

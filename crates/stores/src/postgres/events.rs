@@ -16,7 +16,7 @@ use windlass_engine::{
 /// Pieces numbered by one reader, before it reads what it has.
 const PIECES_MAX: usize = 20;
 
-struct Bounds {
+pub struct Bounds {
     last: i64,
     oldest: i64,
     unnumbered: bool,
@@ -50,7 +50,7 @@ impl Inner {
     }
 
     /// What there is, after everything that was visible has its number.
-    async fn numbered(&self, reader: &Taken) -> Result<Bounds, Failure> {
+    pub async fn numbered(&self, reader: &Taken) -> Result<Bounds, Failure> {
         for _ in 0..PIECES_MAX {
             let bounds = bounds(reader).await?;
             if !bounds.unnumbered {
@@ -105,6 +105,7 @@ impl Inner {
         let rows = reader.query(Sql::TrimEvents, &[&trim.events_before.0, &limit]).await?;
         let events: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         reader.execute(Sql::TrimMarks, &[&trim.events_before.0, &limit]).await?;
+        reader.execute(Sql::TrimCounts, &[]).await?;
         let lanes = reader.query(Sql::TrimLanes, &[&limit]).await?;
         let mut gone = 0;
         for row in &lanes {

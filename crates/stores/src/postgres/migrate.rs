@@ -1,6 +1,6 @@
 //! Brings the schema forward. Servers that start together wait for each other; the first one migrates.
 
-use super::{open::OpenError, statements::in_schema};
+use super::{counts::count_all, open::OpenError, statements::in_schema};
 use tokio_postgres::{Client, types::Type};
 
 /// The texts of all versions, in order; the first is version 1.
@@ -9,15 +9,24 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
+    include_str!("migrations/0005.sql"),
 ];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`]. Before 3 they did
-/// not lower marks, before 4 they took revoked tokens for valid ones.
-const MIN_READER: i64 = 4;
+/// not lower marks, before 4 they took revoked tokens for valid ones, before 5 they did not count jobs.
+const MIN_READER: i64 = 5;
 
 /// `lock` keeps others out meanwhile; `migrate` false only looks.
 pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {
+    bring_forward(client, schema, lock, migrate, name).await?;
+    match count_all(client, schema, lock, migrate, name).await? {
+        true => Ok(()),
+        false => Err(OpenError::OldSchema { name: name.to_owned(), found: VERSION - 1, wanted: VERSION }),
+    }
+}
+
+async fn bring_forward(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {
     let failed = |error| OpenError::migration(name, error);
     let found = version(client, schema).await.map_err(failed)?;
     if up_to_date(found, name)? {

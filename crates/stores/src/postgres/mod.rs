@@ -11,6 +11,7 @@ mod bulk;
 mod check;
 mod columns;
 mod connection;
+mod counts;
 mod doorbell;
 mod events;
 mod failure;
@@ -47,7 +48,7 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey};
+use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, StateCounts};
 use windlass_engine::{
     Bulk, bulk as whole,
     clock::Clock,
@@ -203,6 +204,10 @@ impl Store for Postgres {
 
     async fn count(&self, query: &JobQuery, max: usize) -> Result<usize, StoreError> {
         self.inner.count(query, max).await
+    }
+
+    async fn job_counts(&self, namespace: &Namespace, definition: Option<&str>) -> Result<StateCounts, StoreError> {
+        self.inner.job_counts(namespace, definition).await
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

@@ -18,6 +18,7 @@ use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 use windlass_core::{
     Attempt, Decision, Facet, Job, JobChange, JobKey, Namespace, Payload, Record, RecordChange, RecordKey, State,
+    counts,
 };
 
 /// One statement, with a column of values for each parameter.
@@ -251,6 +252,9 @@ fn end_columns(decision: &Decision, jobs: &[&Job]) -> Vec<Column> {
 
 /// The events behind everything else; within the last statement where there is one that takes them along.
 pub fn tell(writes: &mut Vec<Write>, decision: &Decision, now: i64, batch: Uuid) {
+    if decision.events.is_empty() {
+        writes.extend(counts(decision));
+    }
     let events = event_columns(decision, now, batch);
     match &mut writes[..] {
         [only] if only.sql == Sql::UpdateJobs => {
@@ -262,7 +266,13 @@ pub fn tell(writes: &mut Vec<Write>, decision: &Decision, now: i64, batch: Uuid)
 }
 
 fn event_columns(decision: &Decision, now: i64, batch: Uuid) -> Vec<Column> {
-    vec![Box::new(now), Box::new(decision.events.len() as i32), Box::new(batch), Box::new(json(&decision.events))]
+    vec![
+        Box::new(now),
+        Box::new(decision.events.len() as i32),
+        Box::new(batch),
+        Box::new(json(&decision.events)),
+        Box::new(counted(decision)),
+    ]
 }
 
 /// What a batch that was decided without a look is checked by.
@@ -287,6 +297,31 @@ pub fn finish_known(decision: &Decision, by: Unlooked, alone: bool) -> Write {
     columns.push(Box::new((!alone).then(|| by.batch.to_string())));
     columns.extend(event_columns(decision, by.now, by.batch));
     Write { sql: Sql::FinishKnown, columns }
+}
+
+/// By how much the numbers of jobs change, for the row of events; nothing where there are none, or where it has no events and
+/// is never numbered.
+fn counted(decision: &Decision) -> String {
+    let changes = counts::changes(&decision.jobs);
+    if decision.events.is_empty() || changes.is_empty() {
+        return String::new();
+    }
+    let each = changes.iter().map(|one| (one.namespace.as_str(), one.definition, one.state.code(), one.by));
+    json(&each.collect::<Vec<_>>())
+}
+
+/// The same, added up at once: for what has no row of events, and is rare.
+pub fn counts(decision: &Decision) -> Option<Write> {
+    let changes = counts::changes(&decision.jobs);
+    let columns = || {
+        vec![
+            column(&changes, |one| one.namespace.to_string()),
+            column(&changes, |one| one.definition.to_owned()),
+            column(&changes, |one| one.state.code()),
+            column(&changes, |one| one.by),
+        ]
+    };
+    (!changes.is_empty()).then(|| Write { sql: Sql::AddCounts, columns: columns() })
 }
 
 /// New jobs with their payloads, in places counted from one that is drawn with them; and what has to hold then.

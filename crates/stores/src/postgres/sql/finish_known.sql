@@ -24,6 +24,6 @@ WITH gone AS (
              ELSE d.count END, cardinality($1))
     FROM (SELECT count(*) FROM done) d CROSS JOIN clock c
 ), told AS (
-    INSERT INTO windlass.events (at, count, batch, body) SELECT $17, $18, $19, $20 FROM sure
+    INSERT INTO windlass.events (at, count, batch, body, counts) SELECT $17, $18, $19, $20, $21 FROM sure
 )
 SELECT now FROM sure
