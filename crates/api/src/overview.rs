@@ -12,7 +12,7 @@ pub struct Overview {
     pub namespace: String,
     /// The server's time.
     pub now: String,
-    /// By state; exact up to 1000, so that the answer costs the same however many jobs there are.
+    /// By state. These numbers are kept, so that they are exact and cost the same however many jobs there are.
     pub jobs: BTreeMap<String, Count>,
     /// By state, and `draining` for those among them that drain.
     pub workers: BTreeMap<String, u64>,

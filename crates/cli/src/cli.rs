@@ -122,7 +122,7 @@ enum Command {
     #[command(subcommand, alias = "principals")]
     Principal(PrincipalCommand),
     /// Count jobs and workers by state.
-    Stats,
+    Stats(stats::Stats),
     /// What needs attention: what waits longest and why, what fails, which workers are lost.
     Overview,
     History(History),
@@ -201,7 +201,7 @@ impl Command {
             Command::Artifact(command) => command.run(context).await,
             Command::Token(command) => command.run(context).await,
             Command::Principal(command) => command.run(context).await,
-            Command::Stats => stats::run(context).await,
+            Command::Stats(stats) => stats.run(context).await,
             Command::Overview => overview::run(context).await,
             Command::History(history) => history.run(context).await,
             Command::Namespaces => about::namespaces(context).await,

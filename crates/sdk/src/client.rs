@@ -18,7 +18,7 @@ use windlass_api::{
     page::{Page, Paging},
     schedule::{PutSchedule, Schedule},
     session::SignInCode,
-    stats::Stats,
+    stats::{CountJobs, JobCounts, Stats},
     token::{ChangePrincipal, CreateToken, CreatedToken, EndPrincipal, Force, Me, Principal, Token},
     why::Why,
     worker::{DrainWorker, RegisterWorker, WatchWorker, Worker, WorkerName, WorkerNews},
@@ -376,6 +376,9 @@ impl Client {
     }
     pub async fn settings(&self) -> Result<Settings, Error> {
         self.get("/api/v1/settings", &()).await
+    }
+    pub async fn job_counts(&self, query: &CountJobs) -> Result<JobCounts, Error> {
+        self.get("/api/v1/jobs/counts", query).await
     }
     pub async fn stats(&self) -> Result<Stats, Error> {
         self.get("/api/v1/stats", &()).await

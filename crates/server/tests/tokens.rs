@@ -226,6 +226,33 @@ async fn stats_count_by_state_and_me_is_for_everybody() {
     }
 }
 
+/// However many there are, where the numbers are kept; up to a thousand where they have to be counted.
+#[tokio::test]
+async fn jobs_are_counted_exactly_unless_they_are_chosen_by_more_than_their_definition() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/many", json!({})).await.expect(200);
+    let job = json!({"definition": "many", "name": "one of many", "facets": {"of": "many"}});
+    for _ in 0..2 {
+        server.post("/api/v1/jobs/batch", json!({"jobs": vec![job.clone(); 600]})).await.expect(200);
+    }
+    server.post("/api/v1/jobs", json!({"name": "alone"})).await.expect(201);
+    let pending = async |filter: &str| {
+        let counts = server.get(&format!("/api/v1/jobs/counts?{filter}")).await.expect(200);
+        assert_eq!(counts["jobs"].as_object().unwrap().len(), 9);
+        counts["jobs"]["pending"].clone()
+    };
+    assert_eq!(pending("").await, json!({"count": 1_201, "more": false}));
+    assert_eq!(pending("definition=many").await, json!({"count": 1_200, "more": false}));
+    assert_eq!(pending("definition=none").await, json!({"count": 0, "more": false}));
+    assert_eq!(pending("facet=of:many").await, json!({"count": 1_000, "more": true}));
+    assert_eq!(pending("name=alone&max_age_ms=1000").await, json!({"count": 1, "more": false}));
+    assert_eq!(server.get("/api/v1/overview").await.expect(200)["jobs"]["pending"]["count"], 1_201);
+    assert_eq!(server.get("/api/v1/stats").await.expect(200)["jobs"]["pending"]["count"], 1_201);
+    for wrong in ["definition=many&name=one", "facet=many", "max_age_ms=5001"] {
+        server.get(&format!("/api/v1/jobs/counts?{wrong}")).await.expect(422);
+    }
+}
+
 #[tokio::test]
 async fn tokens_that_one_principal_makes_share_what_it_may_have() {
     let bodies = windlass_server::room::Limits { total: 1 << 30, share: 600 << 10 };

@@ -15,6 +15,7 @@ export type Token = Schemas["Token"];
 export type Event = Schemas["Event"];
 export type Stats = Schemas["Stats"];
 export type Overview = Schemas["Overview"];
+export type JobCounts = Schemas["JobCounts"];
 export type History = Schemas["History"];
 export type DefinitionFigures = Schemas["DefinitionFigures"];
 export type WorkerFigures = Schemas["WorkerFigures"];

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { get, type Job, type Overview, post } from "../api/client";
+import { get, type Job, type JobCounts, post } from "../api/client";
 import { useJobList } from "../api/jobList";
 import { anyAdded } from "../api/live";
 import { Empty, Fault, MORE, upTo } from "../parts/basics";
@@ -32,7 +32,7 @@ export function Jobs() {
   };
   const list = useJobList(filter);
   const [chosen, setChosen] = useState(new Set<string>());
-  const counts = useQuery({ queryKey: ["overview"], queryFn: ({ signal }) => get<Overview>("overview", {}, signal), meta: anyAdded }).data?.jobs;
+  const counts = useCounts(filter);
   const states = (search.state ?? "").split(",").filter(Boolean);
   const toggle = (state: string) => {
     const next = states.includes(state) ? states.filter((one: string) => one !== state) : [...states, state];
@@ -55,6 +55,7 @@ export function Jobs() {
             {state} <span className="count">{counts ? upTo(counts[state]) : ""}</span>
           </button>
         ))}
+        {counts && STATES.some((state) => counts[state]?.more) && <span className="quiet">+ counted up to 1,000 with this filter</span>}
         {search.worker && (
           <button className="chip" aria-pressed="true" onClick={() => set({ worker: undefined })}>
             held by {brief(search.worker, 40)} ✕
@@ -72,6 +73,13 @@ export function Jobs() {
       )}
     </div>
   );
+}
+
+/** By state, of the jobs that the rest of the filter chooses; of ids there is nothing to count. */
+function useCounts({ facet, name, worker, id }: { facet?: string; name?: string; worker?: string; id?: string }) {
+  const query = { facet, name, worker, max_age_ms: 1000 };
+  const found = useQuery({ queryKey: ["counts", query], queryFn: ({ signal }) => get<JobCounts>("jobs/counts", query, signal), meta: anyAdded, enabled: !id });
+  return id ? undefined : found.data?.jobs;
 }
 
 function Search({ value, set }: { value: string; set: (value: string) => void }) {

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
 import { get, type History, type Overview as Data } from "../api/client";
 import { anyChanged, now } from "../api/live";
-import { Ago, Card, Empty, Fault, JobLink, MORE, Tags, upTo, useSecond, WorkerLink } from "../parts/basics";
+import { Ago, Card, Empty, Fault, JobLink, Tags, upTo, useSecond, WorkerLink } from "../parts/basics";
 import { brief, length } from "../parts/text";
 
 const Chart = lazy(() => import("../parts/chart"));
@@ -26,7 +26,7 @@ export function Overview() {
       <Fault error={found.error} />
       <div className="tiles">
         {TILES.map((state) => (
-          <Link key={state} className="tile" to="/jobs" search={{ state }} title={data?.jobs[state]?.more ? MORE : undefined}>
+          <Link key={state} className="tile" to="/jobs" search={{ state }}>
             <b>{upTo(data?.jobs[state])}</b> {state}
           </Link>
         ))}

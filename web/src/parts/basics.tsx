@@ -66,7 +66,7 @@ export function State({ of }: { of: string }) {
 }
 
 /** Why a count may end in a plus. */
-export const MORE = "There are more. Counting stops at 1000, so that a page costs the same however many jobs there are.";
+export const MORE = "There are more. With this filter counting stops at 1000, so that a page costs the same however many jobs there are.";
 export const upTo = (of?: { count: number; more: boolean }) => (of ? `${of.count.toLocaleString()}${of.more ? "+" : ""}` : "–");
 
 export function Fault({ error }: { error: unknown }) {

@@ -318,7 +318,7 @@ pub fn page_size(limit: Option<u32>) -> Result<usize, Problem> {
     }
 }
 
-fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
+pub fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
     let unknown = || Problem::invalid("cursor", "hand back `next` as it came");
     let (cursor, named) = match (query.cursor.as_deref(), &query.name) {
         (Some(cursor), Some(_)) => {

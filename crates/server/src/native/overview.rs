@@ -66,7 +66,7 @@ async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
     Ok(Overview {
         namespace: namespace.to_string(),
         now: text(now),
-        jobs: stats::jobs(app, namespace).await?,
+        jobs: stats::jobs(app, namespace, None).await?,
         workers,
         lanes: lanes(app, namespace).await?,
         failing: failing(app, namespace, now).await?,

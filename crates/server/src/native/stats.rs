@@ -1,18 +1,22 @@
-//! `/api/v1/stats`: figures for people and dashboards.
+//! `/api/v1/stats` and `/api/v1/jobs/counts`: figures for people and dashboards.
 
+use super::jobs::job_query;
 use crate::{
     app::App,
-    ask::{Answer, Ask, ok},
-    problem::Problem,
+    ask::{Answer, Ask, Query, ok},
+    problem::{Code, Problem},
     route::{Access, Route},
 };
-use axum::extract::State;
+use axum::{extract::State, response::Response};
 use std::collections::BTreeMap;
-use windlass_api::stats::{Count, Stats};
+use windlass_api::{
+    job::ListJobs,
+    stats::{Count, CountJobs, JobCounts, Stats},
+};
 use windlass_core::{Namespace, State as JobState, record::Kind, worker::Worker};
-use windlass_engine::store::{JobQuery, RecordQuery};
+use windlass_engine::store::RecordQuery;
 
-/// Counted exactly up to this.
+/// What is not kept is counted up to this.
 const COUNT_MAX: usize = 1_000;
 
 pub fn routes() -> Vec<Route> {
@@ -20,13 +24,18 @@ pub fn routes() -> Vec<Route> {
         Route::get("/api/v1/stats", Access::Viewer, stats)
             .says("Count jobs and workers by state")
             .answers::<Stats>(200),
+        Route::get("/api/v1/jobs/counts", Access::Viewer, counts)
+            .says("Count jobs by state: exactly, unless they are chosen by more than their definition")
+            .query::<CountJobs>()
+            .answers::<JobCounts>(200)
+            .refuses(&[Code::Invalid]),
     ]
 }
 
 async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Problem> {
     Ok(ok(Stats {
         namespace: ask.namespace.to_string(),
-        jobs: jobs(&app, &ask.namespace).await?,
+        jobs: jobs(&app, &ask.namespace, None).await?,
         workers: workers(&app, &ask.namespace).await?,
         waiting_claims: app.engine.waiting(&ask.namespace) as u64,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -35,24 +44,49 @@ async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Proble
     }))
 }
 
-/// By state.
-pub async fn jobs(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, Count>, Problem> {
+/// By state, as the store keeps it.
+pub async fn jobs(
+    app: &App,
+    namespace: &Namespace,
+    definition: Option<&str>,
+) -> Result<BTreeMap<String, Count>, Problem> {
+    let kept = app.engine.store().job_counts(namespace, definition).await?;
+    let exactly = |state: JobState| (state.name().to_owned(), Count { count: kept.of(state), more: false });
+    Ok(JobState::ALL.into_iter().map(exactly).collect())
+}
+
+async fn counts(State(app): State<App>, ask: Ask, Query(query): Query<CountJobs>) -> Result<Response, Problem> {
+    let question = || format!("counts {} {query:?}", ask.namespace);
+    app.native.once.or_fresh(question, query.max_age_ms, count(&app, &ask.namespace, &query)).await
+}
+
+async fn count(app: &App, namespace: &Namespace, query: &CountJobs) -> Result<JobCounts, Problem> {
+    let chosen = ListJobs {
+        facet: query.facet.clone(),
+        name: query.name.clone(),
+        run: query.run,
+        worker: query.worker.clone(),
+        ..ListJobs::default()
+    };
+    if chosen == ListJobs::default() {
+        return Ok(JobCounts { jobs: jobs(app, namespace, query.definition.as_deref()).await? });
+    }
+    if query.definition.is_some() {
+        return Err(Problem::invalid("definition", "cannot be combined with other filters"));
+    }
     let mut jobs = BTreeMap::new();
     for state in JobState::ALL {
-        jobs.insert(state.name().to_owned(), count(app, namespace, state).await?);
+        let mut one = job_query(namespace, &chosen, 1)?;
+        one.states = vec![state];
+        let count = app.engine.store().count(&one, COUNT_MAX + 1).await?;
+        jobs.insert(state.name().to_owned(), capped(count));
     }
-    Ok(jobs)
+    Ok(JobCounts { jobs })
 }
 
 /// Of what was counted no further than one more.
 pub fn capped(count: usize) -> Count {
     Count { count: count.min(COUNT_MAX) as u64, more: count > COUNT_MAX }
-}
-
-async fn count(app: &App, namespace: &Namespace, state: JobState) -> Result<Count, Problem> {
-    let query = JobQuery { namespace: Some(namespace.clone()), states: vec![state], ..JobQuery::default() };
-    let count = app.engine.store().count(&query, COUNT_MAX + 1).await?;
-    Ok(capped(count))
 }
 
 async fn workers(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, u64>, Problem> {
