@@ -42,6 +42,13 @@ async fn define(store: &dyn Store) {
     }
 }
 
+/// More than are counted in one slice.
+async fn submit_4200(store: &dyn Store) {
+    for batch in 0..6 {
+        local::run(store, (1..=700).map(|at| submit(batch * 700 + at)).collect()).await;
+    }
+}
+
 /// What the store says, after it was compared with its jobs.
 async fn counts(store: &dyn Store) -> Vec<StateCounts> {
     let jobs = store.jobs(&JobQuery { limit: 1_000_000, ..JobQuery::default() }).await.unwrap();
@@ -88,6 +95,27 @@ async fn counts_survive_restarts_whether_or_not_they_were_added_up() {
     sound(&store).await;
 }
 
+/// So many that they are added up in the middle of it, because of their number and not of the batches'.
+#[tokio::test]
+async fn jobs_of_hundreds_of_definitions_are_counted_through_a_restart() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), local::clock());
+    let store = local::open(folder.path(), &clock);
+    let names: Vec<Arc<str>> = (0..450).map(|at| format!("d{at}").into()).collect();
+    for (at, name) in names.iter().enumerate() {
+        let put = PutDefinition { namespace: ns(), name: name.clone(), body: "{}".into() };
+        let definition = Some(DefinitionRef { name: name.clone(), version: 1 });
+        let job = NewJob { definition, ..NewJob::new(JobId::from_u128(at as u128 + 1)) };
+        local::run(&store, vec![put.into(), Submit { namespace: ns(), job }.into()]).await;
+    }
+    drop(store);
+    let store = local::open(folder.path(), &clock);
+    for name in &names {
+        assert_eq!(store.job_counts(&ns(), Some(name)).await.unwrap().of(State::Pending), 1, "{name}");
+    }
+    assert_eq!(store.job_counts(&ns(), None).await.unwrap().of(State::Pending), 450);
+    sound(&store).await;
+}
+
 /// As the version before left it.
 const WITHOUT_COUNTS: &str =
     "DROP TABLE job_counts; DROP TABLE job_counts_begun; ALTER TABLE events DROP COLUMN counts;
@@ -101,9 +129,7 @@ async fn jobs_of_a_folder_from_before_there_were_counts_are_counted_once() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), local::clock());
     let store = local::open(folder.path(), &clock);
     define(&store).await;
-    for batch in 0..6 {
-        local::run(&store, (1..=700).map(|at| submit(batch * 700 + at)).collect()).await;
-    }
+    submit_4200(&store).await;
     local::run(&store, vec![local::claim(5)]).await;
     let before = counts(&store).await;
     assert_eq!(before[0].of(State::Claimed), 5);
@@ -123,9 +149,7 @@ async fn whoever_is_killed_while_counting_goes_on_where_he_was() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), local::clock());
     let store = local::open(folder.path(), &clock);
     define(&store).await;
-    for batch in 0..6 {
-        local::run(&store, (1..=700).map(|at| submit(batch * 700 + at)).collect()).await;
-    }
+    submit_4200(&store).await;
     let before = counts(&store).await;
     store.trim(Trim { events_before: Timestamp(i64::MAX), limit: usize::MAX }).await.unwrap();
     drop(store);

@@ -23,8 +23,8 @@ use windlass_core::{
 
 /// Batches after which the sums are written: so many rows of events are read at most when the store is opened.
 const BATCHES_MAX: u32 = 1_000;
-/// Sums that may have changed until they are written, so that this never takes long.
-const CHANGED_MAX: usize = 1_000;
+/// Sums that may have changed until they are written. Others wait meanwhile, so that this takes less than a millisecond.
+const CHANGED_MAX: usize = 200;
 /// Jobs counted in one transaction, while those from before there were counts are.
 const SLICE: usize = 2_000;
 /// The mark up to which events are in the table.
