@@ -13,6 +13,10 @@ use windlass_core::{Event, Namespace};
 
 /// Held for each reader that does not read, so not more than the reading itself is worth.
 const PAGE: usize = 64;
+/// Who skims holds nothing, and asks seldom.
+const SKIMMED_AT_ONCE: usize = 512;
+/// Who skims is not interested in more of what happened since the last time.
+const SKIMMED_MAX: usize = 4_096;
 
 pub struct Feed {
     ring: Ring,
@@ -126,7 +130,7 @@ impl Subscription {
                 return Ok(FeedItem::Event(number, event));
             }
             self.news.borrow_and_update();
-            match self.fill().await? {
+            match self.fill(PAGE).await? {
                 Filled::More => {}
                 Filled::Nothing => self.wait().await,
                 Filled::Gap(gap) => return Ok(gap),
@@ -134,15 +138,38 @@ impl Subscription {
         }
     }
 
-    async fn fill(&mut self) -> Result<Filled, StoreError> {
+    /// Shows everything that happened since, without waiting for more. False: that was too much, and some was left out. This is
+    /// for those who look now and then: nobody wakes them for each event.
+    pub async fn skim(&mut self, mut show: impl FnMut(&Event)) -> Result<bool, StoreError> {
+        let (mut shown, mut all) = (0, true);
+        loop {
+            shown += self.page.len();
+            self.page.drain(..).for_each(|(_, event)| show(&event));
+            self.news.borrow_and_update();
+            if let Some(latest) = self.following.feed.ring.has_left_behind(self.after) {
+                (self.after, all) = (latest, false);
+            }
+            if shown >= SKIMMED_MAX {
+                let latest = self.store.events_after(u64::MAX - 1, 1).await?.last;
+                (self.after, all) = (latest.max(self.after), false);
+            }
+            match self.fill(SKIMMED_AT_ONCE).await? {
+                Filled::More => {}
+                Filled::Nothing => return Ok(all),
+                Filled::Gap(_) => all = false,
+            }
+        }
+    }
+
+    async fn fill(&mut self, limit: usize) -> Result<Filled, StoreError> {
         let requested = self.after;
         let followed = self.following.namespace.as_ref();
-        if let Some(recent) = self.following.feed.ring.recent(requested, followed, PAGE) {
+        if let Some(recent) = self.following.feed.ring.recent(requested, followed, limit) {
             self.page.extend(recent.events);
             self.after = recent.upto;
             return Ok(if recent.upto > requested { Filled::More } else { Filled::Nothing });
         }
-        let page = self.store.events_after(requested, PAGE).await?;
+        let page = self.store.events_after(requested, limit).await?;
         if requested > page.last {
             // A number from the future, from another data folder perhaps: go on from now.
             self.after = page.last;
@@ -169,5 +196,36 @@ impl Subscription {
             Some(every) => drop(tokio::time::timeout(every, changed).await),
             None => drop(changed.await),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock::Simulated, memory::Memory};
+    use windlass_core::{Timestamp, What};
+
+    fn events(count: usize) -> Vec<Event> {
+        let what = What::RecordPut { kind: "k".into(), key: "k".into() };
+        vec![Event { namespace: Namespace::default(), at: Timestamp(1), what }; count]
+    }
+
+    /// It looks when it wants to, once for everything that happened, and is not held up by what is too much to look at.
+    #[tokio::test]
+    async fn who_skims_the_events_sees_all_of_them_or_is_told_that_there_were_too_many() {
+        let feed = Arc::new(Feed::new(None));
+        let store = Arc::new(Memory::new(Arc::new(Simulated::at(Timestamp(0)))));
+        let mut reader = Subscription::new(feed.clone(), store, Some(Namespace::default()), None).await.unwrap();
+        let mut seen = 0;
+        feed.publish(Some(1), events(3));
+        feed.publish(Some(4), events(1_000));
+        assert!(reader.skim(|_| seen += 1).await.unwrap());
+        assert_eq!(seen, 1_003);
+        assert!(reader.skim(|_| panic!("nothing happened since")).await.unwrap());
+        feed.publish(Some(1_004), events(6_000));
+        assert!(!reader.skim(|_| panic!("old news")).await.unwrap(), "6,000 are more than are at hand");
+        feed.publish(Some(7_004), events(600));
+        assert!(reader.skim(|_| seen += 1).await.unwrap());
+        assert_eq!(seen, 1_603, "and it goes on from there");
     }
 }

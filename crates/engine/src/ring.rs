@@ -135,6 +135,13 @@ impl Ring {
         }
         Some(recent)
     }
+
+    /// Whether what follows `after` was here and made room for newer events; then the number of the newest.
+    pub fn has_left_behind(&self, after: u64) -> Option<u64> {
+        let inner = self.lock();
+        let (oldest, latest) = (inner.kept.front()?.first(), inner.kept.back()?.last());
+        (after + 1 < oldest).then_some(latest)
+    }
 }
 
 impl Inner {

@@ -1,7 +1,8 @@
 //! `/api/v1/pulse`: that something changed, told at most twice a second, and once a second where much does.
 //!
 //! Pages that show what is going on need not hear every event: they look again at what they show. All pages of a namespace share
-//! one reader of its events, and each message is written once for all of them.
+//! one reader of its events, and each message is written once for all of them. That reader looks when it is time to tell, and is
+//! not woken for each event.
 
 use super::events::Who;
 use crate::{
@@ -21,13 +22,15 @@ use std::{
 };
 use tokio::{
     sync::broadcast::{self, Receiver, Sender, error::RecvError},
-    time::{Instant, MissedTickBehavior, interval, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use windlass_api::pulse::{Hello, Pulse};
 use windlass_core::{About, Event, Namespace};
-use windlass_engine::{FeedItem, Subscription};
+use windlass_engine::{FeedItem, Subscription, store::StoreError};
 
 const EVERY: Duration = Duration::from_millis(500);
+/// What belongs together, such as a submit and the claim that waits for it, is told together.
+const TOGETHER: Duration = Duration::from_millis(50);
 /// Jobs and runs named in one message; of more it is only said that there are more.
 const NAMED_MAX: usize = 200;
 /// A message that names more is followed by a pause: pages look again once a second at most.
@@ -77,42 +80,46 @@ impl Pulses {
 }
 
 async fn read(app: App, namespace: Namespace, mut events: Subscription, sender: Sender<Bytes>) {
-    let mut ticks = interval(EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut gathered = Pulse::default();
-    let mut pauses = false;
+    let mut next = Instant::now();
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {
-                if std::mem::take(&mut pauses) {
-                    // More gathers until the next one.
-                } else if gathered != Pulse::default() {
-                    let pulse = std::mem::take(&mut gathered);
-                    pauses = pulse.jobs.len() > MANY;
-                    let data = serde_json::to_string(&pulse).unwrap_or_default();
-                    // Nobody listens: said below.
-                    drop(sender.send(sse::frame(None, "pulse", &data).into()));
-                }
-                if app.native.pulses.ends(&namespace, &sender) {
-                    return;
-                }
-            }
-            item = events.next() => match item {
-                Ok(FeedItem::Event(_, event)) => {
-                    gather(&mut gathered, &namespace, &event);
-                    while let Some((_, event)) = events.ready() {
-                        gather(&mut gathered, &namespace, &event);
-                    }
-                }
-                Ok(FeedItem::Gap { .. }) => gathered.more = true,
-                Err(error) => {
-                    tracing::warn!(%error, "pages are not told of changes because the store cannot be read");
-                    app.native.pulses.0.lock().remove(&namespace);
-                    return;
-                }
-            }
+        let mut gathered = Pulse::default();
+        // One that nobody listens to may be waiting for an event of a namespace in which nothing happens.
+        let first = match timeout(sse::BEAT, events.next()).await {
+            Ok(item) => item,
+            Err(_) if app.native.pulses.ends(&namespace, &sender) => return,
+            Err(_) => continue,
+        };
+        sleep_until(next.max(Instant::now() + TOGETHER)).await;
+        if let Err(error) = gather_all(&mut gathered, &namespace, first, &mut events).await {
+            tracing::warn!(%error, "pages are not told of changes because the store cannot be read");
+            app.native.pulses.0.lock().remove(&namespace);
+            return;
+        }
+        if app.native.pulses.ends(&namespace, &sender) {
+            return;
+        }
+        next = Instant::now() + if gathered.jobs.len() > MANY { 2 * EVERY } else { EVERY };
+        if gathered != Pulse::default() {
+            let data = serde_json::to_string(&gathered).unwrap_or_default();
+            // Nobody listens: said above, the next time.
+            drop(sender.send(sse::frame(None, "pulse", &data).into()));
         }
     }
+}
+
+async fn gather_all(
+    gathered: &mut Pulse,
+    namespace: &Namespace,
+    first: Result<FeedItem, StoreError>,
+    events: &mut Subscription,
+) -> Result<(), StoreError> {
+    match first? {
+        FeedItem::Event(_, event) => gather(gathered, namespace, &event),
+        FeedItem::Gap { .. } => gathered.more = true,
+    }
+    let all = events.skim(|event| gather(gathered, namespace, event)).await?;
+    gathered.more |= !all;
+    Ok(())
 }
 
 fn gather(pulse: &mut Pulse, namespace: &Namespace, event: &Event) {
