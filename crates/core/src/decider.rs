@@ -1,11 +1,12 @@
 //! From a batch of commands to a set of changes, without I/O: the store loads what is needed and writes what comes out.
 
 use crate::{
-    commands::Command,
+    commands::{Command, Decided, claim::Claim},
     desk::{Desk, Stop},
     model::{
         change::Decision,
-        keys::{Keys, Rows},
+        job::Job,
+        keys::{HeadQuery, Keys, Rows},
         limits::Limits,
         refusal::Refusal,
         reply::Reply,
@@ -29,6 +30,24 @@ pub struct Context {
     pub limits: Limits,
 }
 
+/// A claim that waits for work.
+#[derive(Clone, Debug)]
+pub struct WaitingClaim {
+    pub claim: Claim,
+    pub seed: u64,
+    /// The line it stands in.
+    pub line: HeadQuery,
+}
+
+/// All claims that wait. Those that fit what a batch made ready are decided with it, as its last commands.
+pub trait WaitingClaims: Send + Sync + std::fmt::Debug {
+    /// Those that have joined this batch already, when it is decided again.
+    fn joined(&self) -> Vec<WaitingClaim>;
+
+    /// Lets more of them join for jobs that can be claimed since this batch, in claim order. Gives those that came.
+    fn join(&self, ready: &mut dyn Iterator<Item = &Job>) -> Vec<WaitingClaim>;
+}
+
 pub enum Step {
     /// Load these and call again.
     Need(Keys),
@@ -39,6 +58,9 @@ pub struct Decider<'a> {
     items: &'a [Item],
     /// Claims come last, so that they see all the work this batch made.
     order: Vec<usize>,
+    /// Numbered on from the last of `items`.
+    joined: Vec<WaitingClaim>,
+    waiting: Option<&'a dyn WaitingClaims>,
     /// How many of `order` are decided.
     decided: usize,
     replies: Vec<Option<Result<Reply, Refusal>>>,
@@ -53,6 +75,8 @@ impl<'a> Decider<'a> {
         Self {
             items,
             order: others.into_iter().chain(claims).collect(),
+            joined: Vec::new(),
+            waiting: None,
             decided: 0,
             replies: items.iter().map(|_| None).collect(),
             desk: Desk::new(context.now, context.first_seq, context.limits),
@@ -60,12 +84,25 @@ impl<'a> Decider<'a> {
         }
     }
 
+    /// Waiting claims may take what the batch makes ready. They are answered behind the commands, in the order in which they came.
+    pub fn joined_by(mut self, waiting: Option<&'a dyn WaitingClaims>) -> Self {
+        self.waiting = waiting;
+        self.add(waiting.map(WaitingClaims::joined).unwrap_or_default());
+        self
+    }
+
+    fn add(&mut self, claims: Vec<WaitingClaim>) {
+        let first = self.items.len() + self.joined.len();
+        self.order.extend(first..first + claims.len());
+        self.replies.extend(claims.iter().map(|_| None));
+        self.joined.extend(claims);
+    }
+
     /// The keys every command is known to need before any of them is decided.
     pub fn first_keys(&mut self) -> Keys {
         let mut keys = Keys::default();
-        for item in self.items {
-            item.command.keys(&mut keys);
-        }
+        self.items.iter().for_each(|item| item.command.keys(&mut keys));
+        self.joined.iter().for_each(|joined| joined.claim.keys_in_line(&joined.line, &mut keys));
         self.asked = keys.clone();
         keys
     }
@@ -84,17 +121,35 @@ impl<'a> Decider<'a> {
                 None => return self.ask(),
             }
         }
+        if let Some(keys) = self.let_join() {
+            self.asked = keys;
+            return Step::Need(self.asked.clone());
+        }
         let desk = std::mem::replace(&mut self.desk, Desk::new(Timestamp(0), 0, Limits::default()));
         let mut decision = desk.finish();
         decision.replies = self.replies.drain(..).map(|reply| reply.expect("every command was decided")).collect();
         Step::Done(decision)
     }
 
+    /// Once: what waiting claims make ready by themselves is for those who look later. What the new ones need, if any came.
+    fn let_join(&mut self) -> Option<Keys> {
+        let came = self.waiting.take()?.join(&mut self.desk.made_ready());
+        let mut keys = Keys::default();
+        came.iter().for_each(|joined| joined.claim.keys_in_line(&joined.line, &mut keys));
+        self.add(came);
+        (!keys.is_empty()).then_some(keys)
+    }
+
     /// None: rows are missing and the desk has noted them.
     fn try_command(&mut self, at: usize) -> Option<Result<Reply, Refusal>> {
-        let item = &self.items[at];
-        self.desk.begin(item.seed);
-        match item.command.decide(&mut self.desk) {
+        let decided = match at.checked_sub(self.items.len()) {
+            None => {
+                self.desk.begin(self.items[at].seed);
+                self.items[at].command.decide(&mut self.desk)
+            }
+            Some(at) => self.decide_joined(at),
+        };
+        match decided {
             Ok(reply) => Some(reply),
             Err(stop) => {
                 self.desk.roll_back();
@@ -104,6 +159,17 @@ impl<'a> Decider<'a> {
                 }
             }
         }
+    }
+
+    fn decide_joined(&mut self, at: usize) -> Decided<Reply> {
+        let WaitingClaim { claim, seed, .. } = &self.joined[at];
+        self.desk.begin(*seed);
+        let leases = claim.decide(&mut self.desk)?;
+        if leases.as_ref().is_ok_and(Vec::is_empty) {
+            // It goes on waiting, as if it had not been here.
+            self.desk.roll_back();
+        }
+        Ok(leases.map(Reply::Leases))
     }
 
     /// One command is stuck. The ones behind it are tried too and taken back, only to learn what they will need, so that
@@ -120,12 +186,7 @@ impl<'a> Decider<'a> {
 }
 
 /// Runs a batch against anything that can load rows. Stores with blocking access use it as it is.
-pub fn drive<E>(
-    items: &[Item],
-    context: Context,
-    mut load: impl FnMut(&Keys) -> Result<Rows, E>,
-) -> Result<Decision, E> {
-    let mut decider = Decider::new(items, context);
+pub fn drive<E>(mut decider: Decider<'_>, mut load: impl FnMut(&Keys) -> Result<Rows, E>) -> Result<Decision, E> {
     let mut keys = decider.first_keys();
     loop {
         let rows = if keys.is_empty() { Rows::default() } else { load(&keys)? };

@@ -10,6 +10,7 @@ use crate::{
     gather::{Gather, NAP},
     ids,
     intake::Intake,
+    joining::Joining,
     lines::{Lines, Space},
     settings::Settings,
     settle::{Held, Settler},
@@ -319,11 +320,14 @@ impl Work {
             items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
         }
         let (commands, begun) = (items.len(), Instant::now());
-        let mut outcome = match store.run(Batch { items, limits: settings.limits }).await {
+        let joining = Arc::new(Joining::new(&after.waiters));
+        let batch = Batch { waiting: Some(joining.clone()), ..Batch::new(items, settings.limits) };
+        let mut outcome = match store.run(batch).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 tracing::error!(%error, commands, "a batch failed");
                 after.failed(&error);
+                joining.failed(&error);
                 for (_, reply, ..) in callers {
                     drop(reply.send(Err(error.clone())));
                 }
@@ -341,6 +345,7 @@ impl Work {
         self.pace(which).learn(outcome.commit_time, callers.len());
         let mut held = Held { first_event: outcome.first_event, ..Held::default() };
         (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
+        let joined = outcome.replies.split_off(commands.min(outcome.replies.len()));
         let mut replies = std::mem::take(&mut outcome.replies).into_iter();
         for (count, reply, abandon, room, promises) in callers {
             let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
@@ -351,6 +356,7 @@ impl Work {
                 intake.take_back(&namespace, undelivered);
             }
         }
+        joining.committed(joined, intake);
         after.written(&outcome, commands, log_bytes, !held.events.is_empty());
         self.settler.settle(held);
     }

@@ -5,12 +5,11 @@ use crate::{
     batcher::Batcher,
     bulletin::Subject,
     crowd::{self, Crowd},
-    delivery::{Delivery, lost},
+    delivery::lost,
     feed::Subscription,
     grace,
     heavy::{self, Heavy},
     history::History,
-    ids,
     intake::{Intake, is_bulky},
     settings::Settings,
     store::{Bell, JobQuery, Store, StoreError},
@@ -32,18 +31,16 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, HeadQuery, Job, JobKey, Leased, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State, Tags,
-    Timestamp, WorkerKey,
+    Command, HeadQuery, Job, JobKey, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State, Tags, Timestamp,
+    WorkerKey,
     commands::{
         ask::{Ask, Asked},
-        claim::{Claim, Offer},
         grace::Grace,
         tokens::UseToken,
     },
     record::Kind,
     run::Run,
     stage,
-    worker::Worker,
 };
 
 const GRACE_PAGE: usize = 500;
@@ -76,7 +73,7 @@ pub struct Engine {
 pub struct Inner {
     pub store: Arc<dyn Store>,
     pub settings: Settings,
-    intake: Arc<Intake>,
+    pub intake: Arc<Intake>,
     heavy: Heavy,
     pub crowd: Arc<Crowd>,
     pub after: Arc<After>,
@@ -196,76 +193,6 @@ impl Engine {
         Ok(replies)
     }
 
-    /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
-    pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
-        crowd::admit_claim(self, &claim).await?;
-        let deadline = Instant::now() + wait;
-        let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
-        let mut woken: Option<Waiter> = None;
-        loop {
-            let waiter = self.inner.after.waiters.register(query.clone(), self.inner.settings.limits.offers_max)?;
-            let mark = self.inner.after.notices.mark();
-            let leases = self.claim_now(claim.clone()).await?;
-            if let Some(woken) = woken.take() {
-                woken.used();
-            }
-            if !leases.is_empty() || self.is_over(deadline) {
-                return Ok(leases);
-            }
-            let until = match self.inner.settings.poll_every {
-                Some(every) => deadline.min(Instant::now() + every),
-                None => deadline,
-            };
-            let timed_out = tokio::select! {
-                woken = timeout_at(until, waiter.woken()) => woken.is_err(),
-                // The next look says so.
-                () = Box::pin(self.drained(&claim, mark)) => true,
-                () = self.until_stopping() => true,
-            };
-            if timed_out && self.is_over(deadline) {
-                return Ok(Vec::new());
-            }
-            // Kept until the next look is answered: if this caller goes away before that, the wake-up is passed on.
-            woken = (!timed_out).then_some(waiter);
-            claim.secrets = ids::secrets(claim.secrets.len());
-        }
-    }
-
-    /// Returns when the worker was told to claim no more.
-    async fn drained(&self, claim: &Claim, mut mark: u64) {
-        let worker = WorkerKey { namespace: claim.namespace.clone(), worker: claim.worker.clone() }.hint();
-        loop {
-            self.inner.after.notices.told(worker, mark).await;
-            mark = self.inner.after.notices.mark();
-            if self.worker(claim).await.is_ok_and(|worker| worker.is_some_and(|worker| worker.draining)) {
-                return;
-            }
-        }
-    }
-
-    async fn claim_now(&self, claim: Claim) -> Result<Vec<Leased>, Error> {
-        let abandon = claim.request_id.is_none().then(|| claim.namespace.clone());
-        let receiver = self.inner.intake.enqueue(vec![claim.into()], abandon.clone())?;
-        let mut delivery = Delivery { intake: self.inner.intake.clone(), abandon, receiver };
-        let reply = delivery.answer().await?.pop().ok_or_else(mixed_up)?;
-        Claim::read(reply?).ok_or_else(mixed_up)
-    }
-
-    /// The tags to wait by.
-    async fn offered(&self, claim: &Claim) -> Result<Tags, Error> {
-        let narrowed = match &claim.offer {
-            Offer::Tags(tags) => return Ok(tags.clone()),
-            Offer::Registered => None,
-            Offer::Narrowed(tags) => Some(tags),
-        };
-        let registered = self.worker(claim).await?.map(|worker| worker.tags).unwrap_or_default();
-        Ok(narrowed.map_or(registered.clone(), |tags| registered.intersection(tags)))
-    }
-
-    async fn worker(&self, claim: &Claim) -> Result<Option<Worker>, Error> {
-        self.read_record::<Worker>(&claim.namespace, claim.worker.as_str()).await
-    }
-
     /// Waits until somebody else changed something about a worker or what it holds, at most so long. `seen` is what the last call
     /// answered. True: there may be news, ask for them.
     pub async fn notice(&self, worker: &WorkerKey, seen: Option<&str>, wait: Duration) -> (bool, String) {
@@ -367,11 +294,11 @@ impl Engine {
         }
     }
 
-    fn is_over(&self, deadline: Instant) -> bool {
+    pub(crate) fn is_over(&self, deadline: Instant) -> bool {
         Instant::now() >= deadline || *self.inner.stopping.borrow()
     }
 
-    async fn until_stopping(&self) {
+    pub(crate) async fn until_stopping(&self) {
         // The sender lives as long as this engine, so this ends only when the server is about to stop.
         drop(self.inner.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
@@ -479,7 +406,7 @@ fn read<T>(of: fn(Reply) -> Option<T>, reply: Result<Reply, Refusal>) -> Result<
 }
 
 /// The rules answer each command with its own type, so only a store that returns replies in another order can cause this.
-fn mixed_up() -> Error {
+pub(crate) fn mixed_up() -> Error {
     StoreError::Unavailable("it answered a command with the reply to another".into()).into()
 }
 

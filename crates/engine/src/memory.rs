@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 use windlass_core::{
-    Context, Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp,
-    commands::due::Due, counts, decider, select, tables::Tables,
+    Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp, commands::due::Due,
+    counts, decider, select, tables::Tables,
 };
 
 pub struct Memory {
@@ -46,8 +46,8 @@ impl Store for Memory {
     async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
-        let context = Context { now, first_seq: state.next_seq, limits: batch.limits };
-        let mut decision = decider::drive(&batch.items, context, |keys| Ok::<_, StoreError>(state.load(keys)))?;
+        let decider = batch.decider(now, state.next_seq);
+        let mut decision = decider::drive(decider, |keys| Ok::<_, StoreError>(state.load(keys)))?;
         let first_event = state.last_event + 1;
         let logged = decision.logs.iter().map(|append| append.job.clone()).collect();
         state.write(&mut decision);

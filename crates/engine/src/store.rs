@@ -8,8 +8,10 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
-    Attempt, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record, RecordKey, Refusal,
-    Reply, RunId, State, StateCounts, Timestamp, Wake, WorkerId, WorkerKey, commands::due::Due, decider::Item,
+    Attempt, Context, Decider, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record,
+    RecordKey, Refusal, Reply, RunId, State, StateCounts, Timestamp, Wake, WorkerId, WorkerKey,
+    commands::due::Due,
+    decider::{Item, WaitingClaims},
     job::NAME_CHARS_MAX,
 };
 
@@ -35,13 +37,26 @@ pub enum StoreError {
 pub struct Batch {
     pub items: Vec<Item>,
     pub limits: Limits,
+    /// Who may take what it makes ready, in the same transaction.
+    pub waiting: Option<Arc<dyn WaitingClaims>>,
+}
+
+impl Batch {
+    pub fn new(items: Vec<Item>, limits: Limits) -> Self {
+        Self { items, limits, waiting: None }
+    }
+
+    /// What decides it.
+    pub fn decider(&self, now: Timestamp, first_seq: i64) -> Decider<'_> {
+        Decider::new(&self.items, Context { now, first_seq, limits: self.limits }).joined_by(self.waiting.as_deref())
+    }
 }
 
 /// What a committed batch came to. By the time it exists, a crash of the process cannot undo it; nor can a power cut, unless
 /// the store says that it is [`Store::unsynced`].
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// One per item, in order.
+    /// One per item, in order; behind them one per claim that joined, unless none could.
     pub replies: Vec<Result<Reply, Refusal>>,
     pub events: Vec<Event>,
     /// The public number of the first event, where the store numbers while committing.

@@ -3,7 +3,11 @@
 //! A claimer registers before it looks, so no wake-up falls between looking and waiting. One new job wakes one waiter,
 //! the one that has waited longest among those it fits. A waiter that was woken and then went away passes the wake-up
 //! on, so no job is left lying because a connection broke.
+//!
+//! Who has looked and found nothing leaves its claim with its place in line. A batch that makes a job ready takes the claim
+//! along (`joining.rs`), which is the same turn without a second transaction.
 
+use crate::batcher::Answer;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,8 +16,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tokio::sync::Notify;
-use windlass_core::{HeadQuery, Namespace, Refusal, Tags, Wake, stage};
+use tokio::sync::{Notify, oneshot};
+use windlass_core::{HeadQuery, Job, Namespace, Refusal, Tags, Wake, commands::claim::Claim, stage};
 
 #[derive(Default)]
 pub struct Waiters {
@@ -30,11 +34,30 @@ struct Groups {
 type Lines = HashMap<Tags, Line>;
 type Line = BTreeMap<u64, Arc<Slot>>;
 
+#[derive(Default)]
 struct Slot {
     bell: Notify,
     /// The wake-up this waiter was given and has not used.
     wake: Mutex<Option<Wake>>,
     woken: AtomicBool,
+    /// Its claim, while a batch may take it along.
+    parked: Mutex<Option<Parked>>,
+    gone: AtomicBool,
+}
+
+/// A claim that a batch may take along, and the way of its answer. No replies at all: nothing was found, go on waiting.
+pub struct Parked {
+    pub claim: Claim,
+    pub reply: oneshot::Sender<Answer>,
+}
+
+/// A claim that was taken along, with its place in line.
+pub struct Taken {
+    pub query: HeadQuery,
+    pub parked: Parked,
+    /// Who waits longer has a lower one.
+    pub id: u64,
+    slot: Arc<Slot>,
 }
 
 /// A place in line, given up when dropped.
@@ -48,7 +71,7 @@ pub struct Waiter {
 impl Waiters {
     /// A place in line, if the namespace has at most so many lines then: each is looked at for each of its jobs.
     pub fn register(self: &Arc<Self>, query: HeadQuery, lines_max: usize) -> Result<Waiter, Refusal> {
-        let slot = Arc::new(Slot { bell: Notify::new(), wake: Mutex::new(None), woken: AtomicBool::new(false) });
+        let slot = Arc::<Slot>::default();
         let mut groups = self.lock();
         groups.next_id += 1;
         let id = groups.next_id;
@@ -74,6 +97,34 @@ impl Waiters {
             }
             groups.wake_one(wake);
         }
+    }
+
+    /// Nobody at all: the usual case of a busy server.
+    pub fn is_empty(&self) -> bool {
+        self.lock().spaces.is_empty()
+    }
+
+    /// The claim of whoever would be woken by this job, if it has waited longer than `before`. None also where that one is about to
+    /// look by itself.
+    pub fn take(&self, job: &Job, before: u64) -> Option<Taken> {
+        let mut groups = self.lock();
+        let (query, id) = groups.first_fitting(&job.key.namespace, &job.spec.tags).filter(|(_, id)| *id < before)?;
+        let slot = groups.spaces.get(&query.namespace)?.get(&query.offered)?.get(&id)?.clone();
+        // A caller that has gone takes no job; its place is given up in a moment.
+        let parked = slot.parked.lock().take_if(|parked| !parked.reply.is_closed())?;
+        groups.leave(&query, id);
+        Some(Taken { query, parked, id, slot })
+    }
+
+    /// It found nothing: it stands where it stood, unless its caller has gone, and hears that it has to leave its claim again.
+    pub fn put_back(&self, taken: Taken) {
+        let Taken { query, parked, id, slot } = taken;
+        let mut groups = self.lock();
+        if !slot.gone.load(Ordering::Acquire) {
+            groups.spaces.entry(query.namespace).or_default().entry(query.offered).or_default().insert(id, slot);
+        }
+        drop(groups);
+        drop(parked.reply.send(Ok(Vec::new())));
     }
 
     /// Wakes everyone: something happened elsewhere and nobody said what.
@@ -102,18 +153,29 @@ impl Waiters {
         claimers.flat_map(|(_, lines)| lines.values()).map(BTreeMap::len).sum()
     }
 
+    #[cfg(feature = "testing")]
+    pub fn parked(&self) -> usize {
+        let groups = self.lock();
+        let slots = groups.spaces.values().flat_map(HashMap::values).flat_map(BTreeMap::values);
+        slots.filter(|slot| slot.parked.lock().is_some()).count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Groups> {
         self.groups.lock()
     }
 }
 
 impl Groups {
-    fn wake_one(&mut self, wake: &Wake) {
-        let Some(lines) = self.spaces.get(&wake.namespace) else { return };
-        let fitting = lines.iter().filter(|(offered, _)| wake.tags.subset_of(offered));
+    /// Who has waited longest for a job with these tags.
+    fn first_fitting(&self, namespace: &Namespace, tags: &Tags) -> Option<(HeadQuery, u64)> {
+        let fitting = self.spaces.get(namespace)?.iter().filter(|(offered, _)| tags.subset_of(offered));
         let first = fitting.filter_map(|(offered, line)| Some((*line.keys().next()?, offered))).min();
-        let Some((id, offered)) = first.map(|(id, offered)| (id, offered.clone())) else { return };
-        let query = HeadQuery { namespace: wake.namespace.clone(), offered };
+        let (id, offered) = first?;
+        Some((HeadQuery { namespace: namespace.clone(), offered: offered.clone() }, id))
+    }
+
+    fn wake_one(&mut self, wake: &Wake) {
+        let Some((query, id)) = self.first_fitting(&wake.namespace, &wake.tags) else { return };
         if let Some(slot) = self.leave(&query, id) {
             *slot.wake.lock() = Some(wake.clone());
             slot.woken.store(true, Ordering::Release);
@@ -141,6 +203,16 @@ impl Waiter {
         self.slot.bell.notified().await;
     }
 
+    /// Leaves the claim for a batch that makes a job ready.
+    pub fn park(&self, parked: Parked) {
+        *self.slot.parked.lock() = Some(parked);
+    }
+
+    /// False: a batch has taken the claim along and will answer it.
+    pub fn unpark(&self) -> bool {
+        self.slot.parked.lock().take().is_some()
+    }
+
     /// The claim that the wake-up led to was answered, so it need not be passed on.
     pub fn used(self) {
         self.slot.wake.lock().take();
@@ -150,6 +222,7 @@ impl Waiter {
 impl Drop for Waiter {
     fn drop(&mut self) {
         let mut groups = self.waiters.lock();
+        self.slot.gone.store(true, Ordering::Release);
         groups.leave(&self.query, self.id);
         let unused = self.slot.wake.lock().take();
         if let Some(wake) = unused {

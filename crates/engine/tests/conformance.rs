@@ -38,6 +38,8 @@ parts! {
     claims_ahead: conformance::claims::ahead,
     claims_lanes_come_and_go: conformance::claims::lanes_come_and_go,
     claims_side_by_side: conformance::claims::side_by_side,
+    waiting_takes_what_the_batch_made: conformance::waiting::takes_what_the_batch_made,
+    waiting_finds_nothing_and_writes_nothing: conformance::waiting::finds_nothing_and_writes_nothing,
     graphs_wide: conformance::graphs::wide,
     graphs_deep: conformance::graphs::deep,
 }

@@ -20,7 +20,7 @@ use windlass_engine::{
 
 async fn run(store: &Memory, commands: Vec<Command>) -> Vec<Result<Reply, Refusal>> {
     let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 }).collect();
-    store.run(Batch { items, limits: Limits::default() }).await.unwrap().replies
+    store.run(Batch::new(items, Limits::default())).await.unwrap().replies
 }
 
 fn lease_of(replies: &[Result<Reply, Refusal>]) -> LeaseId {

@@ -2,10 +2,14 @@
 
 use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
 use windlass_core::{
-    Command, JobId, JobKey, LeaseId, Millis, Refusal, Reply, State,
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State,
     commands::{holder::Holder, renew::Renew},
+    decider::Item,
 };
-use windlass_engine::store::Store;
+use windlass_engine::{
+    store::{Batch, Store},
+    testing::standing::Standing,
+};
 use windlass_stores::{
     postgres::{Postgres, statement_texts},
     testing::Cluster,
@@ -214,4 +218,29 @@ async fn statements_sent_together_write_nothing_without_their_transaction() {
         cluster.sql(database, &refused);
     }
     assert_eq!(cluster.sql(database, "SELECT count(*) FROM windlass.events"), "1");
+}
+
+#[tokio::test]
+async fn a_waiting_claim_is_served_by_the_transaction_that_makes_its_job() {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    // The worker and the lane are known.
+    run(&one, vec![submit(1).into()]).await.unwrap();
+    run(&one, vec![claim("w", 1, 1).into()]).await.unwrap();
+    for (id, before) in [(2, None), (4, Some(3))] {
+        if let Some(before) = before {
+            run(&other, vec![submit(before).into()]).await.unwrap();
+        }
+        let waiting = Standing::new(vec![(claim("w", id, 1), 1)]);
+        let item = Item { command: submit(id).into(), seed: 1 };
+        let batch = Batch { waiting: Some(waiting), ..Batch::new(vec![item], Limits::default()) };
+        let flown = one.flights();
+        let outcome = one.run(batch).await.unwrap();
+        assert_eq!(one.flights() - flown, 2);
+        let first = before.unwrap_or(id);
+        assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(first), "what waits in front goes first");
+        assert_eq!(outcome.wakes.len(), usize::from(before.is_some()));
+    }
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
 }

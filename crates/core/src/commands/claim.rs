@@ -109,11 +109,25 @@ impl Claim {
     }
 
     pub(crate) fn keys(&self, keys: &mut Keys) {
+        self.record_keys(keys);
+        if let (None, Offer::Tags(offered)) = (&self.request_id, &self.offer) {
+            keys.want_heads(self.query(offered.clone()), self.secrets.len());
+        }
+    }
+
+    /// The same for one that waits in this line and joins a batch that has work for it.
+    pub(crate) fn keys_in_line(&self, line: &HeadQuery, keys: &mut Keys) {
+        self.record_keys(keys);
+        if !keys.heads.contains_key(line) {
+            keys.glances.insert(line.clone());
+        }
+        keys.want_heads(line.clone(), self.secrets.len());
+    }
+
+    fn record_keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Worker>(&self.namespace, self.worker.as_str()), false);
         if let Some(request) = &self.request_id {
             keys.want_record(record::key_of::<Asked>(&self.namespace, &self.request_key(request)), true);
-        } else if let Offer::Tags(offered) = &self.offer {
-            keys.want_heads(self.query(offered.clone()), self.secrets.len());
         }
     }
 

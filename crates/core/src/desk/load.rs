@@ -121,17 +121,11 @@ impl Desk {
         let mut planners = false;
         for key in std::mem::take(&mut self.changed_jobs) {
             let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
-            let old = slot.original.expect("a changed job has an original");
-            if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending) {
-                let was_pending = old.as_ref().is_some_and(|old| old.state == State::Pending);
-                if !was_pending {
-                    out.wakes.push(Wake {
-                        namespace: key.namespace.clone(),
-                        lane: job.lane,
-                        tags: job.spec.tags.clone(),
-                    });
-                }
+            if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending && !slot.was_pending()) {
+                let (namespace, tags) = (key.namespace.clone(), job.spec.tags.clone());
+                out.wakes.push(Wake { namespace, lane: job.lane, tags });
             }
+            let old = slot.original.expect("a changed job has an original");
             if let (Some(old), Some(new)) = (&old, &slot.current) {
                 out.notices.extend(concerned(old, new));
             }

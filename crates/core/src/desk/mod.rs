@@ -51,6 +51,11 @@ impl JobSlot {
     fn changed(&self) -> Option<&Job> {
         self.current.as_ref().filter(|_| self.original.is_some())
     }
+
+    /// Whether it waited to be claimed before this batch changed it.
+    fn was_pending(&self) -> bool {
+        matches!(&self.original, Some(Some(old)) if old.state == State::Pending)
+    }
 }
 
 struct RecordSlot {
@@ -359,6 +364,12 @@ impl Desk {
             return Err(Stop::Need);
         }
         Ok(chosen)
+    }
+
+    /// Jobs that can be claimed since this batch, in claim order.
+    pub(crate) fn made_ready(&self) -> impl Iterator<Item = &Job> {
+        let slots = self.fresh.pending.values().map(|key| &self.jobs[key]);
+        slots.filter(|slot| !slot.was_pending()).filter_map(|slot| slot.current.as_ref())
     }
 
     /// Whether a job is pending in this lane, after all that was decided so far. Nothing is locked: what must not change

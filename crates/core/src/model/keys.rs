@@ -82,6 +82,8 @@ pub struct Keys {
     pub key_queue: BTreeMap<(Namespace, Arc<str>), usize>,
     /// The first so many pending jobs that fit an offer, by (priority, seq), with their payloads.
     pub heads: BTreeMap<HeadQuery, usize>,
+    /// Of those, where the batch has work for whoever asks: what others have locked need not be waited for.
+    pub glances: BTreeSet<HeadQuery>,
     /// The ids of the first so many pending jobs of a lane, by (priority, seq): neither locked nor loaded.
     pub lane_fronts: BTreeMap<(Namespace, Lane), usize>,
     pub records: BTreeMap<RecordKey, Access>,

@@ -5,8 +5,8 @@ use std::{
     ops::{Deref, DerefMut},
 };
 use windlass_core::{
-    Command, Context, Job, Limits, Namespace, Record, RecordKey, Refusal, Reply, RunId, State, Timestamp, Wake,
-    WorkerKey,
+    Command, Context, Decider, Job, Limits, Namespace, Record, RecordKey, Refusal, Reply, RunId, State, Timestamp,
+    Wake, WorkerKey,
     commands::due::Due,
     decider::{Item, drive},
     tables,
@@ -44,7 +44,7 @@ impl Tables {
         let items: Vec<Item> = commands.into_iter().map(|command| self.item(command)).collect();
         let context = Context { now, first_seq: self.next_seq, limits: self.limits };
         let (mut loads, mut loaded) = (0, 0);
-        let decision = drive(&items, context, |keys| {
+        let decision = drive(Decider::new(&items, context), |keys| {
             loads += 1;
             let rows = self.load(keys);
             loaded += rows.jobs.len();

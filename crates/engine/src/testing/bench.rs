@@ -1,9 +1,9 @@
 //! A store on the bench: its clock in the test's hand, commands run one batch at a time.
 
-use super::TestResult;
+use super::{TestResult, standing::some_wait};
 use crate::{
     clock::Simulated,
-    store::{Batch, Outcome, Store},
+    store::{Outcome, Store},
 };
 use std::{any::Any, sync::Arc, time::Duration};
 use windlass_core::{Command, Event, Limits, Millis, Timestamp, decider::Item};
@@ -60,7 +60,7 @@ impl Bench {
 
     pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Outcome> {
         let count = items.len();
-        let batch = Batch { items, limits: self.limits };
+        let batch = some_wait(items, self.limits);
         let outcome = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;
         self.told += outcome.events.len() as u64;
         if outcome.replies.len() != count {

@@ -169,7 +169,7 @@ struct Work<'a> {
 impl Work<'_> {
     async fn run(&mut self, commands: Vec<Command>) -> TestResult<Vec<Result<Reply, Refusal>>> {
         let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1 });
-        let batch = Batch { items: items.collect(), limits: Limits::default() };
+        let batch = Batch::new(items.collect(), Limits::default());
         for _ in 0..3 {
             match self.store.run(batch.clone()).await {
                 Ok(outcome) => {
@@ -287,7 +287,7 @@ impl Work<'_> {
             }
             let put = PutSchedule { namespace: ns(), schedule: schedule.clone() };
             let items = vec![Item { command: put.into(), seed: 1 }];
-            let _maybe_done = self.store.run(Batch { items, limits: Limits::default() }).await;
+            let _maybe_done = self.store.run(Batch::new(items, Limits::default())).await;
         }
         Err("the schedule never came to be".into())
     }

@@ -10,6 +10,7 @@ mod eventually;
 pub mod faults;
 pub mod scenario;
 pub mod snapshot;
+pub mod standing;
 pub mod walk;
 
 pub use bench::{Bench, Fresh, START};

@@ -19,7 +19,7 @@ use std::{
     },
     time::Duration,
 };
-use windlass_core::{Context, Decision, Timestamp, decider};
+use windlass_core::{Decision, Timestamp, decider};
 use windlass_engine::{
     StoreError, bulk,
     clock::Clock,
@@ -207,9 +207,9 @@ impl Writer {
 
     fn try_run(&mut self, batch: &Batch, now: Timestamp) -> Result<Outcome> {
         self.execute("BEGIN IMMEDIATE")?;
-        let context = Context { now, first_seq: self.marks.next_seq, limits: batch.limits };
+        let decider = batch.decider(now, self.marks.next_seq);
         let (connection, memo) = (&self.connection, &mut self.memo);
-        let mut decision = decider::drive(&batch.items, context, |keys| memo.load(connection, keys))?;
+        let mut decision = decider::drive(decider, |keys| memo.load(connection, keys))?;
         let first_event = self.marks.last_event + 1;
         if decision.writes_nothing() {
             self.execute("ROLLBACK")?;

@@ -18,7 +18,8 @@ use super::{
 use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 use uuid::Uuid;
-use windlass_core::{Context, Decider, Decision, JobChange, Keys, Limits, Rows, Step, Timestamp, decider::Item};
+use windlass_core::{Decision, JobChange, Keys, Rows, Step, Timestamp};
+use windlass_engine::store::Batch;
 
 /// A decision by what is known, and the time it was made at.
 pub struct Foreseen {
@@ -32,10 +33,10 @@ type Answers<'a> = Vec<Sent<'a, Result<Vec<Row>, Failure>>>;
 
 impl Inner {
     /// None: it has to be looked at first. `wary`: so have ids of new jobs.
-    pub fn foresee(&self, items: &[Item], limits: Limits, wary: bool) -> Option<Foreseen> {
+    pub fn foresee(&self, batch: &Batch, wary: bool) -> Option<Foreseen> {
         let (now, database) = self.now_unasked()?;
         // Places in the queue are counted from where the database says.
-        let mut decider = Decider::new(items, Context { now, first_seq: 0, limits });
+        let mut decider = batch.decider(now, 0);
         let mut keys = decider.first_keys();
         let (wanted, new) = (std::mem::take(&mut keys.jobs), std::mem::take(&mut keys.new_jobs));
         if keys != Keys::default() || (wary && !new.is_empty()) || !wanted.is_disjoint(&new) {

@@ -40,6 +40,13 @@ const ROUNDS_MAX: usize = 64;
 /// What the first look found; none where it did not look.
 pub struct Look(Option<Vec<Found>>);
 
+impl Look {
+    /// As it is, for whoever need not wait for what others have locked.
+    pub fn glanced(self) -> Result<Vec<Found>, Self> {
+        self.0.ok_or(Self(None))
+    }
+}
+
 /// The front of a lane, locked, and where it stands.
 pub type Found = (Head, Spot);
 
@@ -69,6 +76,18 @@ pub async fn first_look(
             None => Ok(Look(None)),
         },
     }
+}
+
+/// For whoever has work anyway: in one round trip all there is, also in lanes that appeared meanwhile, but for what others have
+/// locked.
+pub async fn glance(connection: &Connection, lanes: &Lanes, query: &HeadQuery, count: usize) -> Result<Look, Failure> {
+    if lanes.serving(query).len() > LANES_MAX {
+        return Ok(Look(None));
+    }
+    let wanted = count as i64;
+    let (serving, looked) = refresh_and_look(connection, lanes, query, wanted, wanted + SLACK).await?;
+    let nothing = serving.is_empty().then(Vec::new);
+    Ok(Look(looked.map(|(found, _)| found).or(nothing)))
 }
 
 /// Enough, or all there is. `flights` counts how often that has to be waited for.

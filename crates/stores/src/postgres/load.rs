@@ -64,7 +64,10 @@ impl<'a> Loader<'a> {
         let heads: Vec<_> = keys
             .heads
             .iter()
-            .map(|(query, &count)| send(heads::first_look(connection, self.lanes, query, count)))
+            .map(|(query, &count)| match keys.glances.contains(query) {
+                true => send(heads::glance(connection, self.lanes, query, count)),
+                false => send(heads::first_look(connection, self.lanes, query, count)),
+            })
             .collect();
 
         let mut rows = Rows::default();
@@ -90,7 +93,11 @@ impl<'a> Loader<'a> {
         check_related(&mut rows)?;
         for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
             let looked = sent.await?;
-            let mut found = heads::settle(connection, self.lanes, query, count, looked, self.flights).await?;
+            let glanced = if keys.glances.contains(query) { looked.glanced() } else { Err(looked) };
+            let mut found = match glanced {
+                Ok(found) => found,
+                Err(looked) => heads::settle(connection, self.lanes, query, count, looked, self.flights).await?,
+            };
             found.sort_by_key(|(head, _)| select::order(&head.job));
             self.spots.extend(found.iter().map(|(head, spot)| (head.job.key.clone(), *spot)));
             rows.heads.insert(query.clone(), found.into_iter().map(|(head, _)| head).collect());

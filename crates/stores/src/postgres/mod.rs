@@ -161,7 +161,7 @@ impl Store for Postgres {
     /// In a task of its own: a caller that goes away must not leave a half transaction behind.
     async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
         let inner = self.inner.clone();
-        let task = tokio::spawn(async move { inner.run_items(&batch.items, batch.limits).await });
+        let task = tokio::spawn(async move { inner.run_batch(&batch).await });
         task.await.map_err(|error| StoreError::Corrupt(format!("a batch was not finished: {error}")))?
     }
 

@@ -21,8 +21,11 @@ use std::{
     time::{Duration, Instant},
 };
 use uuid::Uuid;
-use windlass_core::{Context, Decider, Decision, JobKey, Limits, Step, Timestamp, decider::Item};
-use windlass_engine::{StoreError, store::Outcome};
+use windlass_core::{Decision, JobKey, Step, Timestamp};
+use windlass_engine::{
+    StoreError,
+    store::{Batch, Outcome},
+};
 
 /// Tries of one command alone, before its caller is told to try again.
 const TRIES_MAX: u32 = 12;
@@ -44,7 +47,7 @@ pub enum Ended {
 
 impl Inner {
     /// Runs the commands, all in one transaction if that is possible.
-    pub async fn run_items(&self, items: &[Item], limits: Limits) -> Result<Outcome, StoreError> {
+    pub async fn run_batch(&self, batch: &Batch) -> Result<Outcome, StoreError> {
         let deadline = Instant::now() + self.patience * 2;
         let mut tries = 0;
         loop {
@@ -54,12 +57,12 @@ impl Inner {
                 self.lanes.doubt();
             }
             let wary = tries > 1 || self.is_wary();
-            let failure = match self.attempt(taken, items, limits, wary, tries == 1).await {
+            let failure = match self.attempt(taken, batch, wary, tries == 1).await {
                 Ok(Ended::Committed(outcome)) => return Ok(self.after_commit(outcome)),
-                Ok(Ended::Unknown { batch, outcome, why }) => {
-                    tracing::warn!(%batch, why, "the connection was lost while committing");
+                Ok(Ended::Unknown { batch: id, outcome, why }) => {
+                    tracing::warn!(batch = %id, why, "the connection was lost while committing");
                     self.writers.forget_idle();
-                    if self.was_committed(batch).await? {
+                    if self.was_committed(id).await? {
                         return Ok(self.after_commit(outcome));
                     }
                     Failure::Lost(why)
@@ -67,9 +70,9 @@ impl Inner {
                 Err(failure) => failure,
             };
             match failure {
-                Failure::Conflict(why) if tries > TRIES_WHOLE && items.len() > 1 => {
-                    tracing::debug!(why, count = items.len(), "halving a batch that keeps meeting other writes");
-                    return self.run_halves(items, limits).await;
+                Failure::Conflict(why) if tries > TRIES_WHOLE && batch.items.len() > 1 => {
+                    tracing::debug!(why, count = batch.items.len(), "halving a batch that keeps meeting other writes");
+                    return self.run_halves(batch).await;
                 }
                 Failure::Conflict(why) if tries >= TRIES_MAX => return Err(StoreError::Conflict(why)),
                 // Most likely an id that was taken as free; looking helps at once.
@@ -87,10 +90,12 @@ impl Inner {
         }
     }
 
-    async fn run_halves(&self, items: &[Item], limits: Limits) -> Result<Outcome, StoreError> {
-        let (first, second) = items.split_at(items.len() / 2);
-        let first = Box::pin(self.run_items(first, limits)).await?;
-        let second = Box::pin(self.run_items(second, limits)).await.map_err(|error| {
+    /// Waiting claims do not go along with a part: they find what it made when they are woken.
+    async fn run_halves(&self, batch: &Batch) -> Result<Outcome, StoreError> {
+        let (first, second) = batch.items.split_at(batch.items.len() / 2);
+        let [first, second] = [first, second].map(|items| Batch::new(items.to_vec(), batch.limits));
+        let first = Box::pin(self.run_batch(&first)).await?;
+        let second = Box::pin(self.run_batch(&second)).await.map_err(|error| {
             // The first half is written, so nobody may be told that nothing is.
             StoreError::Unavailable(format!("a part of the batch was written, the rest failed: {error}"))
         })?;
@@ -109,22 +114,15 @@ impl Inner {
         self.wary_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_down).is_ok()
     }
 
-    async fn attempt(
-        &self,
-        taken: Taken,
-        items: &[Item],
-        limits: Limits,
-        wary: bool,
-        first: bool,
-    ) -> Result<Ended, Failure> {
-        let foreseen = if first { self.foresee(items, limits, wary) } else { None };
+    async fn attempt(&self, taken: Taken, batch: &Batch, wary: bool, first: bool) -> Result<Ended, Failure> {
+        let foreseen = if first { self.foresee(batch, wary) } else { None };
         let result = match foreseen {
             Some(foreseen) => match self.write_at_once(&taken, foreseen).await {
-                Ok(None) => self.transact(&taken, items, limits, true).await,
+                Ok(None) => self.transact(&taken, batch, true).await,
                 Ok(Some(ended)) => Ok(ended),
                 Err(failure) => Err(failure),
             },
-            None => self.transact(&taken, items, limits, wary).await,
+            None => self.transact(&taken, batch, wary).await,
         };
         match &result {
             Ok(Ended::Committed(_)) => taken.give_back(),
@@ -139,27 +137,22 @@ impl Inner {
         result
     }
 
-    async fn transact(&self, connection: &Taken, items: &[Item], limits: Limits, wary: bool) -> Result<Ended, Failure> {
+    async fn transact(&self, connection: &Taken, batch: &Batch, wary: bool) -> Result<Ended, Failure> {
         let begun = Instant::now();
         let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
         let mut loader =
             Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new, flights: &self.flights };
-        let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, items, limits)).await;
+        let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, batch)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
         check_assumed(&decision, &loader.assumed_new)?;
         self.write(connection, decision, &loader, now, begun).await
     }
 
-    async fn decide(
-        &self,
-        loader: &mut Loader<'_>,
-        items: &[Item],
-        limits: Limits,
-    ) -> Result<(Decision, Timestamp), Failure> {
+    async fn decide(&self, loader: &mut Loader<'_>, batch: &Batch) -> Result<(Decision, Timestamp), Failure> {
         let connection = loader.connection;
         // What the commands need is known before the time is, so that both can be asked for together.
-        let keys = Decider::new(items, Context { now: Timestamp(0), first_seq: 0, limits }).first_keys();
-        let promises = items.iter().any(|item| item.command.is_promise());
+        let keys = batch.decider(Timestamp(0), 0).first_keys();
+        let promises = batch.items.iter().any(|item| item.command.is_promise());
         let sent = self.monotonic();
         let begin = send(connection.begin(promises));
         let clock = send(connection.query(Sql::NowAndPlace, &[]));
@@ -168,7 +161,7 @@ impl Inner {
         let clock = clock.await?;
         let clock = clock.first().ok_or_else(|| Failure::corrupt("the database does not tell the time"))?;
         let now = self.now(Timestamp(clock.try_get(0)?), sent)?;
-        let mut decider = Decider::new(items, Context { now, first_seq: clock.try_get(1)?, limits });
+        let mut decider = batch.decider(now, clock.try_get(1)?);
         decider.first_keys();
         let mut rows = rows.await?;
         loop {

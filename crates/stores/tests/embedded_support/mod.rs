@@ -30,7 +30,7 @@ pub fn open(folder: &Path, clock: &Arc<Simulated>) -> Embedded {
 
 pub fn batch(commands: Vec<Command>) -> Batch {
     let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: 7 + at as u64 }).collect();
-    Batch { items, limits: Limits::default() }
+    Batch::new(items, Limits::default())
 }
 
 pub async fn try_run(store: &dyn Store, commands: Vec<Command>) -> Result<Outcome, StoreError> {

@@ -49,7 +49,7 @@ pub fn lease_of(replies: &[Result<Reply, Refusal>]) -> LeaseId {
 
 pub fn batch(commands: Vec<Command>) -> Batch {
     let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1 }).collect();
-    Batch { items, limits: Limits::default() }
+    Batch::new(items, Limits::default())
 }
 
 pub async fn run(store: &dyn Store, commands: Vec<Command>) -> Result<Outcome, StoreError> {

@@ -9,6 +9,7 @@ pub mod graphs;
 pub mod listing;
 pub mod logs;
 pub mod records;
+pub mod waiting;
 
 use super::{Fresh, faults, scenario};
 
@@ -33,6 +34,8 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     claims::ahead(fresh().await).await;
     claims::lanes_come_and_go(fresh().await).await;
     claims::side_by_side(fresh().await).await;
+    waiting::takes_what_the_batch_made(fresh().await).await;
+    waiting::finds_nothing_and_writes_nothing(fresh().await).await;
     graphs::wide(fresh().await).await;
     graphs::deep(fresh().await).await;
     faults::nth_call_fails(&fresh).await;
