@@ -1,37 +1,35 @@
-//! How commands get into the queue: with room for what they weigh, and in pieces where others are at work too.
+//! How commands get into the queue, with room for what they weigh.
 
 use crate::{
     batcher::{Answer, Queue, Request},
-    delivery::lost,
     engine::Error,
+    pieces::Pieces,
     settings::Settings,
 };
-use std::{iter::Peekable, sync::Arc, vec::IntoIter};
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
-    time::{Instant, sleep},
-};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use windlass_core::{
     Command, Namespace, Refusal, Reply,
     commands::{ask::Ask, claim::Claim, holder::Holder, release::Release},
 };
 
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
-const ROOM_UNIT: usize = 256;
+pub const ROOM_UNIT: usize = 256;
 /// Bytes that a caller's commands bring into one transaction while others are at work.
-const PIECE_BYTES: usize = 128 << 10;
+pub const PIECE_BYTES: usize = 128 << 10;
 
 pub struct Intake {
     pub queue: Arc<Queue>,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
+    pub(crate) pieces: Pieces,
 }
 
 impl Intake {
     pub fn new(settings: &Settings) -> Self {
         let room = |bytes: usize| Arc::new(Semaphore::new((bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS)));
         let (all, logs) = (room(settings.queue_bytes_max), room(settings.log_queue_bytes_max));
-        Self { queue: Arc::default(), room: all, log_room: logs }
+        Self { queue: Arc::default(), room: all, log_room: logs, pieces: Pieces::default() }
     }
 
     /// The claimer has gone: its jobs go back to where they were, uncharged, rather than wait for their leases to run out.
@@ -41,29 +39,6 @@ impl Intake {
             // If the queue is full the lease simply runs out.
             drop(self.enqueue(vec![release.into()], None));
         }
-    }
-
-    /// What needs no common transaction lets others in between, and has half of the time.
-    pub async fn run_in_pieces(
-        &self,
-        commands: Vec<Command>,
-        piece: usize,
-    ) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        let mut room = self.take_room(&commands, weight(&commands))?;
-        let mut replies = Vec::with_capacity(commands.len());
-        let mut commands = commands.into_iter().peekable();
-        while commands.peek().is_some() {
-            let begun = Instant::now();
-            let (piece, weight) = next_piece(&mut commands, piece);
-            let own = matches!(piece[0], Command::Due(_));
-            let units = room.num_permits().min(weight / ROOM_UNIT);
-            let room = room.split(units).ok_or(Error::Overloaded)?;
-            replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
-            if !own && commands.peek().is_some() && self.queue.is_shared() {
-                sleep(begun.elapsed()).await;
-            }
-        }
-        Ok(replies)
     }
 
     pub fn enqueue(
@@ -76,13 +51,13 @@ impl Intake {
         self.push(commands, room, abandon, weight)
     }
 
-    fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
+    pub(crate) fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
         let room = if is_log(commands) { &self.log_room } else { &self.room };
         let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
         room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)
     }
 
-    fn push(
+    pub(crate) fn push(
         &self,
         commands: Vec<Command>,
         room: OwnedSemaphorePermit,
@@ -93,18 +68,6 @@ impl Intake {
         let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
         if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
-}
-
-/// So many commands, or fewer that bring many bytes.
-fn next_piece(commands: &mut Peekable<IntoIter<Command>>, most: usize) -> (Vec<Command>, usize) {
-    let (mut piece, mut bytes) = (Vec::new(), 0);
-    while piece.len() < most
-        && let Some(command) = commands.next_if(|next| bytes == 0 || bytes + next.weight() <= PIECE_BYTES)
-    {
-        bytes += command.weight();
-        piece.push(command);
-    }
-    (piece, bytes)
 }
 
 fn is_log(commands: &[Command]) -> bool {

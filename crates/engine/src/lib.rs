@@ -29,6 +29,7 @@ mod joining;
 mod lines;
 pub mod memory;
 mod notices;
+mod pieces;
 mod ring;
 mod settings;
 mod settle;
