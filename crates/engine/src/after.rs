@@ -2,13 +2,13 @@
 //! the counts. The batcher and the settler are handed this one value and know nobody behind it.
 
 use crate::{
+    alarm::Alarm,
     bulletin::Bulletin,
     feed::Feed,
     history::History,
     notices::Notices,
-    settle::Held,
+    request::Answer,
     store::{Outcome, StoreError},
-    sweeper::Alarm,
     tally::Tally,
     waiters::Waiters,
 };
@@ -19,8 +19,8 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::watch;
-use windlass_core::WorkerKey;
+use tokio::sync::{oneshot, watch};
+use windlass_core::{Event, JobKey, WorkerKey};
 
 /// What the engine has done since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub struct Counts {
     pub waiting: usize,
     /// Readers of the event feed now.
     pub readers: usize,
+}
+
+/// What a written batch still has to say.
+#[derive(Default)]
+pub struct Held {
+    pub answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    pub first_event: Option<u64>,
+    pub events: Vec<Event>,
+    pub logged: Vec<JobKey>,
 }
 
 pub struct After {

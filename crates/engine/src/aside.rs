@@ -119,18 +119,14 @@ impl Aside {
 /// Threads end when what waits is done.
 impl Drop for Aside {
     fn drop(&mut self) {
-        self.shared.lock().closed = true;
+        self.shared.lines.lock().closed = true;
         self.shared.more.notify_all();
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock()
-    }
-
     fn push(self: &Arc<Self>, whose: Whose, job: Job) -> Result<(), Undone> {
-        let mut lines = self.lock();
+        let mut lines = self.lines.lock();
         let line = lines.of.entry(whose.clone()).or_default();
         if line.jobs.len() >= self.pool.waiting_max {
             return Err(Undone::TooMany(self.pool.waiting_max));
@@ -142,7 +138,7 @@ impl Shared {
 
     /// Before all that waits: it only gives memory back.
     fn push_first(self: &Arc<Self>, whose: &Whose, job: Job) {
-        let mut lines = self.lock();
+        let mut lines = self.lines.lock();
         if lines.closed {
             return;
         }
@@ -174,7 +170,7 @@ impl Shared {
         let started = thread::Builder::new().name(self.pool.name.into()).stack_size(STACK).spawn(work);
         if let Err(error) = started {
             tracing::warn!(%error, "a thread could not be started");
-            self.lock().started -= 1;
+            self.lines.lock().started -= 1;
         }
     }
 
@@ -183,7 +179,7 @@ impl Shared {
             let stint = Stint::begin();
             job();
             let starved = yields == Yields::ToAll && stint.starved();
-            let mut lines = self.lock();
+            let mut lines = self.lines.lock();
             lines.done(&whose, self.pool.threads);
             lines.starving.worked(starved);
             // The namespace may have one more now.
@@ -203,13 +199,13 @@ impl Shared {
     fn replaced(self: &Arc<Self>, whose: Whose) {
         let shared = self.clone();
         if let Some(runtime) = self.runtime.get() {
-            runtime.spawn(async move { shared.wake(shared.lock(), &whose) });
+            runtime.spawn(async move { shared.wake(shared.lines.lock(), &whose) });
         }
     }
 
     /// None: the thread ends.
     fn take(&self, yields: Yields) -> Option<(Whose, Job)> {
-        let mut lines = self.lock();
+        let mut lines = self.lines.lock();
         loop {
             if let Some(taken) = lines.take(self.pool.threads) {
                 return Some(taken);
@@ -350,7 +346,7 @@ mod tests {
         }
         one.await.unwrap().unwrap();
         // Nothing is kept of namespaces that have nothing to do; the answer comes a moment before that is noted.
-        while !aside.shared.lock().of.is_empty() {
+        while !aside.shared.lines.lock().of.is_empty() {
             tokio::task::yield_now().await;
         }
     }
@@ -369,7 +365,7 @@ mod tests {
             let aside = aside.clone();
             async move { aside.run(ns("a").as_ref(), move || begun.send(())).await }
         });
-        while aside.shared.lock().of[&ns("a")].jobs.is_empty() {
+        while aside.shared.lines.lock().of[&ns("a")].jobs.is_empty() {
             tokio::task::yield_now().await;
         }
         given_up.abort();
@@ -453,7 +449,7 @@ mod tests {
         }
         over.store(true, Ordering::Relaxed);
 
-        aside.shared.lock().starving.seen = None;
+        aside.shared.lines.lock().starving.seen = None;
         while aside.run(None, class).await.unwrap() != idle {
             assert!(begun.elapsed() < Duration::from_secs(60), "it yields less than it could for ever");
         }

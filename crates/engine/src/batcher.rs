@@ -5,220 +5,22 @@
 //! several batches at a time.
 
 use crate::{
-    after::After,
+    after::{After, Held},
     crowd::Crowd,
     gather::{Gather, NAP},
     ids,
     intake::Intake,
     joining::Joining,
-    lines::{Lines, Space},
+    queue::{Queue, Which},
+    request::Request,
     settings::Settings,
-    settle::{Held, Settler},
-    sharing::Sharing,
-    store::{Batch, Store, StoreError},
+    settle::Settler,
+    store::{Batch, Store},
 };
 use parking_lot::{Mutex, MutexGuard};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
-};
-use windlass_core::{Command, Namespace, Refusal, Reply, decider::Item};
-
-pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
-
-/// Commands of one caller, answered together.
-pub struct Request {
-    pub commands: Vec<Command>,
-    pub reply: oneshot::Sender<Answer>,
-    /// Room in the queue, given back when the request is answered.
-    pub room: OwnedSemaphorePermit,
-    /// A claim nobody waits for any more is not run, and one whose answer cannot be delivered is taken back.
-    pub abandon: Option<Namespace>,
-    pub weight: usize,
-}
-
-impl Request {
-    fn is_promise(&self) -> bool {
-        self.commands.iter().any(Command::is_promise)
-    }
-
-    pub fn is_abandoned(&self) -> bool {
-        self.abandon.is_some() && self.reply.is_closed()
-    }
-}
-
-/// What is run now. A store that takes several batches at a time need not wait for its disk because of requests that
-/// promise nothing, so it gets them apart.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    All,
-    Promises,
-    NoPromises,
-}
-
-/// What waits to be run.
-#[derive(Default)]
-pub struct Queue {
-    waiting: Mutex<Waiting>,
-    /// Apart from what waits: callers who only ask must not wait for the batcher, nor it for them.
-    sharing: Mutex<Sharing>,
-    /// Commands of one namespace in the batch before; 0: all.
-    each: AtomicUsize,
-    bell: Notify,
-}
-
-#[derive(Default)]
-struct Waiting {
-    /// Those that a store may be given apart.
-    promises: Lines,
-    others: Lines,
-    /// Apart, so that a flood of log lines delays nothing else.
-    logs: Lines,
-    /// Which of the first two goes first.
-    turn: bool,
-    closed: bool,
-}
-
-impl Waiting {
-    fn has(&self, which: Which) -> bool {
-        match which {
-            Which::All => !self.promises.is_empty() || !self.others.is_empty(),
-            Which::Promises => !self.promises.is_empty(),
-            Which::NoPromises => !self.others.is_empty(),
-        }
-    }
-
-    fn take(&mut self, which: Which, batch: &mut Vec<Request>, space: &mut Space) {
-        match which {
-            Which::All if self.turn => {
-                self.promises.take(batch, space);
-                self.others.take(batch, space);
-            }
-            Which::All => {
-                self.others.take(batch, space);
-                self.promises.take(batch, space);
-            }
-            Which::Promises => self.promises.take(batch, space),
-            Which::NoPromises => self.others.take(batch, space),
-        }
-    }
-}
-
-/// Everything in one transaction while several namespaces are at work: nobody waits long for the others', and what is lost
-/// by committing more often is little.
-const SHARED_MAX: usize = 128;
-const SHARED_BYTES_MAX: usize = 512 << 10;
-
-impl Queue {
-    /// False: nothing more is taken.
-    pub fn push(&self, request: Request, is_log: bool) -> bool {
-        let is_promise = request.is_promise();
-        let mut waiting = self.lock();
-        if waiting.closed {
-            return false;
-        }
-        match (is_log, is_promise) {
-            (true, _) => waiting.logs.push(request),
-            (_, true) => waiting.promises.push(request),
-            (_, false) => waiting.others.push(request),
-        }
-        drop(waiting);
-        self.bell.notify_one();
-        true
-    }
-
-    pub fn close(&self) {
-        self.lock().closed = true;
-        self.bell.notify_one();
-    }
-
-    /// Returns when there is something to run: what, or none when nothing more will come. While the disk is busy, promises would
-    /// wait for the sync after this one whenever they are written, so they gather here and are written together.
-    async fn wait_for_work(&self, settler: &Settler) -> Option<Which> {
-        loop {
-            let which = if settler.is_syncing() { Which::NoPromises } else { Which::All };
-            {
-                let waiting = self.lock();
-                if !waiting.logs.is_empty() || waiting.has(which) {
-                    return Some(which);
-                }
-                if waiting.closed && !waiting.has(Which::All) {
-                    return None;
-                }
-            }
-            self.bell.notified().await;
-        }
-    }
-
-    /// Whether several namespaces were at work a moment ago.
-    pub fn is_shared(&self) -> bool {
-        self.sharing().is_shared()
-    }
-
-    /// How many commands of one caller go together while others are at work. None: all.
-    pub fn piece(&self) -> Option<usize> {
-        Some(self.each.load(Ordering::Relaxed)).filter(|each| *each > 0)
-    }
-
-    /// What a batch cost that others had to wait for.
-    fn learn(&self, took: Duration, commands: usize) {
-        self.sharing().learn(took, commands);
-    }
-
-    /// Somebody should look again.
-    pub fn ring(&self) {
-        self.bell.notify_one();
-    }
-
-    /// What goes next, for stores that get the two kinds apart, and how many of its kind wait.
-    fn kind(&self) -> (Which, usize) {
-        let waiting = self.lock();
-        let promises = if waiting.turn { waiting.has(Which::Promises) } else { !waiting.has(Which::NoPromises) };
-        match promises {
-            true => (Which::Promises, waiting.promises.len()),
-            false => (Which::NoPromises, waiting.others.len()),
-        }
-    }
-
-    fn next_batch(&self, which: Which, settings: &Settings) -> Vec<Request> {
-        let mut waiting = self.lock();
-        let waiting = &mut *waiting;
-        let mut batch = Vec::new();
-        let mut sharing = self.sharing();
-        sharing.see(waiting.promises.namespaces().chain(waiting.others.namespaces()));
-        let each = sharing.each();
-        drop(sharing);
-        self.each.store(each.unwrap_or(0), Ordering::Relaxed);
-        let (mut count, mut bytes) = (settings.batch_max, settings.batch_bytes_max);
-        if each.is_some() {
-            (count, bytes) = (count.min(SHARED_MAX), bytes.min(SHARED_BYTES_MAX));
-        }
-        let each = each.unwrap_or(usize::MAX);
-        waiting.take(which, &mut batch, &mut Space { count, bytes, each });
-        waiting.turn = !waiting.turn;
-        let mut logs = Vec::new();
-        let (count, bytes) = (settings.batch_max, settings.log_batch_bytes_max);
-        waiting.logs.take(&mut logs, &mut Space { count, bytes, each });
-        batch.extend(logs);
-        batch
-    }
-
-    fn sharing(&self) -> MutexGuard<'_, Sharing> {
-        self.sharing.lock()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
-    }
-}
+use std::{sync::Arc, thread, time::Instant};
+use tokio::{runtime::Handle, sync::Semaphore};
+use windlass_core::{Command, Refusal, Reply, decider::Item};
 
 pub struct Batcher {
     pub store: Arc<dyn Store>,
@@ -261,7 +63,7 @@ impl Work {
 
     async fn work(self: Arc<Self>, settling: thread::JoinHandle<()>) {
         let apart = self.batcher.store.in_flight() > 1;
-        while let Some(which) = self.queue().wait_for_work(&self.settler).await {
+        while let Some(which) = self.queue().wait_for_work(|| self.settler.is_syncing()).await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
             let which = if apart { self.gather() } else { which };
             let requests = self.queue().next_batch(which, &self.batcher.settings);
@@ -366,44 +168,5 @@ fn log_bytes_of(command: &Command) -> usize {
     match command {
         Command::AppendLog(append) => append.data.len(),
         _ => 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use windlass_core::commands::{tell::Tell, tokens::UseToken};
-
-    fn request(namespace: &str) -> Request {
-        let tell = Tell { namespace: Namespace::new(namespace).unwrap(), topic: "t".into(), data: "{}".into() };
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Request { commands: vec![tell.into()], reply: oneshot::channel().0, room, abandon: None, weight: 258 }
-    }
-
-    #[test]
-    fn looking_up_a_token_takes_nothing_from_whoever_is_alone() {
-        let (queue, settings) = (Queue::default(), Settings::default());
-        queue.push(request("much"), false);
-        let mut lookup = request("much");
-        lookup.commands = vec![UseToken { namespace: Namespace::new("system").unwrap(), hash: "h".into() }.into()];
-        queue.push(lookup, false);
-        assert_eq!(queue.next_batch(Which::All, &settings).len(), 2);
-        assert!(!queue.is_shared());
-    }
-
-    #[test]
-    fn a_namespace_with_little_to_do_is_in_the_next_batch_however_much_another_has() {
-        let (queue, settings) = (Queue::default(), Settings::default());
-        for _ in 0..500 {
-            queue.push(request("much"), false);
-        }
-        assert_eq!(queue.next_batch(Which::All, &settings).len(), 500, "alone it has all the room there is");
-        for _ in 0..500 {
-            queue.push(request("much"), false);
-        }
-        queue.push(request("little"), false);
-        let batch = queue.next_batch(Which::All, &settings);
-        assert!(batch.len() < SHARED_MAX, "and nobody waits long for the batch before");
-        assert!(batch.iter().any(|request| request.commands[0].namespace().unwrap().as_str() == "little"));
     }
 }

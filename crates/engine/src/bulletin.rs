@@ -1,7 +1,7 @@
 //! Tells those who wait for one job that it has ended or that its log grew, and those who wait for one run that it has ended.
 //! Nobody hears of anything else, so that waiting costs nothing while other things happen.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::Notify;
 use windlass_core::{About, Event, JobKey, Namespace, RunId};
@@ -41,14 +41,14 @@ pub struct Reader {
 impl Bulletin {
     /// Register before looking, so that nothing falls between.
     pub fn register(self: &Arc<Self>, subject: Subject) -> Reader {
-        let mut readers = self.lock();
+        let mut readers = self.readers.lock();
         let (count, bell) = readers.entry(subject.clone()).or_default();
         *count += 1;
         Reader { bulletin: self.clone(), subject, bell: bell.clone() }
     }
 
     pub fn post(&self, events: &[Event], logged: &[JobKey]) {
-        let readers = self.lock();
+        let readers = self.readers.lock();
         if readers.is_empty() {
             return;
         }
@@ -58,10 +58,6 @@ impl Bulletin {
                 bell.notify_waiters();
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Readers> {
-        self.readers.lock()
     }
 }
 
@@ -74,7 +70,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let mut readers = self.bulletin.lock();
+        let mut readers = self.bulletin.readers.lock();
         if let Some((count, _)) = readers.get_mut(&self.subject) {
             *count -= 1;
             if *count == 0 {
@@ -130,6 +126,6 @@ mod tests {
             assert_eq!(woken(&bulletin, &readers, &events, &logged), expected, "{events:?}");
         }
         drop(readers);
-        assert!(bulletin.lock().is_empty(), "those who wait no longer are forgotten");
+        assert!(bulletin.readers.lock().is_empty(), "those who wait no longer are forgotten");
     }
 }

@@ -1,11 +1,12 @@
 //! Claims, and the wait for work.
 
 use crate::{
-    batcher::Answer,
     crowd,
     delivery::Delivery,
-    engine::{Engine, Error, mixed_up},
+    engine::{Engine, mixed_up},
+    error::Error,
     ids,
+    request::Answer,
     waiters::{Parked, Waiter},
 };
 use std::time::Duration;

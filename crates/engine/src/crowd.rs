@@ -5,10 +5,11 @@
 //! than allowed may slip through; what is allowed leaves room for that.
 
 use crate::{
-    engine::{Engine, Error},
+    engine::Engine,
+    error::Error,
     store::{RecordQuery, Store},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -64,10 +65,6 @@ impl Known {
     fn is_stale(&self, max: usize) -> bool {
         self.counted.is_none_or(|at| self.count >= max && at.elapsed() > COUNTED_FOR)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 /// Who asks for jobs with tags. Those of runs under way and of schedules were asked for before.
@@ -198,7 +195,7 @@ impl Crowd {
         if !is_time && !self.full_of_lanes.load(Relaxed) {
             return Ok(());
         }
-        let (looked, crowded) = &mut *lock(&self.lanes);
+        let (looked, crowded) = &mut *self.lanes.lock();
         if is_time || looked.is_none_or(|at| at.elapsed() > COUNTED_FOR) {
             *crowded = store.crowded(max);
             *looked = Some(Instant::now());
@@ -225,7 +222,7 @@ impl Crowd {
 
 impl Counts {
     fn one_more(&self, namespace: &Namespace, max: usize) {
-        let mut all = lock(&self.known);
+        let mut all = self.known.lock();
         if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {
             all.clear();
         }
@@ -240,11 +237,11 @@ impl Counts {
         if !self.doubts.load(Relaxed) {
             return None;
         }
-        lock(&self.known).get(namespace).copied().filter(|known| known.is_doubtful(max))
+        self.known.lock().get(namespace).copied().filter(|known| known.is_doubtful(max))
     }
 
     fn counted(&self, namespace: &Namespace, count: usize, max: usize) {
-        let mut all = lock(&self.known);
+        let mut all = self.known.lock();
         all.insert(namespace.clone(), Known { count, counted: Some(Instant::now()) });
         self.doubts.store(all.values().any(|known| known.is_doubtful(max)), Relaxed);
     }

@@ -1,14 +1,13 @@
 //! Answers on their way from the batcher to whoever asked.
 
-use crate::{batcher::Answer, engine::Error, intake::Intake, store::StoreError};
+use crate::{
+    error::Error,
+    intake::Intake,
+    request::{Answer, lost},
+};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use windlass_core::{Namespace, Refusal, Reply};
-
-/// A batcher that went away in the middle means a bug brought it down: nobody knows whether it had committed.
-pub fn lost(_: oneshot::error::RecvError) -> StoreError {
-    StoreError::Unavailable("the engine stopped before it answered".into())
-}
 
 /// The way of a claim's answer. If the claimer goes away while the answer is on it, the jobs are taken back.
 pub struct Delivery {

@@ -5,12 +5,13 @@ use crate::{
     batcher::Batcher,
     bulletin::Subject,
     crowd::{self, Crowd},
-    delivery::lost,
+    error::Error,
     feed::Subscription,
     grace,
     heavy::{self, Heavy},
     history::History,
     intake::{Intake, is_bulky},
+    request::lost,
     settings::Settings,
     store::{Bell, JobQuery, Store, StoreError},
     sweeper,
@@ -25,7 +26,6 @@ use std::{
     },
     time::Duration,
 };
-use thiserror::Error;
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, timeout_at},
@@ -46,21 +46,6 @@ use windlass_core::{
 const GRACE_PAGE: usize = 500;
 /// Where nobody tells what other servers did, workers ask so often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-
-#[derive(Clone, Debug, Error)]
-pub enum Error {
-    /// The rules said no.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// Too much is waiting already. Nothing was done; come back in a moment.
-    #[error("the server is busy; try again in a moment")]
-    Overloaded,
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The engine is shutting down. Nothing was done.
-    #[error("the server is shutting down")]
-    Closed,
-}
 
 /// Cheap to clone; all clones are the same engine. It runs until [`Engine::shut_down`], also when no clone is left: the
 /// sweeper keeps it.

@@ -3,7 +3,7 @@
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
 
-use crate::{batcher::Queue, engine::Error, intake::weight};
+use crate::{error::Error, intake::weight, queue::Queue};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{

@@ -1,28 +1,32 @@
-//! How commands get into the queue, with room for what they weigh.
+//! How commands get into the queue: with room for what they weigh, and in pieces where others are at work too.
 
 use crate::{
-    batcher::{Answer, Queue, Request},
-    engine::Error,
-    pieces::Pieces,
+    error::Error,
+    pieces::{Pieces, REST},
+    queue::Queue,
+    request::{Answer, Request, lost},
     settings::Settings,
 };
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use std::{iter::Peekable, sync::Arc, vec::IntoIter};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, sleep},
+};
 use windlass_core::{
     Command, Namespace, Refusal, Reply,
     commands::{ask::Ask, claim::Claim, holder::Holder, release::Release},
 };
 
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
-pub const ROOM_UNIT: usize = 256;
+const ROOM_UNIT: usize = 256;
 /// Bytes that a caller's commands bring into one transaction while others are at work.
-pub const PIECE_BYTES: usize = 128 << 10;
+const PIECE_BYTES: usize = 128 << 10;
 
 pub struct Intake {
     pub queue: Arc<Queue>,
     room: Arc<Semaphore>,
     log_room: Arc<Semaphore>,
-    pub(crate) pieces: Pieces,
+    pieces: Pieces,
 }
 
 impl Intake {
@@ -41,6 +45,33 @@ impl Intake {
         }
     }
 
+    /// What needs no common transaction lets others in between.
+    pub async fn run_in_pieces(
+        &self,
+        commands: Vec<Command>,
+        piece: usize,
+    ) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let mut room = self.take_room(&commands, weight(&commands))?;
+        let mut replies = Vec::with_capacity(commands.len());
+        let mut commands = commands.into_iter().peekable();
+        while let Some(first) = commands.peek() {
+            // What is due is the server's own work.
+            let turn = match first.namespace().filter(|_| !matches!(first, Command::Due(_))) {
+                Some(namespace) => Some(self.pieces.turn(namespace).await),
+                None => None,
+            };
+            let begun = Instant::now();
+            let (piece, weight) = next_piece(&mut commands, piece);
+            let units = room.num_permits().min(weight / ROOM_UNIT);
+            let room = room.split(units).ok_or(Error::Overloaded)?;
+            replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
+            if turn.is_some() && commands.peek().is_some() && self.queue.is_shared() {
+                sleep(begun.elapsed() * REST).await;
+            }
+        }
+        Ok(replies)
+    }
+
     pub fn enqueue(
         &self,
         commands: Vec<Command>,
@@ -51,13 +82,13 @@ impl Intake {
         self.push(commands, room, abandon, weight)
     }
 
-    pub(crate) fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
+    fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
         let room = if is_log(commands) { &self.log_room } else { &self.room };
         let units = weight.div_ceil(ROOM_UNIT).min(u32::MAX as usize) as u32;
         room.clone().try_acquire_many_owned(units).map_err(|_| Error::Overloaded)
     }
 
-    pub(crate) fn push(
+    fn push(
         &self,
         commands: Vec<Command>,
         room: OwnedSemaphorePermit,
@@ -68,6 +99,18 @@ impl Intake {
         let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
         if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
+}
+
+/// So many commands, or fewer that bring many bytes.
+fn next_piece(commands: &mut Peekable<IntoIter<Command>>, most: usize) -> (Vec<Command>, usize) {
+    let (mut piece, mut bytes) = (Vec::new(), 0);
+    while piece.len() < most
+        && let Some(command) = commands.next_if(|next| bytes == 0 || bytes + next.weight() <= PIECE_BYTES)
+    {
+        bytes += command.weight();
+        piece.push(command);
+    }
+    (piece, bytes)
 }
 
 fn is_log(commands: &[Command]) -> bool {

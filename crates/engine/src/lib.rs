@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod after;
+mod alarm;
 pub mod aside;
 mod batcher;
 pub mod bulk;
@@ -18,6 +19,7 @@ pub mod clock;
 mod crowd;
 mod delivery;
 mod engine;
+mod error;
 mod feed;
 mod gather;
 mod grace;
@@ -30,6 +32,9 @@ mod lines;
 pub mod memory;
 mod notices;
 mod pieces;
+mod queue;
+pub mod records;
+mod request;
 mod ring;
 mod settings;
 mod settle;
@@ -43,7 +48,8 @@ mod waiters;
 
 pub use after::Counts;
 pub use bulk::Bulk;
-pub use engine::{Engine, Error};
+pub use engine::Engine;
+pub use error::Error;
 pub use feed::{FeedItem, Subscription};
 pub use settings::Settings;
 pub use store::{Store, StoreError};

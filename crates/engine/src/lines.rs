@@ -1,6 +1,6 @@
 //! Requests that wait to be run, in a line for each namespace. Whoever was served longest ago is next.
 
-use crate::batcher::Request;
+use crate::request::Request;
 use std::collections::VecDeque;
 use windlass_core::{Command, Namespace};
 

@@ -4,7 +4,7 @@
 //! A notice is a hint to ask, as a wake-up is; it says nothing itself. A worker asks with the number up to which it has heard, so
 //! that nothing falls between two calls. Only so many are remembered: who has been away for longer is told to ask.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
@@ -55,7 +55,7 @@ impl Notices {
         if workers.peek().is_none() {
             return;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for worker in workers {
             state.next += 1;
             self.next.store(state.next, Ordering::Release);
@@ -71,7 +71,7 @@ impl Notices {
 
     /// Something happened elsewhere, and nobody said to whom.
     pub fn post_all(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.next += 1;
         self.next.store(state.next, Ordering::Release);
         state.recent.clear();
@@ -85,7 +85,7 @@ impl Notices {
 
     /// Whether there was something for this worker after `mark`, as far as one can tell; and up to where that is known.
     pub fn since(&self, worker: u64, mark: u64) -> (bool, u64) {
-        let state = self.lock();
+        let state = self.state.lock();
         let oldest = state.next - state.recent.len() as u64;
         let known = mark.checked_sub(oldest).filter(|_| mark <= state.next);
         let news = known.is_none_or(|from| state.recent.iter().skip(from as usize).any(|one| *one == worker));
@@ -93,7 +93,7 @@ impl Notices {
     }
 
     pub fn listen(self: &Arc<Self>, worker: u64) -> Listener {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let (count, bell) = state.listeners.entry(worker).or_default();
         *count += 1;
         Listener { notices: self.clone(), worker, bell: bell.clone() }
@@ -121,10 +121,6 @@ impl Notices {
         let (server, mark) = token.rsplit_once('-')?;
         (Uuid::try_parse(server).ok()? == self.server).then(|| mark.parse().ok()).flatten()
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
 }
 
 impl Listener {
@@ -136,7 +132,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let mut state = self.notices.lock();
+        let mut state = self.notices.state.lock();
         if let Some((count, _)) = state.listeners.get_mut(&self.worker) {
             *count -= 1;
             if *count == 0 {
@@ -163,14 +159,14 @@ mod tests {
             let notices = notices.clone();
             async move { notices.told(8, mark).await }
         });
-        while notices.lock().listeners.is_empty() {
+        while notices.state.lock().listeners.is_empty() {
             tokio::task::yield_now().await;
         }
         notices.post([9]);
         assert!(!waiting.is_finished(), "that was for another");
         notices.post([8]);
         waiting.await.unwrap();
-        assert!(notices.lock().listeners.is_empty(), "who has gone leaves nothing behind");
+        assert!(notices.state.lock().listeners.is_empty(), "who has gone leaves nothing behind");
     }
 
     #[test]
@@ -185,7 +181,7 @@ mod tests {
         notices.post_all();
         assert!(notices.since(2, mark).0 && !notices.since(2, notices.mark()).0);
         assert!(notices.since(2, notices.mark() + 1).0, "a number that was never given");
-        assert!(notices.lock().recent.len() <= KEPT);
+        assert!(notices.state.lock().recent.len() <= KEPT);
     }
 
     #[test]

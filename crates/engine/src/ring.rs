@@ -1,6 +1,6 @@
 //! The latest events in memory, and which of the namespaces somebody follows.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{collections::VecDeque, ops::RangeInclusive, sync::Arc};
 use windlass_core::{Event, Namespace};
 
@@ -48,17 +48,13 @@ pub struct Recent {
 }
 
 impl Ring {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock()
-    }
-
     pub fn readers(&self) -> usize {
-        let inner = self.lock();
+        let inner = self.0.lock();
         inner.of_all + inner.of_one.iter().map(|(_, count)| count).sum::<usize>()
     }
 
     pub fn follow(&self, namespace: Option<&Namespace>) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         let Some(namespace) = namespace else {
             inner.of_all += 1;
             return;
@@ -74,7 +70,7 @@ impl Ring {
     }
 
     pub fn unfollow(&self, namespace: Option<&Namespace>) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         match namespace {
             None => inner.of_all -= 1,
             Some(namespace) => {
@@ -91,7 +87,7 @@ impl Ring {
 
     /// Notes that these events are not told if nobody follows them. False: somebody does.
     pub fn passes_over(&self, first: Option<u64>, events: &[Event]) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         if inner.follows(events) {
             return false;
         }
@@ -102,7 +98,7 @@ impl Ring {
     }
 
     pub fn keep(&self, first: u64, events: Vec<Event>) {
-        let mut inner = self.lock();
+        let mut inner = self.0.lock();
         inner.kept.extend((first..).zip(events).map(|(number, event)| Kept::Event(number, Arc::new(event))));
         let excess = inner.kept.len().saturating_sub(EVENTS_MAX);
         inner.kept.drain(..excess);
@@ -110,7 +106,7 @@ impl Ring {
 
     /// What follows `after`, as far as it is here; none: ask the store.
     pub fn recent(&self, after: u64, namespace: Option<&Namespace>, limit: usize) -> Option<Recent> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         let (oldest, latest) = (inner.kept.front()?.first(), inner.kept.back()?.last());
         // Ahead of what was published: the store knows whether that number was ever given.
         if after > latest || after + 1 < oldest {
@@ -119,14 +115,16 @@ impl Ring {
         let mut recent = Recent { events: Vec::new(), upto: after };
         let from = inner.kept.partition_point(|kept| kept.last() <= after);
         for kept in inner.kept.range(from..) {
-            match (kept, namespace) {
-                (Kept::Unheard(_), None) if recent.upto == after => return None,
-                (Kept::Unheard(_), None) => break,
-                (Kept::Event(number, event), _) if namespace.is_none_or(|followed| *followed == event.namespace) => {
-                    recent.events.push((*number, event.clone()));
+            match kept {
+                Kept::Event(number, event) => {
+                    if namespace.is_none_or(|followed| *followed == event.namespace) {
+                        recent.events.push((*number, event.clone()));
+                    }
                 }
-                (Kept::Event(..) | Kept::Unheard(_), Some(_)) => {}
-                (Kept::Event(..), None) => unreachable!("who follows all follows this"),
+                // Of one namespace, whose followers were there, none were passed over.
+                Kept::Unheard(_) if namespace.is_some() => {}
+                Kept::Unheard(_) if recent.upto == after => return None,
+                Kept::Unheard(_) => break,
             }
             recent.upto = kept.last();
             if recent.events.len() == limit {
@@ -138,7 +136,7 @@ impl Ring {
 
     /// Whether what follows `after` was here and made room for newer events; then the number of the newest.
     pub fn has_left_behind(&self, after: u64) -> Option<u64> {
-        let inner = self.lock();
+        let inner = self.0.lock();
         let (oldest, latest) = (inner.kept.front()?.first(), inner.kept.back()?.last());
         (after + 1 < oldest).then_some(latest)
     }

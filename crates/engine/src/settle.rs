@@ -8,27 +8,16 @@
 //! [`Command::is_promise`]: windlass_core::Command::is_promise
 
 use crate::{
-    after::After,
-    batcher::{Answer, Queue},
+    after::{After, Held},
     gather::{Gather, NAP},
+    queue::Queue,
     store::{Store, StoreError},
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{sync::Arc, thread, time::Instant};
-use tokio::sync::oneshot;
-use windlass_core::{Event, JobKey};
 
 /// Batches that may wait. A disk that hangs must not fill the memory with what claims and heartbeats have to tell.
 const LINE_MAX: usize = 1_024;
-
-/// What a written batch still has to say.
-#[derive(Default)]
-pub struct Held {
-    pub answers: Vec<(oneshot::Sender<Answer>, Answer)>,
-    pub first_event: Option<u64>,
-    pub events: Vec<Event>,
-    pub logged: Vec<JobKey>,
-}
 
 pub struct Settler {
     store: Arc<dyn Store>,
@@ -61,7 +50,7 @@ impl Settler {
 
     /// Takes batches in the order in which they were written. Where that order counts, batches are run one by one.
     pub fn settle(&self, held: Held) {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         if line.busy || !line.batches.is_empty() {
             // Behind those before it, so that events are told in order.
             line = self.wait_for_room(line);
@@ -91,7 +80,7 @@ impl Settler {
 
     /// Whether the thread is at the disk: what is written now waits for the next sync.
     pub fn is_syncing(&self) -> bool {
-        self.lock().busy
+        self.line.lock().busy
     }
 
     fn sync(&self, batches: Vec<Held>) {
@@ -99,7 +88,7 @@ impl Settler {
         let begun = Instant::now();
         let synced = self.store.sync();
         let took = begun.elapsed();
-        self.lock().pace.learn(took, callers);
+        self.line.lock().pace.learn(took, callers);
         self.after.tally.sync.observe(took);
         match synced {
             Ok(()) => batches.into_iter().for_each(|held| self.after.safe(held)),
@@ -116,19 +105,19 @@ impl Settler {
         while self.wait_for_work() {
             self.gather();
             let batches = {
-                let mut line = self.lock();
+                let mut line = self.line.lock();
                 line.busy = true;
                 std::mem::take(&mut line.batches)
             };
             self.room.notify_all();
             self.sync(batches);
-            self.lock().busy = false;
+            self.line.lock().busy = false;
             queue.ring();
         }
     }
 
     fn wait_for_work(&self) -> bool {
-        let mut line = self.lock();
+        let mut line = self.line.lock();
         self.bell.wait_while(&mut line, |line| line.batches.is_empty() && !line.closed);
         !line.batches.is_empty()
     }
@@ -136,7 +125,7 @@ impl Settler {
     fn gather(&self) {
         let begun = Instant::now();
         loop {
-            let line = self.lock();
+            let line = self.line.lock();
             let window = line.pace.window(line.callers());
             drop(line);
             match window {
@@ -148,12 +137,8 @@ impl Settler {
 
     /// Lets the thread end once nothing waits.
     pub fn close(&self) {
-        self.lock().closed = true;
+        self.line.lock().closed = true;
         self.bell.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Line> {
-        self.line.lock()
     }
 
     /// It is written, and perhaps lost: nobody is told that it was done, and the events are not told at all.

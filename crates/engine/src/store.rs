@@ -156,6 +156,16 @@ pub struct RecordQuery {
     pub limit: usize,
 }
 
+impl RecordQuery {
+    /// Records of a kind that are read at a time, where nothing else is said: of small ones.
+    pub const PAGE: usize = 500;
+
+    /// All of a kind, in pages.
+    pub fn all(namespace: Namespace, kind: &str) -> Self {
+        Self { namespace, kind: kind.into(), parent: None, facet: None, after: None, limit: Self::PAGE }
+    }
+}
+
 /// The parts of a job that are kept apart from its row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobBody {

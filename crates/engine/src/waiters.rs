@@ -7,7 +7,7 @@
 //! Who has looked and found nothing leaves its claim with its place in line. A batch that makes a job ready takes the claim
 //! along (`joining.rs`), which is the same turn without a second transaction.
 
-use crate::batcher::Answer;
+use crate::request::Answer;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
