@@ -20,28 +20,15 @@ use windlass_core::{
     Command, Facet, Record, RecordKey, Refusal, Reply,
     commands::{
         all::All,
-        records::{DeleteRecord, Expect, PutRecord},
+        records::{Expect, PutRecord},
         tell::Tell,
     },
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::read, store::RecordQuery};
 
-/// A kind of record, and the type of its values. The names are those under which stores have them since the first version.
-pub struct Kind<T>(pub &'static str, PhantomData<fn() -> T>);
+pub use windlass_engine::records::{Kept, Kind, as_found};
 
-impl<T> Kind<T> {
-    pub const fn new(name: &'static str) -> Self {
-        Self(name, PhantomData)
-    }
-}
-
-impl<T> Clone for Kind<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for Kind<T> {}
-
+// The names are those under which stores have them since the first version.
 pub const ITEM: Kind<Item> = Kind::new("silo_item");
 /// Part numbers by age, newest first: lists are read along it.
 pub const ITEM_AGE: Kind<String> = Kind::new("silo_item_age");
@@ -65,37 +52,6 @@ pub const GRAPH_PART: Kind<Value> = Kind::new("silo_graph_part");
 
 const PAGE: usize = 1_000;
 
-/// A value and the version it was read at.
-#[derive(Clone, Debug)]
-pub struct Kept<T> {
-    pub key: Arc<str>,
-    pub value: T,
-    pub version: u64,
-}
-
-impl<T> Kept<T> {
-    pub fn unchanged(&self) -> Expect {
-        Expect::Version(self.version)
-    }
-}
-
-/// What to expect of something that was looked for.
-pub fn as_found<T>(found: Option<&Kept<T>>) -> Expect {
-    found.map_or(Expect::Nothing, Kept::unchanged)
-}
-
-fn key<T>(products: &Products, kind: Kind<T>, key: &str) -> RecordKey {
-    RecordKey { namespace: products.namespace().clone(), kind: kind.0.into(), key: key.into() }
-}
-
-fn decode<T: DeserializeOwned>(record: Record) -> Result<Kept<T>, Error> {
-    let value = serde_json::from_str(&record.value).map_err(|error| {
-        let what = format!("{} {}", record.key.kind, record.key.key);
-        Error::Damaged { what, why: error.to_string() }
-    })?;
-    Ok(Kept { key: record.key.key, value, version: record.version })
-}
-
 pub async fn get<T: DeserializeOwned>(
     products: &Products,
     kind: Kind<T>,
@@ -105,7 +61,7 @@ pub async fn get<T: DeserializeOwned>(
     if name.len() > 256 {
         return Ok(None);
     }
-    products.engine().store().record(&key(products, kind, name)).await?.map(decode).transpose()
+    Ok(kind.find(products.engine(), products.namespace(), name).await?)
 }
 
 /// Which of a kind.
@@ -119,21 +75,20 @@ pub enum Of<'a> {
 
 /// All of them, by key.
 pub async fn list<T: DeserializeOwned>(products: &Products, kind: Kind<T>, of: Of<'_>) -> Result<Vec<Kept<T>>, Error> {
-    raw(products, kind, of).await?.into_iter().map(decode).collect()
+    raw(products, kind, of).await?.iter().map(decode).collect()
 }
 
 /// All of them, by key, unread.
 pub async fn raw<T>(products: &Products, kind: Kind<T>, of: Of<'_>) -> Result<Vec<Record>, Error> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let found = raw_page(products, kind, of, after, PAGE).await?;
-        let more = found.len() == PAGE;
-        after = found.last().map(|record| record.key.key.clone());
-        all.extend(found);
-        if !more {
-            return Ok(all);
-        }
+    let (mut all, mut pages) = (Vec::new(), products.engine().pages(query(products, kind, of, PAGE)));
+    while let Some(page) = pages.next().await? {
+        all.extend(page);
     }
+    Ok(all)
+}
+
+fn decode<T: DeserializeOwned>(record: &Record) -> Result<Kept<T>, Error> {
+    Ok(read(record)?)
 }
 
 /// A page of them, by key, after a key, unread.
@@ -156,7 +111,7 @@ pub async fn page<T: DeserializeOwned>(
     after: Option<Arc<str>>,
     limit: usize,
 ) -> Result<Vec<Kept<T>>, Error> {
-    raw_page(products, kind, of, after, limit).await?.into_iter().map(decode).collect()
+    raw_page(products, kind, of, after, limit).await?.iter().map(decode).collect()
 }
 
 /// How many there are.
@@ -170,8 +125,7 @@ fn query<T>(products: &Products, kind: Kind<T>, of: Of<'_>, limit: usize) -> Rec
         Of::Under(parent) => (Some(parent.into()), None),
         Of::With(name, value) => (None, Some(Facet::new(name, value))),
     };
-    let namespace = products.namespace().clone();
-    RecordQuery { namespace, kind: kind.0.into(), parent, facet, after: None, limit }
+    RecordQuery { parent, facet, limit, ..kind.query(products.namespace()) }
 }
 
 pub async fn has<T>(products: &Products, kind: Kind<T>, of: Of<'_>) -> Result<bool, Error> {
@@ -189,7 +143,7 @@ pub struct Put<'a, T> {
 
 impl<'a, T: Serialize> Put<'a, T> {
     pub fn new(products: &Products, kind: Kind<T>, name: &str, expect: Expect) -> Self {
-        Self { key: key(products, kind, name), parent: None, facets: Vec::new(), expect, of: PhantomData }
+        Self { key: kind.key(products.namespace(), name), parent: None, facets: Vec::new(), expect, of: PhantomData }
     }
     pub fn under(mut self, parent: &'a str) -> Self {
         self.parent = Some(parent);
@@ -210,7 +164,7 @@ impl<'a, T: Serialize> Put<'a, T> {
 }
 
 pub fn delete<T>(products: &Products, kind: Kind<T>, name: &str, expect: Expect) -> Command {
-    DeleteRecord { key: key(products, kind, name), expect }.into()
+    kind.delete(products.namespace(), name, expect).into()
 }
 
 /// What deletes all of these, whatever they have become meanwhile.
@@ -278,6 +232,6 @@ pub async fn try_commit(products: &Products, commands: Vec<Command>) -> Result<R
 
 /// A record's text and version, unread.
 pub async fn text<T>(products: &Products, kind: Kind<T>, name: &str) -> Result<Option<(Arc<str>, u64)>, Error> {
-    let found = products.engine().store().record(&key(products, kind, name)).await?;
+    let found = products.engine().record(&kind.key(products.namespace(), name)).await?;
     Ok(found.map(|record| (record.value, record.version)))
 }

@@ -8,9 +8,7 @@ use windlass_core::{
     principal::{Principal, Token},
     record::Kind,
 };
-use windlass_engine::{Engine, Error, store::RecordQuery};
-
-pub const PAGE: usize = 1_000;
+use windlass_engine::{Engine, Error, records::readable, store::RecordQuery};
 
 /// Looks tokens and principals up, each once.
 pub struct Lookup<'a> {
@@ -94,30 +92,19 @@ pub async fn find(
     {
         return Ok(Some(hash.clone()));
     }
-    let mut after = None;
-    loop {
-        let found = engine.store().records(&tokens_after(after.take())).await?;
-        for record in &found {
-            let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
+    let mut pages = engine.pages(tokens());
+    while let Some(page) = pages.next().await? {
+        for record in &page {
+            let Some(token) = readable::<Token>(record) else { continue };
             if lookup.is_admins(&record.key.key, &token, &stays).await? {
                 return Ok(Some(record.key.key.clone()));
             }
         }
-        match found.last() {
-            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
-            _ => return Ok(None),
-        }
     }
+    Ok(None)
 }
 
-/// A page of all tokens.
-pub fn tokens_after(after: Option<Arc<str>>) -> RecordQuery {
-    RecordQuery {
-        namespace: system_namespace(),
-        kind: Token::KIND.into(),
-        parent: None,
-        facet: None,
-        after,
-        limit: PAGE,
-    }
+/// All tokens.
+pub fn tokens() -> RecordQuery {
+    RecordQuery::all(system_namespace(), Token::KIND)
 }

@@ -11,10 +11,9 @@ use windlass_core::{
     Command, Facet, JobId, JobKey, Namespace, RecordKey,
     commands::records::{DeleteRecord, Expect, PutRecord},
 };
-use windlass_engine::{Error, StoreError, store::RecordQuery};
+use windlass_engine::{Error, StoreError, records::readable, store::RecordQuery};
 
 pub const KIND: &str = "artifact";
-const SWEEP_PAGE: usize = 500;
 
 pub fn record_key(id: Uuid) -> RecordKey {
     RecordKey { namespace: system_namespace(), kind: KIND.into(), key: id.to_string().into() }
@@ -64,23 +63,7 @@ pub fn of_job(namespace: &Namespace, job: Uuid) -> Facet {
 /// All artifacts of a job, the oldest first.
 pub async fn all_of_job(app: &App, namespace: &Namespace, job: Uuid) -> Result<Vec<Artifact>, Problem> {
     let facet = Some(of_job(namespace, job));
-    let mut query = RecordQuery {
-        namespace: system_namespace(),
-        kind: KIND.into(),
-        parent: None,
-        facet,
-        after: None,
-        limit: SWEEP_PAGE,
-    };
-    let mut all = Vec::new();
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        all.extend(found.iter().filter_map(|record| serde_json::from_str::<Artifact>(&record.value).ok()));
-        match found.last() {
-            Some(last) if found.len() == SWEEP_PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(all),
-        }
-    }
+    Ok(app.engine.readable_records(RecordQuery { facet, ..RecordQuery::all(system_namespace(), KIND) }).await?)
 }
 
 /// Removes artifacts whose jobs are gone, and content that no record knows. How many went.
@@ -89,18 +72,9 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
 }
 
 async fn sweep_records(app: &App) -> Result<usize, Problem> {
-    let mut query = RecordQuery {
-        namespace: system_namespace(),
-        kind: KIND.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: SWEEP_PAGE,
-    };
-    let mut gone = 0;
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for artifact in found.iter().filter_map(|record| serde_json::from_str::<Artifact>(&record.value).ok()) {
+    let (mut gone, mut pages) = (0, app.engine.pages(RecordQuery::all(system_namespace(), KIND)));
+    while let Some(found) = pages.next().await? {
+        for artifact in found.iter().filter_map(readable::<Artifact>) {
             let (Some(job), Ok(namespace)) = (artifact.job, Namespace::new(&artifact.namespace)) else { continue };
             if app.engine.store().job(&JobKey::new(&namespace, JobId(job))).await?.is_none() {
                 // The bytes first, whatever becomes of the record: this may be what makes room on a full disk.
@@ -114,9 +88,6 @@ async fn sweep_records(app: &App) -> Result<usize, Problem> {
                 }
             }
         }
-        match found.last() {
-            Some(last) if found.len() == SWEEP_PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(gone),
-        }
     }
+    Ok(gone)
 }

@@ -32,16 +32,14 @@ use windlass_core::{
         tokens::{KeepToken, ReplaceToken},
     },
     principal::{Principal, Role, Token},
-    record::Kind,
 };
-use windlass_engine::{Engine, Error as EngineError, store::RecordQuery};
+use windlass_engine::{Engine, Error as EngineError, records::readable, store::RecordQuery};
 
 /// Shorter ones can be guessed.
 pub const TOKEN_CHARS_MIN: usize = 16;
 const ADMIN: &str = "admin";
 const FILE: &str = "admin.token";
 const VARIABLE: &str = "WINDLASS_ADMIN_TOKEN";
-const PAGE: usize = 1_000;
 /// On a store that others use too, how long a token is valid after a server last saw it in its file, and how often it says so.
 const SEEN_FOR: Millis = Millis::from_secs(3_600);
 const SAY_SEEN_EVERY: Millis = Millis::from_secs(900);
@@ -141,19 +139,10 @@ async fn keep(engine: &Engine, hash: &Arc<str>, label: &str, until: Option<Times
 
 /// Ends those of the admin's tokens that `goes` picks.
 async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result<(), BootstrapError> {
-    let mut after = None;
-    loop {
-        let query = RecordQuery {
-            namespace: system_namespace(),
-            kind: Token::KIND.into(),
-            parent: Some(ADMIN.into()),
-            facet: None,
-            after: after.take(),
-            limit: PAGE,
-        };
-        let found = engine.store().records(&query).await.map_err(EngineError::from)?;
-        for record in &found {
-            let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
+    let mut pages = engine.pages(RecordQuery { parent: Some(ADMIN.into()), ..admins::tokens() });
+    while let Some(page) = pages.next().await? {
+        for record in &page {
+            let Some(token) = readable::<Token>(record) else { continue };
             if !goes(&record.key.key, &token) {
                 continue;
             }
@@ -162,11 +151,8 @@ async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result
                 Err(error) => return Err(error.into()),
             }
         }
-        match found.last() {
-            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
-            _ => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// The file's folder, and whether what it holds is all there is.

@@ -35,7 +35,7 @@ use std::{
 };
 use windlass_api::Uuid;
 use windlass_core::{Facet, Namespace};
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::readable, store::RecordQuery};
 
 /// Where no other limit is set.
 pub const BYTES_MAX: u64 = 1 << 30;
@@ -45,7 +45,6 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of an upload between two looks at the disk.
 const LOOK_EVERY: u64 = 1 << 20;
 const PUT_BYTES: usize = 256 << 10;
-const COUNT_PAGE: usize = 500;
 const PRIVATE: u32 = 0o700;
 const OF_OTHERS: u32 = 0o007;
 /// Content younger than this may be of an upload under way.
@@ -261,19 +260,15 @@ pub async fn total<T: DeserializeOwned>(
     facet: Option<Facet>,
     size: fn(&T) -> u64,
 ) -> Result<(u64, u64), Problem> {
-    let mut query = RecordQuery { namespace, kind: kind.into(), parent: None, facet, after: None, limit: COUNT_PAGE };
+    let mut pages = app.engine.pages(RecordQuery { facet, ..RecordQuery::all(namespace, kind) });
     let (mut bytes, mut count) = (0u64, 0);
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for file in found.iter().filter_map(|record| serde_json::from_str(&record.value).ok()) {
+    while let Some(found) = pages.next().await? {
+        for file in found.iter().filter_map(readable) {
             bytes = bytes.saturating_add(size(&file));
             count += 1;
         }
-        match found.last() {
-            Some(last) if found.len() == COUNT_PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok((bytes, count)),
-        }
     }
+    Ok((bytes, count))
 }
 
 /// The file as an answer. None: its content is gone.

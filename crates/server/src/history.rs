@@ -233,12 +233,9 @@ pub async fn definitions(
         [(hour - 1) * HOUR_MS / DAY_MS, hour * HOUR_MS / DAY_MS].into_iter().collect::<std::collections::BTreeSet<_>>()
     {
         let query = RecordQuery {
-            namespace: system_namespace(),
-            kind: KIND.into(),
             parent: Some(parent(namespace, day)),
-            facet: None,
-            after: None,
             limit: DEFINITIONS_MAX,
+            ..RecordQuery::all(system_namespace(), KIND)
         };
         for sheet in app.engine.store().records(&query).await?.iter().map(read::<Sheet>) {
             let Some(definition) = sheet.definition else { continue };

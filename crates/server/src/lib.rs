@@ -37,6 +37,7 @@ mod prefix;
 pub mod problem;
 pub mod product;
 pub mod quota;
+pub mod records;
 mod request_id;
 pub mod room;
 pub mod route;

@@ -21,9 +21,8 @@ use windlass_core::{
     commands::fire::Fire,
     schedule::{Rule, Schedule},
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::readable, store::RecordQuery};
 
-const PAGE: usize = 500;
 /// Where other servers may have written schedules, they are found by looking.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_secs(600);
@@ -69,27 +68,15 @@ async fn sleep(app: &App, until: Option<Instant>) {
 
 /// Fires what is due, and says how long it is to the next one.
 pub async fn tick(app: &App) -> Result<Option<Duration>, Problem> {
-    let mut query = RecordQuery {
-        namespace: system_namespace(),
-        kind: POINTER.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: PAGE,
-    };
+    let mut pages = app.engine.pages(RecordQuery::all(system_namespace(), POINTER));
     let mut wait: Option<Duration> = None;
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for record in &found {
-            let Ok(pointer) = serde_json::from_str::<Pointer>(&record.value) else { continue };
+    while let Some(found) = pages.next().await? {
+        for pointer in found.iter().filter_map(readable::<Pointer>) {
             let next = look(app, &pointer.namespace, &pointer.name).await?;
             wait = [wait, next].into_iter().flatten().min();
         }
-        match found.last() {
-            Some(last) if found.len() == PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(wait),
-        }
     }
+    Ok(wait)
 }
 
 /// Fires one schedule if its time has come. How long to wait for the next time, if there is one.

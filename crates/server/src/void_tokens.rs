@@ -2,7 +2,7 @@
 //! and not valid, so this is about room, and about names that dialects keep for them, only.
 
 use crate::{
-    admins::{Lookup, PAGE, tokens_after},
+    admins::{Lookup, tokens},
     app::App,
     auth::system_namespace,
     problem::Problem,
@@ -10,7 +10,7 @@ use crate::{
 use std::time::Duration;
 use tokio::time::sleep;
 use windlass_core::{Refusal, commands::tokens::RevokeToken, principal::Token};
-use windlass_engine::Error;
+use windlass_engine::{Error, records::readable};
 
 const EVERY: Duration = Duration::from_secs(3_600);
 
@@ -28,13 +28,12 @@ pub async fn run(app: App) {
 
 /// How many went.
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
-    let (mut gone, mut after) = (0, None);
-    loop {
-        let found = app.engine.store().records(&tokens_after(after.take())).await?;
+    let (mut gone, mut pages) = (0, app.engine.pages(tokens()));
+    while let Some(found) = pages.next().await? {
         let mut lookup = Lookup::new(&app.engine).await?;
         let mut void = Vec::new();
         for record in &found {
-            let Ok(token) = serde_json::from_str::<Token>(&record.value) else { continue };
+            let Some(token) = readable::<Token>(record) else { continue };
             if !lookup.is_upheld(&token, |_, _| true).await? {
                 void.push(RevokeToken { namespace: system_namespace(), hash: record.key.key.clone() });
             }
@@ -46,10 +45,6 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
                 Err(Refusal::NotFound { .. }) => {}
                 Err(refusal) => return Err(Error::Refused(refusal).into()),
             }
-        }
-        match found.last() {
-            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
-            _ => break,
         }
     }
     app.dialects.sweep(app).await?;

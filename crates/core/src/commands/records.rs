@@ -92,11 +92,6 @@ fn check(key: &RecordKey, expect: Expect, found: Option<&Record>) -> Result<(), 
     }
 }
 
-/// What has expired is gone, even if no sweep ran yet: a lock whose holder vanished can be taken at once.
-fn expired(desk: &Desk, record: &Record) -> bool {
-    record.due.is_some_and(|due| due <= desk.now())
-}
-
 impl PutRecord {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(self.key.clone(), true);
@@ -117,7 +112,7 @@ impl PutRecord {
         check_size("value", self.value.len(), limits.record_bytes_max)?;
         self.check_tied(desk)?;
         let before = desk.record(&self.key, true)?;
-        check(&self.key, self.expect, before.as_ref().filter(|before| !expired(desk, before)))?;
+        check(&self.key, self.expect, before.as_ref().filter(|before| !before.is_expired(desk.now())))?;
         let record = Record {
             key: self.key.clone(),
             version: before.map_or(1, |before| before.version + 1),
@@ -157,7 +152,7 @@ impl DeleteRecord {
     }
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
-        let before = desk.record(&self.key, true)?.filter(|before| !expired(desk, before));
+        let before = desk.record(&self.key, true)?.filter(|before| !before.is_expired(desk.now()));
         check(&self.key, self.expect, before.as_ref())?;
         if before.is_none() {
             return Err(Refusal::not_found("record", &self.key.key).into());

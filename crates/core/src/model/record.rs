@@ -24,6 +24,14 @@ pub struct Record {
     pub due: Option<Timestamp>,
 }
 
+impl Record {
+    /// What has expired is gone, even if no sweep ran yet: a lock whose holder vanished can be taken at once. Said of kinds that
+    /// the rules do not know; to theirs, a due time is when something has to be looked at.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.due.is_some_and(|due| due <= now)
+    }
+}
+
 /// A typed value kept as a record of one kind.
 pub trait Kind: Serialize + DeserializeOwned {
     const KIND: &'static str;

@@ -28,7 +28,7 @@ use windlass_core::{
     record::Kind,
     stage::{Hold, PlanPart},
 };
-use windlass_engine::{Error, ids, store::RecordQuery};
+use windlass_engine::{Error, ids, records::Kept, store::RecordQuery};
 use windlass_plan::{
     Budget, Meter,
     plan::{Asked, Bundle, Done, Plan},
@@ -347,25 +347,13 @@ impl Turns<'_> {
 
 /// The pieces of a run's plan, in order.
 pub async fn parts(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<Arc<str>>, Problem> {
-    let mut query = RecordQuery {
-        namespace: namespace.clone(),
-        kind: PlanPart::KIND.into(),
-        parent: Some(run.to_string().into()),
-        facet: None,
-        after: None,
-        limit: 100,
-    };
+    let all = RecordQuery::all(namespace.clone(), PlanPart::KIND);
+    let query = RecordQuery { parent: Some(run.to_string().into()), limit: 100, ..all };
     let mut parts = Vec::new();
-    loop {
-        let found = app.engine.store().records(&query).await?;
-        for record in &found {
-            let part: PlanPart =
-                serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
-            parts.push(part.text);
-        }
-        match found.last() {
-            Some(last) if found.len() == query.limit => query.after = Some(last.key.key.clone()),
-            _ => return Ok(parts),
-        }
-    }
+    let push = |part: Kept<PlanPart>| {
+        parts.push(part.value.text);
+        true
+    };
+    app.engine.each_record(query, push).await?;
+    Ok(parts)
 }

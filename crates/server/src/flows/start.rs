@@ -29,7 +29,7 @@ use windlass_core::{
     run::{Run, RunState},
     unique,
 };
-use windlass_engine::{Error, ids};
+use windlass_engine::{Error, ids, records::read};
 use windlass_plan::{
     Budget, Meter, Workflow,
     nodes::Recipe,
@@ -159,11 +159,8 @@ enum Known {
 
 /// A run outlives its key. One that is gone all the same takes its key along, since nobody knows what became of it.
 async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known, Problem> {
-    let now = app.engine.now().await?;
-    let found = app.engine.store().record(key).await?.filter(|record| record.due.is_none_or(|due| due > now));
-    let Some(record) = found else { return Ok(Known::Free(Expect::Nothing)) };
-    let taken: Taken =
-        serde_json::from_str(&record.value).map_err(|error| Problem::new(Code::Damaged, error.to_string()))?;
+    let Some(record) = app.engine.record(key).await? else { return Ok(Known::Free(Expect::Nothing)) };
+    let taken = read::<Taken>(&record)?.value;
     if let Some((key, hash)) = &wanted.idempotency {
         unique::check_body(key, &taken.body_hash, hash)?;
     }

@@ -127,14 +127,7 @@ pub async fn versions(
     after: Option<Arc<str>>,
     limit: usize,
 ) -> Result<Vec<Version>, Problem> {
-    let query = RecordQuery {
-        namespace: namespace.clone(),
-        kind: VERSION.into(),
-        parent: Some(name.into()),
-        facet: None,
-        after,
-        limit,
-    };
+    let query = RecordQuery { parent: Some(name.into()), after, limit, ..RecordQuery::all(namespace.clone(), VERSION) };
     let found = app.engine.store().records(&query).await?;
     found.iter().map(|record| read(&record.value)).collect()
 }

@@ -83,14 +83,7 @@ impl std::ops::Deref for Found {
 }
 
 async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Found>, Problem> {
-    let query = RecordQuery {
-        namespace: stage::system_namespace(),
-        kind: Turn::KIND.into(),
-        parent: None,
-        facet: None,
-        after,
-        limit,
-    };
+    let query = RecordQuery { after, limit, ..RecordQuery::all(stage::system_namespace(), Turn::KIND) };
     let found = app.engine.store().records(&query).await?;
     let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new(Code::Damaged, error.to_string()));
     found.into_iter().map(|record| Ok(Found { turn: turn(&record.value)?, version: record.version })).collect()

@@ -68,12 +68,9 @@ pub async fn told(
 ) -> Result<(Reports, Reports), Problem> {
     let first = now.0 / HOUR_MS - HOURS + 1;
     let query = RecordQuery {
-        namespace: system_namespace(),
-        kind: KIND.into(),
-        parent: None,
-        facet: None,
         after: Some(key(namespace, first - 1).key),
         limit: HOURS as usize + 1,
+        ..RecordQuery::all(system_namespace(), KIND)
     };
     let (mut own, mut fleet) = (Reports::default(), Reports::default());
     let prefix = prefix(namespace);

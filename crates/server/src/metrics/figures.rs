@@ -84,8 +84,7 @@ async fn workers(app: &App) -> Result<(ByState, BTreeMap<&'static str, ByState>)
     let mut left = WORKERS_COUNTED_MAX;
     for namespace in store.namespaces(NAMESPACES_MAX).await? {
         let api = of.iter().find(|(_, own)| *own == namespace).map(|(api, _)| *api);
-        let query =
-            RecordQuery { namespace, kind: Worker::KIND.into(), parent: None, facet: None, after: None, limit: left };
+        let query = RecordQuery { limit: left, ..RecordQuery::all(namespace, Worker::KIND) };
         let found = store.records(&query).await?;
         left -= found.len().min(left);
         for worker in found.iter().filter_map(|record| serde_json::from_str::<Worker>(&record.value).ok()) {

@@ -180,12 +180,10 @@ async fn list(
         None => of_namespace(&ask.namespace),
     };
     let records = RecordQuery {
-        namespace: system_namespace(),
-        kind: KIND.into(),
-        parent: None,
         facet: Some(facet),
         after: query.cursor.as_deref().map(Into::into),
         limit,
+        ..RecordQuery::all(system_namespace(), KIND)
     };
     let found = app.engine.store().records(&records).await?;
     let next = (found.len() == limit).then(|| found.last().map(|record| record.key.key.to_string())).flatten();

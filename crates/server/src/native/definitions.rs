@@ -200,12 +200,10 @@ async fn versions(
 ) -> Result<Answer<Page<Definition>>, Problem> {
     let limit = page_size(query.limit)?;
     let records = RecordQuery {
-        namespace: ask.namespace.clone(),
-        kind: Row::KIND.into(),
         parent: Some(name.into()),
-        facet: None,
         after: query.cursor.as_deref().map(Into::into),
         limit,
+        ..RecordQuery::all(ask.namespace.clone(), Row::KIND)
     };
     let (found, next) = pages::records(&app, records).await?;
     let row = |value: &str| {

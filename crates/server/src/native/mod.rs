@@ -88,12 +88,9 @@ async fn records_page(
 ) -> Result<(Vec<Record>, Option<String>), Problem> {
     let limit = jobs::page_size(paging.limit)?;
     let query = RecordQuery {
-        namespace: namespace.clone(),
-        kind: kind.into(),
-        parent: None,
-        facet: None,
         after: paging.cursor.as_deref().map(Into::into),
         limit,
+        ..RecordQuery::all(namespace.clone(), kind)
     };
     pages::records(app, query).await
 }

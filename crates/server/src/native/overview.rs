@@ -82,14 +82,7 @@ async fn workers(
     namespace: &Namespace,
     now: Timestamp,
 ) -> Result<(BTreeMap<String, u64>, Vec<String>), Problem> {
-    let query = RecordQuery {
-        namespace: namespace.clone(),
-        kind: Worker::KIND.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: COUNT_MAX,
-    };
+    let query = RecordQuery { limit: COUNT_MAX, ..RecordQuery::all(namespace.clone(), Worker::KIND) };
     let names = ["online", "unreachable", "offline", "draining"];
     let mut counts = BTreeMap::from(names.map(|state| (state.to_owned(), 0)));
     let mut lost = Vec::new();

@@ -244,12 +244,10 @@ async fn row(app: &App, namespace: &Namespace, id: Uuid) -> Result<Row, Problem>
 async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListRuns>) -> Result<Answer<Page<Run>>, Problem> {
     let limit = page_size(query.limit)?;
     let mut records = RecordQuery {
-        namespace: ask.namespace.clone(),
-        kind: RunIndex::KIND.into(),
-        parent: None,
         facet: query.workflow.as_deref().map(|name| Facet::new("workflow", name)),
         after: query.cursor.as_deref().map(Into::into),
         limit,
+        ..RecordQuery::all(ask.namespace.clone(), RunIndex::KIND)
     };
     let (mut items, mut seen) = (Vec::new(), 0);
     loop {

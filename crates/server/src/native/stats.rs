@@ -90,14 +90,7 @@ pub fn capped(count: usize) -> Count {
 }
 
 async fn workers(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, u64>, Problem> {
-    let query = RecordQuery {
-        namespace: namespace.clone(),
-        kind: Worker::KIND.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: COUNT_MAX,
-    };
+    let query = RecordQuery { limit: COUNT_MAX, ..RecordQuery::all(namespace.clone(), Worker::KIND) };
     let now = app.engine.now().await?;
     let found = app.engine.store().records(&query).await?;
     let mut counts = BTreeMap::from(["online", "unreachable", "offline"].map(|state| (state.to_owned(), 0)));

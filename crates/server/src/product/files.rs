@@ -10,11 +10,8 @@ use windlass_core::{Namespace, Record};
 use windlass_product::{
     Products,
     files::{self, File},
-    items,
-    records::{self, Of},
+    items, records,
 };
-
-const PAGE: usize = 500;
 
 /// Whether this content is a file of a revision.
 pub async fn knows(app: &App, content: Uuid) -> Result<bool, Problem> {
@@ -55,20 +52,16 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
 }
 
 async fn sweep_namespace(app: &App, products: &Products) -> Result<usize, Problem> {
-    let (mut gone, mut after) = (0, None);
-    loop {
-        let found = records::raw_page(products, records::FILE, Of::All, after, PAGE).await?;
+    let (mut gone, mut pages) = (0, app.engine.pages(records::FILE.query(products.namespace())));
+    while let Some(found) = pages.next().await? {
         for record in &found {
             match sweep_one(app, products, record).await {
                 Err(problem) if problem.0.is(Code::StoreFull) => {}
                 swept => gone += usize::from(swept?),
             }
         }
-        match found.last() {
-            Some(last) if found.len() == PAGE => after = Some(last.key.key.clone()),
-            _ => return Ok(gone),
-        }
     }
+    Ok(gone)
 }
 
 async fn sweep_one(app: &App, products: &Products, record: &Record) -> Result<bool, Problem> {

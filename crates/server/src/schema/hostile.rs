@@ -157,7 +157,7 @@ fn one_namespace_does_not_push_out_what_another_uses() {
         schemas.keep(key("busy", version), made());
     }
     assert!(schemas.known(&key("quiet", 0)).is_some(), "although it was used longest ago");
-    let kept = lock(&schemas.compiled);
+    let kept = schemas.compiled.lock();
     assert_eq!(kept.versions.len(), KEPT);
     assert_eq!(kept.bytes.values().sum::<usize>(), kept.versions.values().map(|(_, made)| made.bytes()).sum::<usize>());
 }

@@ -9,7 +9,8 @@ use http::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use windlass_core::{Millis, principal::Role};
-use windlass_server::flows::planner;
+use windlass_engine::Settings;
+use windlass_server::{app::Options, flows::planner};
 
 /// A server with one worker that serves a few blocks.
 struct Bench {
@@ -37,7 +38,10 @@ const BLOCKS: [(&str, bool, bool, bool, &str); 5] = [
 
 impl Bench {
     async fn new() -> Self {
-        let server = Server::start().await;
+        Self::on(Server::start().await).await
+    }
+
+    async fn on(server: Server) -> Self {
         let worker = server.work("/workers/register", json!({"version": "0.2.0"})).await.expect(201);
         let worker = worker["uuid"].as_str().unwrap().to_owned();
         for (name, pure, idempotent, reversible, on) in BLOCKS {
@@ -155,6 +159,20 @@ fn block(label: &str, block: &str, more: Value) -> Value {
     let mut step = json!({"type": "functionBlock", "label": label, "functionBlock": format!("fb/{block}:1")});
     step.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     step
+}
+
+#[tokio::test]
+async fn a_run_past_its_time_is_gone_before_any_sweep() {
+    let settings = Settings { sweep_every: None, ..Settings::default() };
+    let mut bench = Bench::on(Server::set(settings, Options::default()).await).await;
+    bench.publish("one", "global", vec![json!("a look")]).await;
+    let run = bench.start("one", &[], json!({})).await;
+    bench.work().await;
+    assert_eq!(bench.state(&run).await, "completed_ack - -");
+    bench.server.clock.advance(Millis(bench.server.engine.settings().limits.retention.0 + 1));
+    assert_eq!(bench.server.get(&format!("/workflow-execution/id/{run}")).await.status, 404);
+    let listed = bench.server.get("/workflow-execution").await.expect(200);
+    assert!(!listed.to_string().contains(&run), "{listed}");
 }
 
 #[tokio::test]

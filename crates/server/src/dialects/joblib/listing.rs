@@ -16,46 +16,37 @@ use windlass_core::{
     link::{DEFINITION_FACET, Link},
     record::Kind,
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::readable, store::RecordQuery};
 
-/// Records that are read at once, of small ones.
-const PAGE: usize = 500;
 /// Jobs of one room, those included that retired and are not yet forgotten.
 const JOBS_PER_ROOM_MAX: usize = 1_000;
 
 /// All records of a kind.
 pub fn query<T: Kind>() -> RecordQuery {
-    let kind = T::KIND.into();
-    RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE }
+    RecordQuery::all(namespace(), T::KIND)
 }
 
 /// What is kept of the records that a query finds, by key, and where they begin with `prefix`. Only one page of the records is
 /// in memory at a time, and a large page is not taken apart by a thread that others wait for.
 pub async fn gather<T: Send + 'static>(
     app: &App,
-    mut query: RecordQuery,
+    query: RecordQuery,
     prefix: &str,
     keep: impl Fn(&Record) -> Option<T> + Clone + Send + 'static,
 ) -> Result<Vec<T>, HttpError> {
-    let mut kept = Vec::new();
-    loop {
-        let mut page = app.engine.store().records(&query).await?;
-        query.after = page.last().filter(|_| page.len() == query.limit).map(|last| last.key.key.clone());
+    let (mut kept, mut pages) = (Vec::new(), app.engine.pages(query));
+    while let Some(mut page) = pages.next().await? {
         let inside = page.iter().take_while(|record| record.key.key.starts_with(prefix)).count();
-        let is_last = query.after.is_none() || inside < page.len();
+        let is_last = inside < page.len();
         page.truncate(inside);
         let (is_large, keep) = (page.iter().map(|record| record.value.len()).sum::<usize>() > ask::LARGE, keep.clone());
         let part = move || page.iter().filter_map(keep).collect::<Vec<T>>();
         kept.extend(if is_large { app.aside.run(&namespace(), part).await? } else { part() });
         if is_last {
-            return Ok(kept);
+            break;
         }
     }
-}
-
-/// What was stored of a type. What cannot be read is left out here; whoever needs it is told.
-pub fn read<T: Kind>(record: &Record) -> Option<T> {
-    serde_json::from_str(&record.value).ok()
+    Ok(kept)
 }
 
 type NamedHead = (Arc<str>, DefinitionHead);
@@ -64,7 +55,7 @@ type NamedHead = (Arc<str>, DefinitionHead);
 async fn heads(app: &App, room: &str) -> Result<Vec<NamedHead>, HttpError> {
     let prefix = format!("{room}:");
     let from = RecordQuery { after: Some(prefix.as_str().into()), ..query::<DefinitionHead>() };
-    gather(app, from, &prefix, |record| Some((record.key.key.clone(), read::<DefinitionHead>(record)?))).await
+    gather(app, from, &prefix, |record| Some((record.key.key.clone(), readable::<DefinitionHead>(record)?))).await
 }
 
 /// Those that are in force.
@@ -93,7 +84,7 @@ pub fn seen_from(room: &str) -> Vec<&str> {
 /// Workers that are linked to a job, by id.
 pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>, HttpError> {
     let facet = Some(Facet::new(DEFINITION_FACET, job));
-    gather(app, RecordQuery { facet, ..query::<Link>() }, "", |record| Some(read::<Link>(record)?.worker)).await
+    gather(app, RecordQuery { facet, ..query::<Link>() }, "", |record| Some(readable::<Link>(record)?.worker)).await
 }
 
 /// Part of a list, and how long the list is.

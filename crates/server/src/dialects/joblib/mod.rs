@@ -18,7 +18,6 @@ mod schema;
 pub mod settings;
 mod show;
 pub mod sockets;
-mod store;
 mod tasks;
 pub mod users;
 mod who;

@@ -29,7 +29,7 @@ use windlass_core::{
     commands::workers::{Heartbeat, UnregisterWorker},
     worker::Worker,
 };
-use windlass_engine::{Error, ids, store::RecordQuery};
+use windlass_engine::{Error, ids, records::readable, store::RecordQuery};
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {
     vec![
@@ -110,7 +110,7 @@ async fn shown(
     let paging = params.paging()?;
     let query = RecordQuery { limit: PAGE, ..listing::query::<Worker>() };
     let keep = move |record: &Record| {
-        let worker = listing::read::<Worker>(record).filter(&wanted)?;
+        let worker = readable::<Worker>(record).filter(&wanted)?;
         let mut item = show(&worker);
         item["job_count"] = json!(worker.tags.len());
         Some((worker.registered_at, worker.id, item))

@@ -6,13 +6,12 @@
 use super::{
     Neops, definitions,
     error::HttpError,
-    records::{Kept, Kind},
     runs::{
         row::{self, Trigger},
         submit::{self, Start},
     },
 };
-use crate::{calendar::Calendar, duties::Running, problem::Problem};
+use crate::{calendar::Calendar, dialects::neops::namespace, duties::Running, problem::Problem, records::Records};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,10 +22,11 @@ use windlass_core::{
     Command, Millis, Timestamp,
     commands::{all::All, records::Expect},
 };
+use windlass_engine::records::Kept;
 use windlass_plan::neops::{document::Document, reference::Reference, schedule::Cron, scope::Scope, template};
 
 /// By workflow and position: `package/name#0`.
-const NEXT: Kind<Next> = Kind::new("neops_cron");
+const NEXT: Records<Next> = Records::new("neops_cron", namespace);
 
 /// A start later than this was missed: no busy server takes so long.
 const LATE_MAX: Millis = Millis::from_secs(30);
@@ -82,7 +82,7 @@ pub async fn follow(neops: &Neops) -> Result<(), HttpError> {
         let Some(reference) = Reference::parse(&id) else { continue };
         for (at, cron) in schedules(neops, &reference).await?.iter().enumerate().filter(|(_, cron)| cron.enabled) {
             let key = format!("{}/{}#{at}", reference.package, reference.name);
-            let before = known.remove(&key);
+            let before = known.remove(&*key);
             let same = |next: &Next| (&next.cron, &next.time_zone) == (&cron.cron, &cron.time_zone);
             let kept = before.as_ref().filter(|kept| same(&kept.value));
             if kept.is_some_and(|kept| kept.value.workflow == id) {
@@ -156,7 +156,7 @@ async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -
         // Another server started it.
         Err(no) if no.status == StatusCode::CONFLICT => {}
         Err(no) => {
-            tracing::warn!(schedule = kept.key, why = no.message, "a scheduled neops workflow could not be started");
+            tracing::warn!(schedule = &*kept.key, why = no.message, "a scheduled neops workflow could not be started");
             definitions::written(neops.engine.run(All { commands: vec![put(&Next { run: None, ..next })] }).await)?;
         }
     }

@@ -1,7 +1,7 @@
 //! Locks on entities: one run at a time has an entity. A run takes all its locks or none, in one order for everybody.
 
-use super::records::Kind;
 use crate::{app::App, problem::Problem};
+use crate::{dialects::neops::namespace, records::Records};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use windlass_api::Uuid;
@@ -9,7 +9,7 @@ use windlass_core::{Command, commands::records::Expect};
 use windlass_plan::neops::updates::Key;
 
 /// By `device/5`.
-const LOCK: Kind<Lock> = Kind::new("neops_lock");
+const LOCK: Records<Lock> = Records::new("neops_lock", namespace);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Lock {

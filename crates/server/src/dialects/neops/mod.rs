@@ -18,7 +18,6 @@ pub mod job;
 mod license;
 mod listing;
 pub mod locks;
-mod records;
 pub mod results;
 pub mod runs;
 pub mod settings;

@@ -14,7 +14,7 @@ use crate::{
 };
 use axum::{extract::State, response::Response};
 use http::StatusCode;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_api::Uuid;
 use windlass_core::{
@@ -213,33 +213,14 @@ async fn clear_away(app: &App, fits: impl Fn(&Worker, Timestamp) -> bool) -> Res
     Ok(ok(json!({"cleanedUpWorkerIds": ids, "failedJobCount": failed})))
 }
 
-const PAGE: usize = 500;
-
-fn query<T: Kind>() -> RecordQuery {
-    let kind = T::KIND.into();
-    RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after: None, limit: PAGE }
-}
-
 /// All of a kind. How many workers there may be is limited, and those that are gone are forgotten in time.
-async fn all<T: Kind + DeserializeOwned>(app: &App) -> Result<Vec<T>, HttpError> {
-    Ok(read_all(app, query::<T>()).await?)
+async fn all<T: Kind>(app: &App) -> Result<Vec<T>, Problem> {
+    Ok(app.engine.readable_records(RecordQuery::all(namespace(), T::KIND)).await?)
 }
 
 /// Those that are registered.
 pub async fn there(app: &App) -> Result<Vec<Worker>, Problem> {
-    read_all(app, query::<Worker>()).await
-}
-
-async fn read_all<T: DeserializeOwned>(app: &App, mut query: RecordQuery) -> Result<Vec<T>, Problem> {
-    let mut found = Vec::new();
-    loop {
-        let page = app.engine.store().records(&query).await?;
-        found.extend(page.iter().filter_map(|record| serde_json::from_str(&record.value).ok()));
-        match page.last() {
-            Some(last) if page.len() == PAGE => query.after = Some(last.key.key.clone()),
-            _ => return Ok(found),
-        }
-    }
+    all(app).await
 }
 
 async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
@@ -311,7 +292,8 @@ async fn jobs(State(app): State<App>, Path(uuid): Path<String>, params: Params) 
 /// Workers that are linked to a block, by id.
 pub async fn serving(app: &App, block: &str) -> Result<Vec<Value>, HttpError> {
     let facet = Some(Facet::new(DEFINITION_FACET, block));
-    let links: Vec<Link> = read_all(app, RecordQuery { facet, ..query::<Link>() }).await?;
+    let links: Vec<Link> =
+        app.engine.readable_records(RecordQuery { facet, ..RecordQuery::all(namespace(), Link::KIND) }).await?;
     let now = app.engine.now().await?;
     let mut workers = Vec::with_capacity(links.len());
     for link in links {

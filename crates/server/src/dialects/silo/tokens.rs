@@ -203,12 +203,9 @@ pub async fn sweep(app: &App) -> Result<(), Problem> {
         let name: Arc<str> = found.value.name.as_str().into();
         let known = app.engine.read_record::<Principal>(&system_namespace(), &name).await?;
         let query = RecordQuery {
-            namespace: system_namespace(),
-            kind: principal::Token::KIND.into(),
             parent: Some(name),
-            facet: None,
-            after: None,
             limit: 1,
+            ..RecordQuery::all(system_namespace(), principal::Token::KIND)
         };
         let is_void = known.is_none_or(|known| !known.disabled) && app.engine.store().records(&query).await?.is_empty();
         if is_void {

@@ -121,8 +121,7 @@ pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, HttpError> {
 /// Ids in order of creation: ids of created workflows grow with time.
 pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, HttpError> {
     let after = after.map(Arc::from);
-    let query =
-        RecordQuery { namespace: namespace(), kind: KIND.into(), parent: None, facet: None, after, limit: PAGE };
+    let query = RecordQuery { after, limit: PAGE, ..RecordQuery::all(namespace(), KIND) };
     let found = app.engine.store().records(&query).await?;
     Ok(found.into_iter().map(|record| record.key.key.to_string()).collect())
 }

@@ -44,14 +44,7 @@ pub async fn heartbeat(State(app): State<App>, who: Who, Path(id): Path<String>)
 }
 
 pub async fn list(State(app): State<App>) -> Result<Json<Vec<wire::WorkerInfo>>, HttpError> {
-    let query = RecordQuery {
-        namespace: namespace(),
-        kind: Worker::KIND.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: WORKERS_MAX,
-    };
+    let query = RecordQuery { limit: WORKERS_MAX, ..RecordQuery::all(namespace(), Worker::KIND) };
     let now = app.engine.now().await?;
     let mut workers = Vec::new();
     for record in app.engine.store().records(&query).await? {

@@ -179,14 +179,7 @@ async fn held(
 
 /// `running`: what is held in the namespace, or the first [`LOOK_MAX`] of it.
 async fn workers(app: &App, job: &Job, now: Timestamp, running: &[Job]) -> Result<Vec<Seen>, Problem> {
-    let query = RecordQuery {
-        namespace: job.key.namespace.clone(),
-        kind: Worker::KIND.into(),
-        parent: None,
-        facet: None,
-        after: None,
-        limit: LOOK_MAX,
-    };
+    let query = RecordQuery { limit: LOOK_MAX, ..RecordQuery::all(job.key.namespace.clone(), Worker::KIND) };
     let found = app.engine.store().records(&query).await?;
     let known = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok());
     let is_all = running.len() < LOOK_MAX;

@@ -1,7 +1,7 @@
 //! What providers answered, kept for a while: the bytes as they came, in pieces that fit into records. Every server on the store has it.
 
-use super::super::store::{Kept, Kind};
 use super::super::{Joblib, error::HttpError, namespace};
+use crate::records::Records;
 use crate::{app::App, auth, problem::Problem};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::{Bytes, BytesMut};
@@ -12,12 +12,13 @@ use windlass_core::{
     Command, Refusal, Timestamp,
     commands::{all::All, records::Expect},
 };
+use windlass_engine::records::Kept;
 use windlass_engine::{Error, ids};
 
-const ANSWER: Kind<Answer> = Kind::new("joblib_answer");
-const PIECE: Kind<String> = Kind::new("joblib_answer_piece");
+const ANSWER: Records<Answer> = Records::new("joblib_answer", namespace);
+const PIECE: Records<String> = Records::new("joblib_answer_piece", namespace);
 /// That a question was put to its provider.
-const ASKED: Kind<()> = Kind::new("joblib_asked");
+const ASKED: Records<()> = Records::new("joblib_asked", namespace);
 
 /// As text four thirds of it, which has to fit into a record.
 const PIECE_BYTES: usize = 512 << 10;
@@ -70,8 +71,8 @@ async fn read(joblib: &Joblib, answer: &Answer) -> Result<Option<Bytes>, Problem
 
 async fn check_room(app: &App, pieces: usize) -> Result<(), HttpError> {
     let store = app.engine.store();
-    let full = store.count_records(&ANSWER.query(1_000)).await? >= ANSWERS_MAX
-        || store.count_records(&PIECE.query(1_000)).await? + pieces > PIECES_MAX;
+    let full = store.count_records(&ANSWER.query()).await? >= ANSWERS_MAX
+        || store.count_records(&PIECE.query()).await? + pieces > PIECES_MAX;
     match full {
         true => {
             let why = "too many answers of providers are kept at present";

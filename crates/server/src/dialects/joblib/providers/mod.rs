@@ -10,11 +10,12 @@ use super::{
     error::{HttpError, PROVIDER_NOT_FOUND},
     listing,
     names::{FullName, GLOBAL},
-    store::{Kept, Kind},
     users::token,
 };
 use crate::{
     dialect::Mount,
+    dialects::joblib::namespace,
+    records::Records,
     route::{Access, Route},
 };
 use serde::{Deserialize, Serialize};
@@ -22,9 +23,10 @@ use serde_json::{Value, json, value::RawValue};
 use std::{cmp::Reverse, sync::Arc};
 use windlass_api::Uuid;
 use windlass_core::{Facet, Record, Timestamp, link::TIED};
+use windlass_engine::{records::Kept, store::RecordQuery};
 
 /// They go with their worker.
-const PROVIDER: Kind<Provider> = Kind::new(TIED);
+const PROVIDER: Records<Provider> = Records::new(TIED, namespace);
 const ID: &str = "id";
 const ROOM: &str = "room";
 const PROVIDERS_MAX: usize = 10_000;
@@ -84,9 +86,8 @@ async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Pr
 }
 
 async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, HttpError> {
-    let mut query = PROVIDER.query(1);
-    query.facet = Some(Facet::new(ID, &id.to_string()));
-    let found = joblib.engine.store().records(&query).await?.pop();
+    let facet = Some(Facet::new(ID, &id.to_string()));
+    let found = joblib.engine.records(&RecordQuery { facet, limit: 1, ..PROVIDER.query() }).await?.pop();
     let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.no(format!("Provider '{id}' not found")))?;
     Ok(PROVIDER.read(&found)?)
 }
@@ -96,8 +97,7 @@ type Place = (Reverse<Timestamp>, Uuid, Arc<str>);
 
 /// All of a room, by name alone: what they bring may be large.
 async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Place>, HttpError> {
-    let mut query = PROVIDER.query(PAGE);
-    query.facet = Some(Facet::new(ROOM, room));
+    let query = RecordQuery { facet: Some(Facet::new(ROOM, room)), limit: PAGE, ..PROVIDER.query() };
     let place = |record: &Record| {
         let provider = PROVIDER.read(record).ok()?.value;
         Some((Reverse(provider.created_at), provider.id, record.key.key.clone()))

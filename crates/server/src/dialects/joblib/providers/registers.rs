@@ -10,7 +10,6 @@ use super::{
         jobs::not_in,
         names::{FullName, GLOBAL, check_room, check_writable, is_special},
         registration::{check_owned, not_owned, registration},
-        store::Kept,
         who::Who,
     },
     ID, LIST_BYTES_MAX, PROVIDER, PROVIDERS_MAX, PROVIDERS_PER_WORKER_MAX, Provider, ROOM, SCHEMA_BYTES_MAX, of_room,
@@ -24,7 +23,7 @@ use windlass_core::{
     Command, Facet, Refusal,
     commands::{all::All, records::Expect},
 };
-use windlass_engine::{Error, ids, store::RecordQuery};
+use windlass_engine::{Error, ids, records::Kept, store::RecordQuery};
 
 /// What is to be registered.
 struct Wanted {
@@ -86,7 +85,7 @@ fn check_category(allowed: &[String], category: &str) -> Result<(), HttpError> {
 
 /// Whether there may be one more, of all and of this worker's.
 async fn check_space(joblib: &Joblib, worker: Option<Uuid>) -> Result<(), HttpError> {
-    let (store, all) = (joblib.engine.store(), PROVIDER.query(1_000));
+    let (store, all) = (joblib.engine.store(), PROVIDER.query());
     let full = |why| Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     if store.count_records(&all).await? >= PROVIDERS_MAX {
         return full(format!("there are {PROVIDERS_MAX} providers; no more can register"));

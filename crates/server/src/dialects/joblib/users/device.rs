@@ -8,12 +8,11 @@ use super::{
         error::HttpError,
         fault::Fault,
         local::Address,
-        store::{Kept, Kind},
         who::Who,
     },
     find, mint, too_many,
 };
-use crate::{app::App, auth, problem::Problem, secret::Secret};
+use crate::{app::App, auth, dialects::joblib::namespace, problem::Problem, records::Records, secret::Secret};
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -21,9 +20,9 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use windlass_api::Uuid;
 use windlass_core::{Refusal, Timestamp, commands::records::Expect};
-use windlass_engine::Error;
+use windlass_engine::{Error, records::Kept};
 
-const DEVICE: Kind<Device> = Kind::new("joblib_device");
+const DEVICE: Records<Device> = Records::new("joblib_device", namespace);
 const LIVES_MS: i64 = 300_000;
 /// How long it is known that a code has expired.
 const REMEMBERED_MS: i64 = 3_600_000;
@@ -51,7 +50,7 @@ pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Resu
     let begun = joblib.own.users.begun.take(from, "device", Instant::now());
     begun.map_err(too_many("too many devices began to log in from this address"))?;
     let app: &App = &joblib;
-    if app.engine.store().count_records(&DEVICE.query(1_000)).await? >= DEVICES_MAX {
+    if app.engine.store().count_records(&DEVICE.query()).await? >= DEVICES_MAX {
         let why = "too many devices wait to be approved";
         return Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }

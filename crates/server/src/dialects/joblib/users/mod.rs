@@ -11,16 +11,13 @@ pub mod start;
 pub mod token;
 mod tries;
 
-use super::{
-    Joblib, Own,
-    error::HttpError,
-    fault::Fault,
-    store::{Kept, Kind},
-};
+use super::{Joblib, Own, error::HttpError, fault::Fault};
 use crate::{
     app::App,
     dialect::Mount,
+    dialects::joblib::namespace,
     problem::Problem,
+    records::Records,
     route::{Access, Route},
 };
 use serde::{Deserialize, Serialize};
@@ -32,13 +29,13 @@ use windlass_core::{
     Command, Refusal, Timestamp,
     commands::{all::All, records::Expect},
 };
-use windlass_engine::Error;
+use windlass_engine::{Error, records::Kept};
 
-const USER: Kind<User> = Kind::new("joblib_user");
+const USER: Records<User> = Records::new("joblib_user", namespace);
 /// The id of the user who has an address, by the address in small letters.
-const ADDRESS: Kind<Uuid> = Kind::new("joblib_user_address");
+const ADDRESS: Records<Uuid> = Records::new("joblib_user_address", namespace);
 /// Who was deleted, for as long as a token may still name them.
-const GONE: Kind<()> = Kind::new("joblib_user_gone");
+const GONE: Records<()> = Records::new("joblib_user_gone", namespace);
 
 const ADDRESS_BYTES_MAX: usize = 200;
 const USERS_MAX: usize = 100_000;
@@ -156,7 +153,7 @@ async fn write(app: &App, before: Option<&Kept<User>>, user: &User) -> Result<()
 
 /// Adds somebody new. None: the address is taken.
 async fn add(app: &App, user: &User) -> Result<Option<()>, HttpError> {
-    if app.engine.store().count_records(&USER.query(1_000)).await? >= USERS_MAX {
+    if app.engine.store().count_records(&USER.query()).await? >= USERS_MAX {
         let why = format!("there are {USERS_MAX} users; no more can register");
         return Err(HttpError::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }

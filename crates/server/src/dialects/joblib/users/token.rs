@@ -3,13 +3,14 @@
 //! What a token was found to be is remembered for a second, as it is for our own: a user who is deactivated on another server calls at
 //! most that much longer here.
 
-use super::super::store::Kind;
+use super::super::namespace;
 use super::{
     super::{Joblib, Own, error::UNAUTHORIZED, who::Who},
     GONE, Unwritten, User, find,
     jwt::{Key, Said, Wrong},
     write,
 };
+use crate::records::Records;
 use crate::{
     auth::{Caller, not_valid},
     dialect::With,
@@ -34,7 +35,7 @@ const REMEMBERED: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 10_000;
 
 /// What signs tokens where nobody configured it. All servers on a store share it.
-const SECRET: Kind<String> = Kind::new("joblib_secret");
+const SECRET: Records<String> = Records::new("joblib_secret", namespace);
 const SECRET_KEY: &str = "jwt";
 
 /// What signs and checks tokens.

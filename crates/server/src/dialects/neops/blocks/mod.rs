@@ -22,7 +22,7 @@ use windlass_core::{
     definition::{Definition, DefinitionHead, version_key},
     record::Kind,
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::readable, store::RecordQuery};
 use windlass_plan::neops::reference::{EntityType, Reference, Version};
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {
@@ -179,8 +179,6 @@ async fn read(app: &App, id: &str, head: &DefinitionHead) -> Result<(Body, Times
     Ok((body, found.created_at))
 }
 
-const PAGE: usize = 500;
-
 /// Every version that was ever registered, deleted ones as well.
 async fn versions(app: &App, package: &str, name: &str) -> Result<Vec<(Version, DefinitionHead)>, Problem> {
     let prefix = format!("{package}/{name}:");
@@ -191,25 +189,20 @@ async fn versions(app: &App, package: &str, name: &str) -> Result<Vec<(Version, 
 /// Blocks whose id begins so, by id.
 async fn heads(app: &App, prefix: &str, most: usize) -> Result<Vec<(Arc<str>, DefinitionHead)>, Problem> {
     let after = Some(prefix).filter(|prefix| !prefix.is_empty()).map(Arc::from);
-    let (kind, limit) = (DefinitionHead::KIND.into(), PAGE);
-    let mut query = RecordQuery { namespace: namespace(), kind, parent: None, facet: None, after, limit };
+    let mut pages = app.engine.pages(RecordQuery { after, ..RecordQuery::all(namespace(), DefinitionHead::KIND) });
     let mut heads = Vec::new();
-    loop {
-        let page = app.engine.store().records(&query).await?;
-        query.after = page.last().filter(|_| page.len() == PAGE).map(|last| last.key.key.clone());
+    while let Some(page) = pages.next().await? {
         for record in page {
             if !record.key.key.starts_with(prefix) || heads.len() >= most {
                 return Ok(heads);
             }
-            let head = serde_json::from_str::<DefinitionHead>(&record.value).ok();
+            let head = readable::<DefinitionHead>(&record);
             heads.extend(
                 head.filter(|_| Reference::parse(&record.key.key).is_some()).map(|head| (record.key.key, head)),
             );
         }
-        if query.after.is_none() {
-            return Ok(heads);
-        }
     }
+    Ok(heads)
 }
 
 /// A block as clients see it.

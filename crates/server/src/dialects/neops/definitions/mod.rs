@@ -125,7 +125,7 @@ async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Respon
 }
 
 /// The workflow that an id of a version names. What is no id names nothing.
-async fn named(app: &App, id: &str) -> Result<(Reference, super::records::Kept<Workflow>), HttpError> {
+async fn named(app: &App, id: &str) -> Result<(Reference, windlass_engine::records::Kept<Workflow>), HttpError> {
     let reference = Reference::parse(id).filter(|found| found.version().is_some()).ok_or_else(|| unknown(id))?;
     let workflow = WORKFLOW.find(app, &name_of(&reference)).await?.ok_or_else(|| unknown(id))?;
     Ok((reference, workflow))

@@ -117,7 +117,7 @@ fn faulty(faults: &[Fault]) -> HttpError {
     bad("InvalidDocument", twice.join("; ")).with("hint", "Give each step a label of its own.")
 }
 
-type Kept = Option<super::super::records::Kept<Workflow>>;
+type Kept = Option<windlass_engine::records::Kept<Workflow>>;
 
 async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), HttpError> {
     let reference = wish.document.reference();
@@ -146,7 +146,7 @@ async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &B
         room_for_one(neops).await?;
     }
     let now = neops.engine.now().await?;
-    let expect = kept.as_ref().map_or(Expect::Nothing, super::super::records::Kept::unchanged);
+    let expect = kept.as_ref().map_or(Expect::Nothing, windlass_engine::records::Kept::unchanged);
     let mut workflow = kept.map(|kept| kept.value).unwrap_or_default();
     let mut commands = Vec::new();
     if let Some(entry) = workflow.entry_mut(&reference) {

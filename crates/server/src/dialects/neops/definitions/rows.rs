@@ -1,6 +1,7 @@
 //! What is kept of workflows.
 
-use super::super::records::Kind;
+use super::super::namespace;
+use crate::records::Records;
 use crate::{app::App, problem::Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,9 +12,9 @@ use windlass_plan::neops::{
 };
 
 /// By `package/name`.
-pub const WORKFLOW: Kind<Workflow> = Kind::new("neops_workflow");
+pub const WORKFLOW: Records<Workflow> = Records::new("neops_workflow", namespace);
 /// By `package/name:1.2.3`, as it was published.
-pub const DOCUMENT: Kind<Value> = Kind::new("neops_document");
+pub const DOCUMENT: Records<Value> = Records::new("neops_document", namespace);
 
 /// Versions of one workflow, deleted ones included: their numbers stay taken.
 pub const VERSIONS_MAX: usize = 2_000;

@@ -1,12 +1,10 @@
 //! Entities as records: by id, interfaces below their device, found by what they are known by.
 
-use super::{
-    super::records::{Kept, Kind},
-    unknown,
-};
+use super::{super::namespace, unknown};
 use crate::{
     app::App,
     problem::{Code, Problem},
+    records::Records,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,14 +16,14 @@ use windlass_core::{
         records::{Expect, PutRecord},
     },
 };
-use windlass_engine::{Error, store::RecordQuery};
+use windlass_engine::{Error, records::Kept, store::RecordQuery};
 use windlass_plan::neops::{entity::id_of, reference::EntityType, updates::is_known_by};
 
-const DEVICE: Kind<Value> = Kind::new("neops_device");
-const INTERFACE: Kind<Value> = Kind::new("neops_interface");
-const GROUP: Kind<Value> = Kind::new("neops_group");
+const DEVICE: Records<Value> = Records::new("neops_device", namespace);
+const INTERFACE: Records<Value> = Records::new("neops_interface", namespace);
+const GROUP: Records<Value> = Records::new("neops_group", namespace);
 /// One record: which ids are free.
-const IDS: Kind<Ids> = Kind::new("neops_ids");
+const IDS: Records<Ids> = Records::new("neops_ids", namespace);
 const IDS_KEY: &str = "next";
 /// Ids that were given by callers stay below the free ones; moved on in steps, so that it is not written for every entity.
 const STEP: u64 = 1_000;
@@ -63,7 +61,7 @@ pub fn put_ids(ids: &Ids, expect: Expect) -> Command {
     IDS.put(IDS_KEY, ids, expect).into()
 }
 
-fn kind(entity: EntityType) -> &'static Kind<Value> {
+fn kind(entity: EntityType) -> &'static Records<Value> {
     match entity {
         EntityType::Interface => &INTERFACE,
         EntityType::Group => &GROUP,
@@ -82,8 +80,8 @@ pub async fn find(app: &App, entity: EntityType, id: u64) -> Result<Option<Kept<
 
 pub async fn page(app: &App, entity: EntityType, after: Option<u64>, limit: usize) -> Result<Vec<Value>, Problem> {
     let after = after.map(|id| key(id).into());
-    let query = RecordQuery { after, limit, ..kind(entity).query(None) };
-    let found = app.engine.store().records(&query).await?;
+    let query = RecordQuery { after, limit, ..kind(entity).query() };
+    let found = app.engine.records(&query).await?;
     found.iter().map(|record| Ok(kind(entity).read(record)?.value)).collect()
 }
 
@@ -154,21 +152,14 @@ pub async fn known_by(
     let facet = facets_of(&Value::Object(data.clone()))
         .into_iter()
         .find(|facet| identifiers.iter().any(|name| *name == *facet.name));
-    let (mut query, mut seen) = (RecordQuery { facet, ..kind(entity).query(None) }, 0);
-    loop {
-        let page = app.engine.store().records(&query).await?;
-        for record in &page {
-            let kept = kind(entity).read(record)?;
-            if is_known_by(&kept.value, data, identifiers) {
-                return Ok(id_of(&kept.value));
-            }
-        }
-        seen += page.len();
-        query.after = page.last().filter(|_| page.len() == query.limit).map(|last| last.key.key.clone());
-        if query.after.is_none() || seen >= SCAN_MAX {
-            return Ok(None);
-        }
-    }
+    let (mut known, mut seen) = (None, 0);
+    let look = |kept: Kept<Value>| {
+        known = is_known_by(&kept.value, data, identifiers).then(|| id_of(&kept.value)).flatten();
+        seen += 1;
+        known.is_none() && seen < SCAN_MAX
+    };
+    app.engine.each_record(RecordQuery { facet, ..kind(entity).query() }, look).await?;
+    Ok(known)
 }
 
 fn facets_of(value: &Value) -> Vec<Facet> {

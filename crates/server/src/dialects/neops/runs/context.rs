@@ -70,28 +70,18 @@ pub fn keep_updates(run: Uuid, version: u32, updates: &[Value]) -> Command {
 
 /// Keys and values, in the order of the keys.
 async fn below(app: &App, run: Uuid, what: &str) -> Result<Vec<(Arc<str>, Arc<str>)>, Problem> {
-    let mut query = RecordQuery {
-        namespace: namespace(),
-        kind: OF_RUN.into(),
-        parent: Some(run.to_string().into()),
-        facet: None,
-        after: Some(format!("{run}/{what}/").into()),
-        limit: 100,
-    };
-    let (mut all, end) = (Vec::new(), format!("{run}/{what}0"));
-    loop {
-        let page = app.engine.store().records(&query).await?;
-        let inside = page
-            .iter()
-            .take_while(|record| *record.key.key < *end)
-            .map(|record| (record.key.key.clone(), record.value.clone()));
-        let before = all.len();
-        all.extend(inside);
-        match page.last().filter(|_| page.len() == query.limit && all.len() - before == page.len()) {
-            Some(last) => query.after = Some(last.key.key.clone()),
-            None => return Ok(all),
+    let (parent, after) = (Some(run.to_string().into()), Some(format!("{run}/{what}/").into()));
+    let query = RecordQuery { parent, after, limit: 100, ..RecordQuery::all(namespace(), OF_RUN) };
+    let (mut all, end, mut pages) = (Vec::new(), format!("{run}/{what}0"), app.engine.pages(query));
+    while let Some(page) = pages.next().await? {
+        for record in page {
+            if *record.key.key >= *end {
+                return Ok(all);
+            }
+            all.push((record.key.key, record.value));
         }
     }
+    Ok(all)
 }
 
 /// Everything its steps changed so far, in order.

@@ -9,14 +9,10 @@ use super::{
     turn::{Act, Turn, fail},
 };
 use crate::{
-    dialects::neops::{
-        HttpError, Neops, job,
-        job::JobBrief,
-        locks, namespace,
-        records::{Kept, Kind},
-    },
+    dialects::neops::{HttpError, Neops, job, job::JobBrief, locks, namespace},
     flows,
     problem::Problem,
+    records::Records,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,9 +30,9 @@ use windlass_core::{
     },
     policy::ParentPolicy,
 };
-use windlass_engine::ids;
+use windlass_engine::{ids, records::Kept};
 
-const LEDGER: Kind<Vec<Entry>> = Kind::new("neops_ledger");
+const LEDGER: Records<Vec<Entry>> = Records::new("neops_ledger", namespace);
 /// Entries of one record.
 const PAGE: usize = 500;
 /// Jobs that are named as being in the way of another.

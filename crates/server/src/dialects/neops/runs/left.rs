@@ -8,13 +8,13 @@ use super::{
     waiting,
 };
 use crate::{
-    dialects::neops::{Neops, namespace, records::Kept},
+    dialects::neops::{Neops, namespace},
     problem::Problem,
 };
 use std::time::Duration;
 use tokio::time::sleep;
 use windlass_core::{Refusal, RunId, commands::all::All, run::Run};
-use windlass_engine::Error;
+use windlass_engine::{Error, records::Kept};
 
 /// Open runs that are looked at in a round; the next round goes on behind them.
 const ROUND: usize = 200;
@@ -39,7 +39,7 @@ pub async fn run(neops: Neops) {
 pub async fn round(neops: &Neops) -> Result<bool, Problem> {
     let after = neops.own.looked_at.lock().take();
     let page = row::open_after(neops, after, ROUND).await?;
-    *neops.own.looked_at.lock() = page.last().filter(|_| page.len() == ROUND).map(|last| last.key.as_str().into());
+    *neops.own.looked_at.lock() = page.last().filter(|_| page.len() == ROUND).map(|last| last.key.clone());
     let open = !page.is_empty();
     for kept in page {
         let found = neops.engine.read_record::<Run>(&namespace(), &kept.value.uuid.to_string()).await?;

@@ -8,7 +8,6 @@ use super::{
 use crate::dialects::neops::{
     HttpError, Neops,
     body::{Path, Sent, id, ok},
-    records::Kept,
 };
 use axum::{
     extract::State,
@@ -22,7 +21,7 @@ use windlass_core::{
     Command, Refusal,
     commands::{all::All, audited::Audited},
 };
-use windlass_engine::Error;
+use windlass_engine::{Error, records::Kept};
 
 const TRIES: usize = 5;
 const NOTE_MAX: usize = 4_000;

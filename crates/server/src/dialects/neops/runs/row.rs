@@ -1,13 +1,8 @@
 //! A run as its callers see it: one record, written in the transaction that brings what it says. Keys go by time, newest first,
 //! because callers may bring their own ids; a second record leads from the id to it.
 
-use super::super::{
-    Neops,
-    body::time,
-    namespace,
-    records::{Kept, Kind},
-};
-use crate::{app::App, problem::Problem};
+use super::super::{Neops, body::time, namespace};
+use crate::{app::App, problem::Problem, records::Records};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, sync::Arc};
@@ -16,11 +11,11 @@ use windlass_core::{
     Command, Facet, Record, Timestamp,
     commands::records::{Expect, PutRecord},
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::Kept, store::RecordQuery};
 use windlass_plan::neops::{reference::EntityType, updates::Key};
 
-pub const ROW: Kind<Row> = Kind::new("neops_run");
-const ID: Kind<String> = Kind::new("neops_run_id");
+pub const ROW: Records<Row> = Records::new("neops_run", namespace);
+const ID: Records<String> = Records::new("neops_run_id", namespace);
 const STATUS: &str = "status";
 const OPEN: &str = "open";
 const WORKFLOW: &str = "workflow";
@@ -207,14 +202,14 @@ pub async fn look(neops: &Neops, run: Uuid) -> Result<Option<Kept<Row>>, Problem
     }
     let found = find(neops, run).await?;
     if let Some(kept) = &found {
-        neops.own.rows.lock().put(run, kept.key.as_str().into(), 0);
+        neops.own.rows.lock().put(run, kept.key.clone(), 0);
     }
     Ok(found)
 }
 
 fn query(facet: Option<(&str, &str)>) -> RecordQuery {
     let facet = facet.map(|(name, value)| Facet::new(name, value));
-    RecordQuery { facet, limit: READ_MIN, ..ROW.query(None) }
+    RecordQuery { facet, limit: READ_MIN, ..ROW.query() }
 }
 
 /// Rows that are read at a time, at first and at most: as many as are not too large together.
@@ -228,12 +223,10 @@ pub async fn each(
     facet: Option<(&str, &str)>,
     mut see: impl FnMut((Row, usize)) -> bool,
 ) -> Result<(), Problem> {
-    let mut query = query(facet);
-    loop {
-        let page = app.engine.store().records(&query).await?;
-        let after = page.last().filter(|_| page.len() == query.limit).map(|last| last.key.key.clone());
+    let mut pages = app.engine.pages(query(facet));
+    while let Some(page) = pages.next().await? {
         let bytes: usize = page.iter().map(|record| record.value.len()).sum();
-        query.limit = (READ_BYTES * page.len() / bytes.max(1)).clamp(READ_MIN, READ_MAX);
+        pages.read_at_once((READ_BYTES * page.len() / bytes.max(1)).clamp(READ_MIN, READ_MAX));
         let read = move || {
             let one = |record: &Record| Ok((ROW.read(record)?.value, record.value.len()));
             page.iter().map(one).collect::<Result<Vec<_>, Problem>>()
@@ -243,31 +236,19 @@ pub async fn each(
                 return Ok(());
             }
         }
-        match after {
-            Some(_) => query.after = after,
-            None => return Ok(()),
-        }
     }
+    Ok(())
 }
 
 /// Those that have not ended, behind a key, without what may be large.
 pub async fn open_after(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Kept<Row>>, Problem> {
     let mut found: Vec<Kept<Row>> = Vec::new();
-    let mut query = RecordQuery { after, ..query(Some((OPEN, "yes"))) };
-    while found.len() < limit {
-        let page = app.engine.store().records(&query).await?;
-        let whole = page.len() == query.limit;
-        for record in &page {
-            let mut kept = ROW.read(record)?;
-            kept.value.lighten();
-            found.push(kept);
-        }
-        match found.last().filter(|_| whole) {
-            Some(last) => query.after = Some(last.key.as_str().into()),
-            None => break,
-        }
-    }
-    found.truncate(limit);
+    let take = |mut kept: Kept<Row>| {
+        kept.value.lighten();
+        found.push(kept);
+        found.len() < limit
+    };
+    app.engine.each_record(RecordQuery { after, ..query(Some((OPEN, "yes"))) }, take).await?;
     Ok(found)
 }
 

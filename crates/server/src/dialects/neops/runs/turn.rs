@@ -8,7 +8,7 @@ use super::{
     steps, waiting,
 };
 use crate::{
-    dialects::neops::{Neops, namespace, records::Kept},
+    dialects::neops::{Neops, namespace},
     flows::{self, reader::Decided, turns::Unit},
     problem::{Code, Problem},
 };
@@ -23,7 +23,7 @@ use windlass_core::{
     },
     stage::Hold,
 };
-use windlass_engine::Error;
+use windlass_engine::{Error, records::Kept};
 
 /// How often a decision is taken again that others were faster than.
 const TRIES: usize = 10;

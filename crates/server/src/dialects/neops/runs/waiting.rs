@@ -2,11 +2,9 @@
 //! whatever server, can tell the planners of its turn again. A note that is lost costs a pause, not the run.
 
 use crate::{
-    dialects::neops::{
-        Neops, namespace,
-        records::{Kept, Kind},
-    },
+    dialects::neops::{Neops, namespace},
     problem::Problem,
+    records::Records,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -18,9 +16,9 @@ use windlass_core::{
         remind::Remind,
     },
 };
-use windlass_engine::store::RecordQuery;
+use windlass_engine::{records::Kept, store::RecordQuery};
 
-const WAITING: Kind<Waiting> = Kind::new("neops_lock_wait");
+const WAITING: Records<Waiting> = Records::new("neops_lock_wait", namespace);
 /// Runs that are told when locks go.
 const TOLD_MAX: usize = 200;
 /// Locks that are asked for one by one.
@@ -84,8 +82,8 @@ async fn found(neops: &Neops, locks: &[(String, u64)]) -> Result<Vec<Kept<Waitin
     }
     for lock in &freed {
         let after = Some(format!("{lock}/").into());
-        let query = RecordQuery { after, limit: TOLD_MAX, ..WAITING.query(None) };
-        let page = neops.engine.store().records(&query).await?;
+        let query = RecordQuery { after, limit: TOLD_MAX, ..WAITING.query() };
+        let page = neops.engine.records(&query).await?;
         for record in &page {
             let kept = WAITING.read(record)?;
             if kept.value.lock != *lock {
