@@ -77,6 +77,9 @@ const MAY_MEASURE: [&str; 6] = ["engine", "stores", "server", "sdk", "worker", "
 const READS_THE_CLOCK: [&str; 5] =
     ["SystemTime::now", "now_v7", "Zoned::now", "jiff::Timestamp::now", "UNIX_EPOCH.elapsed"];
 
+/// A file's age asks the clock on the wall by another name. This one compares with the engine's time.
+const ASKS_FOR_THE_TIME_OF_FILES: [(&str, &str); 1] = [("server", "src/content.rs")];
+
 /// Sleeps in tests, each with its reason. Fewer are better.
 const SLEEPS_MAX: usize = 84;
 
@@ -170,6 +173,10 @@ fn only_the_clock_reads_the_clock() {
             for way in READS_THE_CLOCK {
                 assert!(clock || !text.contains(way), "{} reads the clock: {way}", file.display());
             }
+            let of_files =
+                ASKS_FOR_THE_TIME_OF_FILES.iter().any(|(owner, path)| name == *owner && inside == Path::new(path));
+            let asks = shipped(&text).contains(".modified()") && inside.starts_with("src");
+            assert!(of_files || !asks, "{} asks for the time of a file", file.display());
             let measures = MAY_MEASURE.contains(&&*name) || !inside.starts_with("src");
             assert!(measures || !shipped(&text).contains("Instant::now"), "{} measures time", file.display());
         }

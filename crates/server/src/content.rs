@@ -31,7 +31,7 @@ use std::{
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 use windlass_api::Uuid;
 use windlass_core::{Facet, Namespace};
@@ -359,16 +359,24 @@ pub async fn freeing<T, D: Future<Output = Result<T, Problem>>>(
 /// Removes what a server that was killed left of uploads, which the object store does not list. How many went.
 pub async fn sweep_halves(app: &App) -> usize {
     let Some(folder) = files_of(app).ok().and_then(|files| files.folder.clone()) else { return 0 };
-    tokio::task::spawn_blocking(move || halves(&folder).filter(|half| fs::remove_file(half).is_ok()).count())
+    let Ok(before) = ago(app, HALF_AGE).await else { return 0 };
+    tokio::task::spawn_blocking(move || halves(&folder, before).filter(|half| fs::remove_file(half).is_ok()).count())
         .await
         .unwrap_or(0)
 }
 
-fn halves(folder: &Path) -> impl Iterator<Item = PathBuf> {
+/// A time of which files are that old, by the clock that decides and by the one on the wall, which files are stamped with: what is
+/// coming in looks old to neither, whichever way the wall's is set meanwhile.
+async fn ago(app: &App, age: Duration) -> Result<SystemTime, Problem> {
+    let now = app.engine.now().await?.min(app.engine.wall().await?);
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_millis(now.0.max(0) as u64).saturating_sub(age))
+}
+
+fn halves(folder: &Path, before: SystemTime) -> impl Iterator<Item = PathBuf> {
     let inside = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let old = |path: &PathBuf| {
+    let old = move |path: &PathBuf| {
         let written = fs::metadata(path).and_then(|told| told.modified());
-        written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > HALF_AGE))
+        written.is_ok_and(|at| at < before)
     };
     let half = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -383,13 +391,13 @@ fn halves(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// Removes what no record knows. How many files went. What is not where we put files is somebody else's.
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let Ok(store) = store(app) else { return Ok(0) };
-    let before = app.engine.now().await?.0 - ORPHAN_AGE.as_millis() as i64;
+    let before = ago(app, ORPHAN_AGE).await?;
     let mut objects = store.list(None);
     let mut gone = 0;
     while let Some(object) = objects.next().await {
         let object = object.map_err(|error| broken(&error))?;
         let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
-        let old = object.last_modified.timestamp_millis() < before;
+        let old = SystemTime::from(object.last_modified) < before;
         let Some(id) = id.filter(|id| old && object.location == place(*id)) else { continue };
         if !artifacts::knows(app, id).await? && !files::knows(app, id).await? && remove(app, id).await {
             gone += 1;

@@ -5,7 +5,8 @@ use axum::body::{Body, Bytes};
 use http::{Method, header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use windlass_core::{Millis, principal::Role};
+use windlass_core::{Millis, Timestamp, principal::Role};
+use windlass_engine::clock::{Clock, System};
 use windlass_server::{
     App, Options, artifacts, content,
     quota::{Limits, Owner},
@@ -261,4 +262,22 @@ async fn what_a_killed_server_left_of_uploads_is_swept() {
     let foreign = beside("notes#1", 7_200);
     assert_eq!(windlass_server::content::sweep_halves(&server.app).await, 1);
     assert_eq!([kept, &old, &young, &foreign].map(|path| path.exists()), [true, false, true, true]);
+}
+
+/// By the clock on the wall alone, one that is set forward takes what is coming in.
+#[tokio::test]
+async fn an_upload_under_way_is_not_swept_when_the_clock_on_the_wall_is_set() {
+    let ahead = Millis(7_200_000);
+    let server = Server::at(Timestamp(System::default().now().0 - ahead.0), Options::default()).await;
+    server.clock.jump(ahead);
+    upload(&server, Role::Editor, "name=a", None, Body::from("x")).await.expect(201);
+    let [kept] = &server.artifact_files()[..] else { panic!("one file") };
+    let coming = kept.with_file_name("0123456789abcdef0123456789abcdef#1");
+    let file = std::fs::File::create(&coming).unwrap();
+    let written = file.metadata().unwrap().modified().unwrap() - std::time::Duration::from_millis(ahead.0 as u64);
+    file.set_modified(written).unwrap();
+    assert_eq!(content::sweep_halves(&server.app).await, 0);
+    server.clock.advance(Millis(3_700_000));
+    assert_eq!(content::sweep_halves(&server.app).await, 1);
+    assert!(!coming.exists());
 }
