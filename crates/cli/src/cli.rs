@@ -170,7 +170,33 @@ impl Cli {
             Command::Completions { shell } => shell::completions(Cli::command(), shell),
             Command::Man { folder } => shell::man(Cli::command(), &folder),
             Command::Profile(command) => command.run(&context.remote, context.format).map(|()| code::OK),
-            command => on_runtime(command.run(&context)),
+            Command::Up(up) => on_runtime(up.run()),
+            Command::Submit(submit) => on_runtime(submit.run(&context)),
+            Command::Jobs(jobs) => on_runtime(jobs.run(&context)),
+            Command::Job(command) => on_runtime(command.run(&context)),
+            Command::Logs(logs) => on_runtime(logs.run(&context)),
+            Command::Cancel(wanted) => on_runtime(show::cancel(&context, &wanted)),
+            Command::Retry(several) => on_runtime(show::retry(&context, &several)),
+            Command::Why(one) => on_runtime(show::why(&context, &one)),
+            Command::Workers { verb } => on_runtime(verb.unwrap_or(WorkersCommand::List).run(&context)),
+            Command::Definitions { verb } => on_runtime(verb.unwrap_or(DefinitionsCommand::List).run(&context)),
+            Command::Schedules { verb } => on_runtime(verb.unwrap_or(SchedulesCommand::List).run(&context)),
+            Command::Workflow(command) => on_runtime(command.run(&context)),
+            Command::Events(events) => on_runtime(events.run(&context)),
+            Command::Item(command) => on_runtime(command.run(&context)),
+            Command::Graph(command) => on_runtime(command.run(&context)),
+            Command::Artifact(command) => on_runtime(command.run(&context)),
+            Command::Token(command) => on_runtime(command.run(&context)),
+            Command::Principal(command) => on_runtime(command.run(&context)),
+            Command::Stats(stats) => on_runtime(stats.run(&context)),
+            Command::Overview => on_runtime(overview::run(&context)),
+            Command::History(history) => on_runtime(history.run(&context)),
+            Command::Namespaces => on_runtime(about::namespaces(&context)),
+            Command::Dialects => on_runtime(about::dialects(&context)),
+            Command::Settings => on_runtime(about::settings(&context)),
+            Command::Top(top) => on_runtime(top.run(&context)),
+            Command::Store(command) => on_runtime(command.run(&context)),
+            Command::Dialect(noun) => on_runtime(noun.run(&context)),
         };
         done.map(ExitCode::from)
     }
@@ -178,47 +204,6 @@ impl Cli {
 
 fn on_runtime(work: impl Future<Output = Done>) -> Done {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?.block_on(work)
-}
-
-impl Command {
-    async fn run(self, context: &Context) -> Done {
-        match self {
-            Command::Up(up) => up.run().await,
-            Command::Submit(submit) => submit.run(context).await,
-            Command::Jobs(jobs) => jobs.run(context).await,
-            Command::Job(command) => command.run(context).await,
-            Command::Logs(logs) => logs.run(context).await,
-            Command::Cancel(wanted) => show::cancel(context, &wanted).await,
-            Command::Retry(several) => show::retry(context, &several).await,
-            Command::Why(one) => show::why(context, &one).await,
-            Command::Workers { verb } => verb.unwrap_or(WorkersCommand::List).run(context).await,
-            Command::Definitions { verb } => verb.unwrap_or(DefinitionsCommand::List).run(context).await,
-            Command::Schedules { verb } => verb.unwrap_or(SchedulesCommand::List).run(context).await,
-            Command::Workflow(command) => command.run(context).await,
-            Command::Events(events) => events.run(context).await,
-            Command::Item(command) => command.run(context).await,
-            Command::Graph(command) => command.run(context).await,
-            Command::Artifact(command) => command.run(context).await,
-            Command::Token(command) => command.run(context).await,
-            Command::Principal(command) => command.run(context).await,
-            Command::Stats(stats) => stats.run(context).await,
-            Command::Overview => overview::run(context).await,
-            Command::History(history) => history.run(context).await,
-            Command::Namespaces => about::namespaces(context).await,
-            Command::Dialects => about::dialects(context).await,
-            Command::Settings => about::settings(context).await,
-            Command::Top(top) => top.run(context).await,
-            Command::Store(command) => command.run(context).await,
-            Command::Dialect(noun) => noun.run(context).await,
-            Command::Profile(_)
-            | Command::Bench { .. }
-            | Command::Completions { .. }
-            | Command::Man { .. }
-            | Command::Serve(_)
-            | Command::Worker(_)
-            | Command::Config { .. } => unreachable!("these were run before, without this runtime"),
-        }
-    }
 }
 
 #[cfg(test)]

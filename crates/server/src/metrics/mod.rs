@@ -18,7 +18,7 @@ use axum::{
 };
 use figures::Figures;
 use http::{HeaderValue, header};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -27,55 +27,152 @@ use std::{
     },
     time::Duration,
 };
-use text::{Family, Kind, Text};
-use windlass_engine::tally::{Histogram, SHORT};
+use text::{Family, Kind, Samples, Text};
+use windlass_engine::{
+    Counts,
+    tally::{Histogram, SHORT, Tally},
+};
 
 /// Statuses whose counters are kept at hand; others are looked up.
 const AT_HAND: [u16; 12] = [200, 201, 204, 400, 401, 403, 404, 409, 413, 422, 500, 503];
 
-const fn family(name: &'static str, kind: Kind, help: &'static str) -> Family {
-    Family { name, kind, help }
+/// What writes its samples.
+type Write = fn(&Seen<'_>, &mut Samples<'_>);
+
+const fn family(name: &'static str, kind: Kind, help: &'static str, write: Write) -> Family {
+    Family { name, kind, help, write }
 }
 
 /// Every family, in the order in which it is served.
 pub const FAMILIES: &[Family] = &[
-    family("windlass_jobs", Kind::Gauge, "Unfinished jobs by state, counted up to 10000 each"),
+    family("windlass_jobs", Kind::Gauge, "Unfinished jobs by state, counted up to 10000 each", |seen, samples| {
+        seen.figures.jobs.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count))
+    }),
     family(
         "windlass_oldest_waiting_seconds",
         Kind::Gauge,
         "How long the oldest pending job has waited; 0 if none is pending",
+        |seen, samples| samples.put(&[], seen.figures.oldest_seconds),
     ),
-    family("windlass_jobs_submitted", Kind::Counter, "Jobs submitted to this server, including steps of runs"),
-    family("windlass_jobs_claimed", Kind::Counter, "Jobs given to workers by this server"),
-    family("windlass_jobs_requeued", Kind::Counter, "Attempts that failed or were lost and are retried"),
-    family("windlass_jobs_ended", Kind::Counter, "Jobs that ended, by outcome"),
-    family("windlass_job_wait_seconds", Kind::Histogram, "Time from when a job could be claimed to its claim"),
-    family("windlass_job_run_seconds", Kind::Histogram, "Time from a job's claim to the report that ended it"),
-    family("windlass_report_seconds", Kind::Histogram, "Time from a worker's report to its durable acknowledgement"),
-    family("windlass_workers", Kind::Gauge, "Registered workers by state, counted up to 10000"),
-    family("windlass_api_workers", Kind::Gauge, "Registered workers of a dialect by state, counted up to 10000"),
-    family("windlass_api_jobs_pending", Kind::Gauge, "Jobs of a dialect that wait for a worker, counted up to 10000"),
-    family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for a job on this server"),
-    family("windlass_event_readers", Kind::Gauge, "Readers of the event feed on this server"),
-    family("windlass_engine_commands", Kind::Counter, "Commands run, including refused ones"),
-    family("windlass_engine_commits", Kind::Counter, "Transactions committed"),
-    family("windlass_engine_commit_seconds", Kind::Histogram, "Duration of a transaction"),
-    family("windlass_engine_syncs", Kind::Counter, "Fsyncs; with PostgreSQL they are part of the commit"),
-    family("windlass_engine_sync_seconds", Kind::Histogram, "Duration of an fsync"),
-    family("windlass_log_bytes", Kind::Counter, "Bytes of job logs received"),
-    family("windlass_http_requests", Kind::Counter, "Requests answered, by method, route and status"),
+    family(
+        "windlass_jobs_submitted",
+        Kind::Counter,
+        "Jobs submitted to this server, including steps of runs",
+        |seen, samples| samples.put(&[], load(&seen.tally.submitted)),
+    ),
+    family("windlass_jobs_claimed", Kind::Counter, "Jobs given to workers by this server", |seen, samples| {
+        samples.put(&[], load(&seen.tally.claimed))
+    }),
+    family(
+        "windlass_jobs_requeued",
+        Kind::Counter,
+        "Attempts that failed or were lost and are retried",
+        |seen, samples| samples.put(&[], load(&seen.tally.requeued)),
+    ),
+    family("windlass_jobs_ended", Kind::Counter, "Jobs that ended, by outcome", |seen, samples| {
+        samples.put(&[("outcome", "completed")], load(&seen.tally.completed));
+        samples.put(&[("outcome", "failed")], load(&seen.tally.failed));
+        samples.put(&[("outcome", "cancelled")], load(&seen.tally.cancelled));
+        samples.put(&[("outcome", "skipped")], load(&seen.tally.skipped));
+    }),
+    family(
+        "windlass_job_wait_seconds",
+        Kind::Histogram,
+        "Time from when a job could be claimed to its claim",
+        |seen, samples| samples.histogram(&[], &seen.tally.wait.observed()),
+    ),
+    family(
+        "windlass_job_run_seconds",
+        Kind::Histogram,
+        "Time from a job's claim to the report that ended it",
+        |seen, samples| samples.histogram(&[], &seen.tally.run.observed()),
+    ),
+    family(
+        "windlass_report_seconds",
+        Kind::Histogram,
+        "Time from a worker's report to its durable acknowledgement",
+        |seen, samples| samples.histogram(&[], &seen.tally.report.observed()),
+    ),
+    family("windlass_workers", Kind::Gauge, "Registered workers by state, counted up to 10000", |seen, samples| {
+        seen.figures.workers.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count));
+    }),
+    family(
+        "windlass_api_workers",
+        Kind::Gauge,
+        "Registered workers of a dialect by state, counted up to 10000",
+        |seen, samples| {
+            for (api, states) in &seen.figures.api_workers {
+                states.iter().for_each(|(state, count)| samples.put(&[("api", *api), ("state", *state)], count));
+            }
+        },
+    ),
+    family(
+        "windlass_api_jobs_pending",
+        Kind::Gauge,
+        "Jobs of a dialect that wait for a worker, counted up to 10000",
+        |seen, samples| {
+            seen.figures.api_pending.iter().for_each(|(api, count)| samples.put(&[("api", *api)], count));
+        },
+    ),
+    family("windlass_claims_waiting", Kind::Gauge, "Claims that wait for a job on this server", |seen, samples| {
+        samples.put(&[], seen.counts.waiting)
+    }),
+    family("windlass_event_readers", Kind::Gauge, "Readers of the event feed on this server", |seen, samples| {
+        samples.put(&[], seen.counts.readers)
+    }),
+    family("windlass_engine_commands", Kind::Counter, "Commands run, including refused ones", |seen, samples| {
+        samples.put(&[], seen.counts.commands)
+    }),
+    family("windlass_engine_commits", Kind::Counter, "Transactions committed", |seen, samples| {
+        samples.put(&[], seen.counts.batches)
+    }),
+    family("windlass_engine_commit_seconds", Kind::Histogram, "Duration of a transaction", |seen, samples| {
+        samples.histogram(&[], &seen.tally.commit.observed())
+    }),
+    family(
+        "windlass_engine_syncs",
+        Kind::Counter,
+        "Fsyncs; with PostgreSQL they are part of the commit",
+        |seen, samples| samples.put(&[], seen.tally.sync.observed().count),
+    ),
+    family("windlass_engine_sync_seconds", Kind::Histogram, "Duration of an fsync", |seen, samples| {
+        samples.histogram(&[], &seen.tally.sync.observed())
+    }),
+    family("windlass_log_bytes", Kind::Counter, "Bytes of job logs received", |seen, samples| {
+        samples.put(&[], seen.counts.log_bytes)
+    }),
+    family(
+        "windlass_http_requests",
+        Kind::Counter,
+        "Requests answered, by method, route and status",
+        |seen, samples| {
+            for ((route, method), answered) in seen.metrics.routes.lock().iter() {
+                answered.each(|status, count| {
+                    let status = status.to_string();
+                    samples.put(&[("method", *method), ("route", *route), ("status", &status)], count);
+                });
+            }
+        },
+    ),
     family(
         "windlass_http_request_seconds",
         Kind::Histogram,
         "Time until the response head, by API, including long polls",
+        |seen, samples| {
+            let known = seen.metrics.seconds.lock();
+            let called = known.iter().map(|(surface, seconds)| (surface, seconds.observed()));
+            for (surface, observed) in called.filter(|(_, observed)| observed.count > 0) {
+                samples.histogram(&[("api", *surface)], &observed);
+            }
+        },
     ),
-    family("windlass_http_connections", Kind::Gauge, "Open connections"),
-    family("windlass_http_connections_refused", Kind::Counter, "Connections refused, by reason"),
+    family("windlass_http_connections", Kind::Gauge, "Open connections", |seen, samples| {
+        samples.put(&[], seen.metrics.open_connections())
+    }),
+    family("windlass_http_connections_refused", Kind::Counter, "Connections refused, by reason", |seen, samples| {
+        seen.metrics.refused.lock().iter().for_each(|(reason, count)| samples.put(&[("reason", *reason)], count));
+    }),
 ];
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
 
 /// What was answered on one route.
 #[derive(Default)]
@@ -90,14 +187,14 @@ impl Answered {
             Some(at) => {
                 self.at_hand[at].fetch_add(1, Relaxed);
             }
-            None => *lock(&self.others).entry(status).or_default() += 1,
+            None => *self.others.lock().entry(status).or_default() += 1,
         }
     }
 
     fn each(&self, mut see: impl FnMut(u16, u64)) {
         let at_hand = AT_HAND.iter().zip(&self.at_hand).map(|(status, count)| (*status, count.load(Relaxed)));
         at_hand.filter(|(_, count)| *count > 0).for_each(|(status, count)| see(status, count));
-        lock(&self.others).iter().for_each(|(status, count)| see(*status, *count));
+        self.others.lock().iter().for_each(|(status, count)| see(*status, *count));
     }
 }
 
@@ -123,16 +220,16 @@ impl Metrics {
     }
 
     pub fn refused_connection(&self, reason: &'static str) {
-        *lock(&self.refused).entry(reason).or_default() += 1;
+        *self.refused.lock().entry(reason).or_default() += 1;
     }
 
     pub fn meter(&self, surface: &Surface, method: &'static str, route: &'static str) -> Meter {
-        let answered = lock(&self.routes).entry((route, method)).or_default().clone();
+        let answered = self.routes.lock().entry((route, method)).or_default().clone();
         Meter { method, route, answered, seconds: self.seconds_of(surface.name) }
     }
 
     fn seconds_of(&self, surface: &'static str) -> Arc<Histogram> {
-        let mut known = lock(&self.seconds);
+        let mut known = self.seconds.lock();
         if let Some((_, seconds)) = known.iter().find(|(name, _)| *name == surface) {
             return seconds.clone();
         }
@@ -142,73 +239,25 @@ impl Metrics {
     }
 
     fn write(&self, app: &App, figures: &Figures) -> String {
+        let seen = Seen { metrics: self, figures, tally: app.engine.tally(), counts: app.engine.counts() };
         let mut text = Text::default();
         for family in FAMILIES {
-            self.write_family(app, figures, family, &mut text);
+            (family.write)(&seen, &mut text.family(family));
         }
         text.end()
     }
+}
 
-    fn write_family(&self, app: &App, figures: &Figures, family: &Family, text: &mut Text) {
-        let (tally, counts) = (app.engine.tally(), app.engine.counts());
-        let mut samples = text.family(family);
-        let load = |counter: &AtomicU64| counter.load(Relaxed);
-        match family.name {
-            "windlass_jobs" => figures.jobs.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count)),
-            "windlass_oldest_waiting_seconds" => samples.put(&[], figures.oldest_seconds),
-            "windlass_jobs_submitted" => samples.put(&[], load(&tally.submitted)),
-            "windlass_jobs_claimed" => samples.put(&[], load(&tally.claimed)),
-            "windlass_jobs_requeued" => samples.put(&[], load(&tally.requeued)),
-            "windlass_jobs_ended" => {
-                samples.put(&[("outcome", "completed")], load(&tally.completed));
-                samples.put(&[("outcome", "failed")], load(&tally.failed));
-                samples.put(&[("outcome", "cancelled")], load(&tally.cancelled));
-                samples.put(&[("outcome", "skipped")], load(&tally.skipped));
-            }
-            "windlass_job_wait_seconds" => samples.histogram(&[], &tally.wait.observed()),
-            "windlass_job_run_seconds" => samples.histogram(&[], &tally.run.observed()),
-            "windlass_report_seconds" => samples.histogram(&[], &tally.report.observed()),
-            "windlass_workers" => {
-                figures.workers.iter().for_each(|(state, count)| samples.put(&[("state", *state)], count));
-            }
-            "windlass_api_workers" => {
-                for (api, states) in &figures.api_workers {
-                    states.iter().for_each(|(state, count)| samples.put(&[("api", *api), ("state", *state)], count));
-                }
-            }
-            "windlass_api_jobs_pending" => {
-                figures.api_pending.iter().for_each(|(api, count)| samples.put(&[("api", *api)], count));
-            }
-            "windlass_claims_waiting" => samples.put(&[], counts.waiting),
-            "windlass_event_readers" => samples.put(&[], counts.readers),
-            "windlass_engine_commands" => samples.put(&[], counts.commands),
-            "windlass_engine_commits" => samples.put(&[], counts.batches),
-            "windlass_engine_commit_seconds" => samples.histogram(&[], &tally.commit.observed()),
-            "windlass_engine_syncs" => samples.put(&[], tally.sync.observed().count),
-            "windlass_engine_sync_seconds" => samples.histogram(&[], &tally.sync.observed()),
-            "windlass_log_bytes" => samples.put(&[], counts.log_bytes),
-            "windlass_http_requests" => {
-                for ((route, method), answered) in lock(&self.routes).iter() {
-                    answered.each(|status, count| {
-                        let status = status.to_string();
-                        samples.put(&[("method", *method), ("route", *route), ("status", &status)], count);
-                    });
-                }
-            }
-            "windlass_http_request_seconds" => {
-                let known = lock(&self.seconds);
-                let called = known.iter().map(|(surface, seconds)| (surface, seconds.observed()));
-                for (surface, observed) in called.filter(|(_, observed)| observed.count > 0) {
-                    samples.histogram(&[("api", *surface)], &observed);
-                }
-            }
-            "windlass_http_connections" => samples.put(&[], self.open_connections()),
-            "windlass_http_connections_refused" => {
-                lock(&self.refused).iter().for_each(|(reason, count)| samples.put(&[("reason", *reason)], count));
-            }
-            other => unreachable!("{other} is in the table and not written"),
-        }
-    }
+/// What metrics are written from.
+pub struct Seen<'a> {
+    metrics: &'a Metrics,
+    figures: &'a Figures,
+    tally: &'a Tally,
+    counts: Counts,
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed)
 }
 
 pub struct Open(Arc<AtomicI64>);

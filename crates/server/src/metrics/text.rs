@@ -1,5 +1,6 @@
 //! Metrics as text: OpenMetrics, which Prometheus reads. Each family is declared once, in a table the documentation follows.
 
+use super::Seen;
 use std::fmt::{Display, Write};
 use windlass_engine::tally::Observed;
 
@@ -21,12 +22,12 @@ impl Kind {
 }
 
 /// One family of series.
-#[derive(Debug)]
 pub struct Family {
     /// Without the ending that its samples may have.
     pub name: &'static str,
     pub kind: Kind,
     pub help: &'static str,
+    pub write: fn(&Seen<'_>, &mut Samples<'_>),
 }
 
 impl Family {
@@ -46,7 +47,7 @@ pub struct Text(String);
 // Writing to a String does not fail.
 impl Text {
     pub fn family(&mut self, family: &Family) -> Samples<'_> {
-        let Family { name, kind, help } = family;
+        let Family { name, kind, help, .. } = family;
         let _ = writeln!(self.0, "# TYPE {name} {}\n# HELP {name} {help}.", kind.name());
         Samples { text: &mut self.0, name, kind: *kind }
     }
@@ -92,15 +93,15 @@ impl Samples<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::family, *};
 
     #[test]
     fn families_are_written_as_prometheus_reads_them() {
         let mut text = Text::default();
-        text.family(&Family { name: "a", kind: Kind::Counter, help: "Some" }).put(&[("of", "x"), ("by", "y")], 3);
-        text.family(&Family { name: "b", kind: Kind::Gauge, help: "More" }).put(&[], 0.5);
+        text.family(&family("a", Kind::Counter, "Some", |_, _| ())).put(&[("of", "x"), ("by", "y")], 3);
+        text.family(&family("b", Kind::Gauge, "More", |_, _| ())).put(&[], 0.5);
         let observed = Observed { at_most: vec![(0.1, 1), (1.0, 2)], count: 3, seconds: 2.5 };
-        text.family(&Family { name: "c", kind: Kind::Histogram, help: "Long" }).histogram(&[("of", "z")], &observed);
+        text.family(&family("c", Kind::Histogram, "Long", |_, _| ())).histogram(&[("of", "z")], &observed);
         let expected = "# TYPE a counter\n# HELP a Some.\na_total{of=\"x\",by=\"y\"} 3\n# TYPE b gauge\n# HELP b More.\nb 0.5\n\
             # TYPE c histogram\n# HELP c Long.\nc_bucket{of=\"z\",le=\"0.1\"} 1\nc_bucket{of=\"z\",le=\"1.0\"} 2\n\
             c_bucket{of=\"z\",le=\"+Inf\"} 3\nc_sum{of=\"z\"} 2.5\nc_count{of=\"z\"} 3\n# EOF\n";
