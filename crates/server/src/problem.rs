@@ -49,6 +49,14 @@ impl Problem {
         self
     }
 
+    /// What is wrong, and where, for protocols that have one text for both.
+    pub fn sentence(&self) -> String {
+        match self.0.field.as_deref() {
+            Some(field) if !self.0.detail.contains(field) => format!("{field}: {}", self.0.detail),
+            _ => self.0.detail.clone(),
+        }
+    }
+
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }

@@ -122,17 +122,10 @@ impl From<Problem> for HttpError {
             StatusCode::NOT_FOUND => "Not Found".to_owned(),
             StatusCode::METHOD_NOT_ALLOWED => "Method Not Allowed".to_owned(),
             _ if problem.0.is(Code::Forbidden) => "Forbidden".to_owned(),
-            _ => told(&problem),
+            _ => problem.sentence(),
         };
         let retry_after = problem.0.retry_after_ms.map(|wait| wait.div_ceil(1_000));
         Self::Plain { status: problem.status(), detail, retry_after }
-    }
-}
-
-fn told(problem: &Problem) -> String {
-    match problem.0.field.as_deref() {
-        Some(field) if !problem.0.detail.contains(field) => format!("{field}: {}", problem.0.detail),
-        _ => problem.0.detail.clone(),
     }
 }
 

@@ -80,10 +80,7 @@ impl From<Problem> for HttpError {
             StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
             other => other,
         };
-        let message = match problem.0.field.as_deref() {
-            Some(field) if !problem.0.detail.contains(field) => format!("{field}: {}", problem.0.detail),
-            _ => problem.0.detail.clone(),
-        };
+        let message = problem.sentence();
         let retry_after = problem.0.retry_after_ms.map(|wait| wait.div_ceil(1_000));
         Self { retry_after, ..Self::new(status, message) }
     }
@@ -91,13 +88,37 @@ impl From<Problem> for HttpError {
 
 impl From<Refusal> for HttpError {
     fn from(refusal: Refusal) -> Self {
-        Problem::from(refusal).into()
+        // Each by name, so that a new one has to be thought of here, too.
+        match &refusal {
+            Refusal::Invalid { .. }
+            | Refusal::NotFound { .. }
+            | Refusal::LeaseLost { .. }
+            | Refusal::NotHeld { .. }
+            | Refusal::NotHolder
+            | Refusal::Final { .. }
+            | Refusal::NotStarted
+            | Refusal::AlreadyStarted
+            | Refusal::TooLarge { .. }
+            | Refusal::TooMany { .. }
+            | Refusal::KeyReused { .. }
+            | Refusal::Exists { .. }
+            | Refusal::VersionMismatch { .. }
+            | Refusal::WorkerNotOnline { .. }
+            | Refusal::WorkerDraining { .. }
+            | Refusal::Cycle { .. }
+            | Refusal::LastAdmin
+            | Refusal::Forbidden { .. }
+            | Refusal::Damaged { .. } => Problem::from(refusal).into(),
+        }
     }
 }
 
 impl From<Error> for HttpError {
     fn from(error: Error) -> Self {
-        Problem::from(error).into()
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            error @ (Error::Overloaded | Error::Store(_) | Error::Closed) => Problem::from(error).into(),
+        }
     }
 }
 

@@ -137,11 +137,7 @@ impl From<Problem> for HttpError {
             500..=599 => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
             _ => (StatusCode::BAD_REQUEST, "invalid_request"),
         };
-        let told = match problem.0.field.as_deref() {
-            Some(field) if !problem.0.detail.contains(field) => format!("{field}: {}", problem.0.detail),
-            _ => problem.0.detail.clone(),
-        };
-        let no = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, told) };
+        let no = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, problem.sentence()) };
         let state = State::ALL.into_iter().find(|state| problem.0.state == Some(wire_state(*state)));
         state.into_iter().fold(no, Self::state)
     }
