@@ -20,6 +20,7 @@ use windlass_core::{
         advance::Move,
         submit_run::{RunNode, RunPlan},
     },
+    payload::pieces,
     stage::Stage,
 };
 
@@ -52,16 +53,7 @@ impl Bundle {
     /// In pieces that fit a record.
     pub fn parts(&self) -> Vec<String> {
         let text = serde_json::to_string(self).expect("plain data with string keys");
-        let (mut parts, mut rest) = (Vec::new(), text.as_str());
-        while !rest.is_empty() {
-            let mut end = rest.len().min(PART_BYTES);
-            while !rest.is_char_boundary(end) {
-                end -= 1;
-            }
-            parts.push(rest[..end].to_owned());
-            rest = &rest[end..];
-        }
-        parts
+        pieces(&text, PART_BYTES).map(str::to_owned).collect()
     }
 
     pub fn join<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {

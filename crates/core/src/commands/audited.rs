@@ -69,13 +69,6 @@ fn acts(command: &Command) -> Vec<Act> {
     match command {
         Command::PutDefinition(put) => act(&put.namespace, "definition_put", &put.name),
         Command::DeleteDefinition(delete) => act(&delete.namespace, "definition_deleted", &delete.name),
-        // What the rules do not know can be an operator's act as well.
-        Command::PutRecord(put) if &*put.key.kind == "workflow" => {
-            act(&put.key.namespace, "workflow_put", &put.key.key)
-        }
-        Command::DeleteRecord(delete) if &*delete.key.kind == "workflow" => {
-            act(&delete.key.namespace, "workflow_deleted", &delete.key.key)
-        }
         Command::PutSchedule(put) => act(&put.namespace, "schedule_put", &put.schedule.name),
         Command::DeleteSchedule(delete) => act(&delete.namespace, "schedule_deleted", &delete.name),
         Command::CreatePrincipal(create) => act(&create.namespace, "principal_created", &create.name),

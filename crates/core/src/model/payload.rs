@@ -36,6 +36,15 @@ impl From<&str> for Payload {
     }
 }
 
+/// A text in pieces of at most so many bytes, such as fit a record, each whole characters.
+pub fn pieces(mut text: &str, bytes: usize) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (piece, rest) = text.split_at(text.floor_char_boundary(bytes));
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// Payloads may hold secrets and may be large, so only the size is printed.
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,6 +16,7 @@ use windlass_core::{
         audited::Audited,
         records::{DeleteRecord, Expect, PutRecord},
     },
+    payload,
 };
 use windlass_engine::{Error, store::RecordQuery};
 use windlass_plan::{Fault, Workflow};
@@ -163,7 +164,7 @@ pub async fn put(
     let (home, own, text) = (namespace.clone(), version.clone(), source_text.to_owned());
     let work = move || writes(&home, &own, &pieces(&text), before.map(|(_, version)| version));
     let commands = app.aside.run(namespace, work).await??;
-    match app.engine.run(Audited::new(by, All { commands })).await {
+    match app.engine.run(Audited::told(by, "workflow_put", name, All { commands })).await {
         Ok(_) => Ok((version, true)),
         Err(Error::Refused(Refusal::Exists { .. } | Refusal::VersionMismatch { .. })) => Err(Problem::new(
             Code::VersionMismatch,
@@ -198,16 +199,7 @@ async fn last_version(app: &App, namespace: &Namespace, name: &str) -> Result<u3
 }
 
 fn pieces(text: &str) -> Vec<&str> {
-    let (mut parts, mut rest) = (Vec::new(), text);
-    while !rest.is_empty() {
-        let mut end = rest.len().min(PART_BYTES);
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        parts.push(&rest[..end]);
-        rest = &rest[end..];
-    }
-    parts
+    payload::pieces(text, PART_BYTES).collect()
 }
 
 fn writes(
@@ -248,6 +240,6 @@ mod erased {
 pub async fn delete(app: &App, namespace: &Namespace, name: &str, by: &Arc<str>) -> Result<(), Problem> {
     let found = head(app, namespace, name).await?.ok_or_else(|| Problem::not_found("workflow", name))?;
     let delete = DeleteRecord { key: key(namespace, HEAD, name), expect: Expect::Version(found.1) };
-    app.engine.run(Audited::new(by, delete)).await?;
+    app.engine.run(Audited::told(by, "workflow_deleted", name, delete)).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use windlass_api::Uuid;
-use windlass_core::RunId;
+use windlass_core::{RunId, payload::pieces};
 use windlass_plan::neops::{course::Course, document::Document, reference::EntityType};
 
 /// Bytes of one part of a plan.
@@ -61,16 +61,7 @@ impl Bundle {
     /// In pieces that fit a record, with the dialect's mark.
     pub fn parts(&self) -> Vec<Arc<str>> {
         let text = reader::marked(NAME, &serde_json::to_string(self).expect("plain data"));
-        let (mut parts, mut rest) = (Vec::new(), text.as_str());
-        while !rest.is_empty() {
-            let mut end = rest.len().min(PART_BYTES);
-            while !rest.is_char_boundary(end) {
-                end -= 1;
-            }
-            parts.push(rest[..end].into());
-            rest = &rest[end..];
-        }
-        parts
+        pieces(&text, PART_BYTES).map(Into::into).collect()
     }
 
     /// Of a run that rolls back what another one left.

@@ -15,6 +15,7 @@ use windlass_api::Uuid;
 use windlass_core::{
     Command, RecordKey,
     commands::records::{Expect, PutRecord},
+    payload::pieces,
     stage::OF_RUN,
 };
 use windlass_engine::store::RecordQuery;
@@ -50,17 +51,8 @@ pub fn keep(run: Uuid, context: &Value) -> Result<Vec<Command>, String> {
     if text.len() > BYTES_MAX {
         return Err(format!("the entities of the run have {} bytes; at most {BYTES_MAX}", text.len()));
     }
-    let (mut made, mut rest) = (Vec::new(), text.as_str());
-    while !rest.is_empty() {
-        let mut end = rest.len().min(PIECE_BYTES);
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        let key = format!("{run}/context/{:06}", made.len());
-        made.push(put(run, key, Value::from(&rest[..end]).to_string()));
-        rest = &rest[end..];
-    }
-    Ok(made)
+    let piece = |(at, piece)| put(run, format!("{run}/context/{at:06}"), Value::from(piece).to_string());
+    Ok(pieces(&text, PIECE_BYTES).enumerate().map(piece).collect())
 }
 
 /// Keeps what steps changed, as the next version.
