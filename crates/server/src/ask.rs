@@ -138,6 +138,12 @@ fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
+/// Whether a content type says that it is JSON.
+pub fn is_json(kind: &HeaderValue) -> bool {
+    let kind = kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
 /// Counts brackets outside strings: payloads are kept as text, so nothing else would look how deep they go.
 pub fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);

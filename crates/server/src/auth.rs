@@ -11,7 +11,7 @@ use crate::{
     problem::{Code, Problem},
     route::{Access, Nameless},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{
     collections::HashMap,
@@ -177,7 +177,7 @@ impl Auth {
 
     /// Whom it stands for, nobody where it is known to be wrong; or else how often everything was forgotten so far.
     fn remembered(&self, hash: &[u8; 32]) -> Result<Option<Caller>, u64> {
-        let known = self.lock();
+        let known = self.known.lock();
         if let Some((_, caller)) = known.callers.get(hash).filter(|(at, _)| at.elapsed() < REMEMBERED) {
             return Ok(Some(caller.clone()));
         }
@@ -188,7 +188,7 @@ impl Auth {
     }
 
     fn remember_wrong(&self, hash: [u8; 32], forgotten: u64) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if known.forgotten != forgotten {
             return;
         }
@@ -201,7 +201,7 @@ impl Auth {
     }
 
     fn remember(&self, hash: [u8; 32], caller: &Caller, forgotten: u64) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if known.forgotten != forgotten {
             return;
         }
@@ -227,14 +227,10 @@ impl Auth {
 
     /// After a token was made or revoked, or a principal disabled: neither a yes nor a no from before holds.
     pub fn forget(&self) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.callers.clear();
         known.wrong.clear();
         known.forgotten += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.known.lock()
     }
 }
 

@@ -19,6 +19,7 @@ pub mod config;
 pub mod content;
 mod definition_faults;
 pub mod definitions;
+mod derived;
 pub mod dialect;
 pub mod dialects;
 pub mod duties;

@@ -10,7 +10,7 @@ use crate::{
     problem::{Code, Problem},
     product::files,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     path::Path,
@@ -165,7 +165,7 @@ impl Usage {
     }
 
     fn try_add(&self, whose: &Whose, bytes: u64) -> Fit {
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         let Some(sum) = sums.get_mut(whose) else { return Fit::Unknown };
         let used = sum.kept.saturating_add(sum.coming);
         if used.saturating_add(bytes) > whose.limit(&self.limits) {
@@ -176,7 +176,7 @@ impl Usage {
     }
 
     fn learn(&self, whose: &Whose, kept: u64, took: Duration) {
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         if sums.len() >= SUMS_MAX {
             sums.retain(|_, sum| sum.coming > 0);
         }
@@ -186,16 +186,12 @@ impl Usage {
 
     /// A file was deleted.
     pub fn forget(&self, owner: &Owner, bytes: u64) {
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         for whose in owner.all() {
             if let Some(sum) = sums.get_mut(&whose) {
                 sum.kept = sum.kept.saturating_sub(bytes + OVERHEAD);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Whose, Sum>> {
-        self.sums.lock()
     }
 }
 
@@ -223,7 +219,7 @@ impl Grant {
 
     /// The file is kept, and has so many bytes.
     pub fn keep(self, bytes: u64) {
-        let mut sums = self.usage.lock();
+        let mut sums = self.usage.sums.lock();
         for (whose, _) in &self.of {
             if let Some(sum) = sums.get_mut(whose) {
                 sum.kept += bytes + OVERHEAD;
@@ -234,7 +230,7 @@ impl Grant {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        let mut sums = self.usage.lock();
+        let mut sums = self.usage.sums.lock();
         for (whose, taken) in &self.of {
             if let Some(sum) = sums.get_mut(whose) {
                 sum.coming = sum.coming.saturating_sub(*taken);
@@ -273,7 +269,7 @@ mod tests {
     }
 
     fn used(usage: &Usage, whose: &Whose) -> (u64, u64) {
-        let sum = usage.lock()[whose];
+        let sum = usage.sums.lock()[whose];
         (sum.kept, sum.coming)
     }
 
@@ -301,7 +297,7 @@ mod tests {
         let (usage, whose) = usage();
         usage.learn(&whose, 1_000_000, Duration::ZERO);
         assert!(matches!(usage.try_add(&whose, 1), Fit::No { .. }));
-        usage.lock().get_mut(&whose).unwrap().counted = Instant::now().checked_sub(COUNTED_FOR * 2).unwrap();
+        usage.sums.lock().get_mut(&whose).unwrap().counted = Instant::now().checked_sub(COUNTED_FOR * 2).unwrap();
         assert!(matches!(usage.try_add(&whose, 1), Fit::Unknown));
     }
 }

@@ -8,7 +8,7 @@ use crate::problem::{Code, Problem};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     pin::Pin,
@@ -64,13 +64,9 @@ impl Rooms {
         Ok(room)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock()
-    }
-
     fn add(&self, name: &Arc<str>, bytes: u64) -> Result<(), Problem> {
         let Limits { total, share } = self.limits;
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         let own = taken.by_name.get(name).copied().unwrap_or(0);
         // What is larger than the limit itself is let through alone, so that no setting makes a route useless.
         if own > 0 && own.saturating_add(bytes) > share {
@@ -93,7 +89,7 @@ impl Rooms {
     }
 
     fn give_back(&self, name: &Arc<str>, bytes: u64) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.total -= bytes;
         if let Some(own) = taken.by_name.get_mut(name) {
             *own -= bytes;
@@ -105,7 +101,7 @@ impl Rooms {
 
     /// Bytes taken now.
     pub fn taken(&self) -> u64 {
-        self.lock().total
+        self.taken.lock().total
     }
 }
 
@@ -245,7 +241,7 @@ mod tests {
         drop(first);
         assert!(rooms.take(&ann, 50).is_ok());
         drop(second);
-        assert_eq!((rooms.taken(), rooms.lock().by_name.len()), (0, 0), "nothing is left of those who had some");
+        assert_eq!((rooms.taken(), rooms.taken.lock().by_name.len()), (0, 0), "nothing is left of those who had some");
         assert!(rooms.take(&ann, 1_000).is_ok(), "one that is larger than all goes alone");
     }
 

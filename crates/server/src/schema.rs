@@ -15,7 +15,7 @@ use crate::{
 };
 use cost::Cost;
 use fits::Fit;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use windlass_api::definition::DefinitionBody;
@@ -241,10 +241,6 @@ impl Kept {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 impl Schemas {
     /// The version a reference points at.
     pub async fn get(
@@ -273,7 +269,7 @@ impl Schemas {
     }
 
     fn known(&self, key: &Key) -> Option<Arc<Compiled>> {
-        let mut kept = lock(&self.compiled);
+        let mut kept = self.compiled.lock();
         kept.uses += 1;
         let now = kept.uses;
         let (used, compiled) = kept.versions.get_mut(key)?;
@@ -282,7 +278,7 @@ impl Schemas {
     }
 
     fn keep(&self, key: Key, compiled: Arc<Compiled>) {
-        let mut kept = lock(&self.compiled);
+        let mut kept = self.compiled.lock();
         let now = kept.uses;
         kept.remove(&key);
         *kept.bytes.entry(key.0.clone()).or_default() += compiled.bytes();
@@ -296,11 +292,11 @@ impl Schemas {
 
     /// Remembers that a claimed job has no definition.
     pub fn note_plain(&self, job: JobId) {
-        lock(&self.plain).put(job, (), 1);
+        self.plain.lock().put(job, (), 1);
     }
 
     fn is_plain(&self, job: &JobId) -> bool {
-        lock(&self.plain).get(job).is_some()
+        self.plain.lock().get(job).is_some()
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.
@@ -379,7 +375,7 @@ mod tests {
             schemas.known(&key(0));
         }
         assert!(schemas.known(&key(0)).is_some() && schemas.known(&key(1)).is_none());
-        assert_eq!(lock(&schemas.compiled).versions.len(), KEPT);
+        assert_eq!(schemas.compiled.lock().versions.len(), KEPT);
     }
 
     #[test]

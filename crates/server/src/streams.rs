@@ -9,7 +9,7 @@ use crate::{
     auth::Caller,
     problem::{Code, Problem},
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use windlass_engine::Error;
@@ -61,7 +61,7 @@ impl Drop for Place {
 
 impl Streams {
     pub fn enter(&self, app: &App, caller: &Caller) -> Result<Place, Problem> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let count = open.by_name.entry(caller.root.clone()).or_default();
         if *count >= STREAMS_MAX {
             let why = format!("{} has {count} streams open, and may have no more", caller.root);
@@ -82,7 +82,7 @@ impl Streams {
     }
 
     fn leave(&self, place: &Place) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if let Some(count) = open.by_name.get_mut(&place.name) {
             *count -= 1;
             if *count == 0 {
@@ -101,8 +101,13 @@ impl Streams {
     /// Ends the streams of tokens that no longer stand for what they were opened with.
     pub async fn look(&self, app: &App) -> Result<(), Error> {
         let _turn = self.looking.lock().await;
-        let listening: Vec<_> =
-            self.lock().by_token.iter().map(|(hash, one)| (hash.clone(), one.number, one.caller.clone())).collect();
+        let listening: Vec<_> = self
+            .open
+            .lock()
+            .by_token
+            .iter()
+            .map(|(hash, one)| (hash.clone(), one.number, one.caller.clone()))
+            .collect();
         if listening.is_empty() {
             return Ok(());
         }
@@ -117,7 +122,7 @@ impl Streams {
     }
 
     fn end(&self, hash: &Arc<str>, number: u64) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if open.by_token.get(hash).is_some_and(|listening| listening.number == number)
             && let Some(listening) = open.by_token.remove(hash)
         {
@@ -127,13 +132,9 @@ impl Streams {
 
     /// Whether there is anybody left to look after; if not, whoever opens the next stream sees to it.
     fn is_quiet(&self) -> bool {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         open.is_watched = !open.by_token.is_empty();
         !open.is_watched
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! wait in line. Whoever asks for a thousand things at once waits for his own answers, and everybody else finds the server
 //! free. Whoever waits for something to happen is not at work meanwhile.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -27,34 +27,26 @@ struct Place {
 
 impl Turns {
     pub async fn enter(self: &Arc<Self>, name: &Arc<str>) -> Turn {
-        let line = self.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_WORK))).clone();
+        let line = self.lines.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_WORK))).clone();
         // Held until the permit is there, so that nobody forgets the line meanwhile.
         let place = Arc::new(Place { turns: self.clone(), name: name.clone(), permit: Mutex::new(None) });
         let permit = line.acquire_owned().await.ok();
-        *lock(&place.permit) = permit;
+        *place.permit.lock() = permit;
         Turn(place)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
-        lock(&self.lines)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl Turn {
     /// What follows may take long, and takes nothing but time.
     pub fn leave(&self) {
-        drop(lock(&self.0.permit).take());
+        drop(self.0.permit.lock().take());
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        drop(lock(&self.permit).take());
-        let mut lines = self.turns.lock();
+        drop(self.permit.lock().take());
+        let mut lines = self.turns.lines.lock();
         // Nobody has one of its places, and nobody waits for one: those hold the line.
         if lines.get(&self.name).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.name);
@@ -82,6 +74,6 @@ mod tests {
         assert!(next.is_some(), "whoever only waits for something takes no place");
         assert!(turns.enter(&ann).now_or_never().is_none());
         drop((at_work, next));
-        assert!(turns.lock().is_empty(), "nothing is kept of those who left");
+        assert!(turns.lines.lock().is_empty(), "nothing is kept of those who left");
     }
 }

@@ -1,6 +1,6 @@
 //! How many connections there may be, in all and from one address.
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv6Addr},
@@ -47,7 +47,7 @@ impl Places {
 
     pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
         let counted_by = network(address);
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         if taken.total >= self.total_max {
             return Err(Full::Total);
         }
@@ -61,15 +61,11 @@ impl Places {
         taken.total += 1;
         Ok(Place { places: self.clone(), counted_by })
     }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock()
-    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         taken.total -= 1;
         let Some(network) = self.counted_by else { return };
         if let Some(from_there) = taken.by_address.get_mut(&network) {
@@ -113,7 +109,7 @@ mod tests {
         let six = [at("2001:db8::1"), at("2001:db8::ffff")].map(|address| places.take(address).unwrap());
         assert_eq!(places.take(at("127.0.0.1")).err(), Some(Full::Total));
         drop(six);
-        assert_eq!(places.lock().by_address.len(), 1, "networks without connections are forgotten");
+        assert_eq!(places.taken.lock().by_address.len(), 1, "networks without connections are forgotten");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{StatusCode, header, request::Parts};
 use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_core::Timestamp;
@@ -29,7 +29,7 @@ where
 {
     type Rejection = HttpError;
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
-        let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(is_json);
+        let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(ask::is_json);
         let bytes = ask::read(request.into_body()).await?;
         let fields = match bytes.len() {
             0..=ask::LARGE => read(&bytes, is_json),
@@ -57,11 +57,6 @@ fn read(bytes: &Bytes, is_json: bool) -> Result<Fields, Fault> {
 pub fn no_object() -> Fault {
     let msg = "Input should be a valid dictionary or object to extract fields from";
     Fault::new("model_attributes_type", &["body"], msg, Value::Null)
-}
-
-fn is_json(kind: &HeaderValue) -> bool {
-    let kind = kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// The query, in order.

@@ -25,10 +25,10 @@ mod workers;
 
 use crate::{
     config::values::Values,
+    derived,
     dialect::{self, Dialect, Mount, Served, With},
     route::{Nameless, Route, Rules, Surface},
 };
-use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use windlass_api::Uuid;
 use windlass_core::Namespace;
@@ -46,13 +46,7 @@ pub fn namespace() -> Namespace {
 
 /// An id that follows from a name.
 fn derived(kind: &str, name: &str) -> Uuid {
-    let digest = Sha256::digest(format!("windlass joblib {kind}\n{name}"));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    // Marked as made by a scheme of our own (RFC 9562, version 8).
-    bytes[6] = (bytes[6] & 0x0f) | 0x80;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    Uuid::from_bytes(bytes)
+    derived::id(&format!("windlass joblib {kind}\n{name}"))
 }
 
 pub static DIALECT: Dialect = Dialect {

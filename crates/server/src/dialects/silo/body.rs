@@ -43,17 +43,12 @@ impl<S: Sync> FromRequest<S> for Raw {
     async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
         let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = ask::read(request.into_body()).await?;
-        let foreign = kind.is_some_and(|kind| !is_json(&kind));
+        let foreign = kind.is_some_and(|kind| !ask::is_json(&kind));
         if foreign && !bytes.is_empty() {
             return Err(HttpError::invalid("the body must be application/json"));
         }
         Ok(Self(bytes))
     }
-}
-
-fn is_json(kind: &HeaderValue) -> bool {
-    let kind = kind.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 impl Raw {

@@ -30,13 +30,13 @@ use crate::{
     app::App,
     config::values::Values,
     content::ROUTE_MAX,
+    derived,
     dialect::{self, Dialect, Mount, Served, With},
     route::{Access, Route, Rules, Surface},
 };
 use axum::{extract::State, response::IntoResponse};
 use http::StatusCode;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use std::sync::{Arc, atomic::AtomicUsize};
 use windlass_api::Uuid;
 use windlass_core::Namespace;
@@ -57,13 +57,7 @@ pub fn products(app: &App) -> Products {
 
 /// An id that follows from a name.
 fn derived(kind: &str, name: &str) -> Uuid {
-    let digest = Sha256::digest(format!("windlass silo {kind}\n{name}"));
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    // Marked as made by a scheme of our own (RFC 9562, version 8).
-    bytes[6] = (bytes[6] & 0x0f) | 0x80;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    Uuid::from_bytes(bytes)
+    derived::id(&format!("windlass silo {kind}\n{name}"))
 }
 
 pub use settings::Settings;

@@ -99,7 +99,7 @@ pub struct Sent<T>(pub T);
 impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = HttpError;
     async fn from_request(request: Request, app: &App) -> Result<Self, HttpError> {
-        if !is_json(&request) {
+        if !request.headers().get(header::CONTENT_TYPE).is_some_and(ask::is_json) {
             let why = "Expected request with `Content-Type: application/json`";
             return Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
         }
@@ -115,12 +115,6 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
             HttpError(StatusCode::BAD_REQUEST, format!("Failed to parse the request body as JSON: {error}"))
         })
     }
-}
-
-fn is_json(request: &Request) -> bool {
-    let Some(Ok(kind)) = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
-    let kind = kind.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
 /// The query string.
