@@ -3,7 +3,7 @@
 //! They go one at a time, each namespace in its turn, and while others are at work a namespace rests after each for many
 //! times as long as it took. Whoever has the server to himself does not wait at all.
 
-use crate::{error::Error, intake::weight, queue::Queue};
+use crate::{error::Error, intake::weight, pieces::is_report, queue::Queue};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
@@ -40,10 +40,6 @@ pub fn of(commands: &[Command]) -> Option<(&Namespace, u32)> {
         return None;
     };
     first.namespace().map(|namespace| (namespace, rest))
-}
-
-fn is_report(command: &Command) -> bool {
-    matches!(command, Command::Complete(_) | Command::Fail(_) | Command::AppendLog(_) | Command::Progress(_))
 }
 
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Error,
-    pieces::{Pieces, REST},
+    pieces::{Pieces, rest_after},
     queue::Queue,
     request::{Answer, Request, lost},
     settings::Settings,
@@ -60,13 +60,13 @@ impl Intake {
                 Some(namespace) => Some(self.pieces.turn(namespace).await),
                 None => None,
             };
-            let begun = Instant::now();
+            let (begun, rest) = (Instant::now(), rest_after(first));
             let (piece, weight) = next_piece(&mut commands, piece);
             let units = room.num_permits().min(weight / ROOM_UNIT);
             let room = room.split(units).ok_or(Error::Overloaded)?;
             replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
             if turn.is_some() && commands.peek().is_some() && self.queue.is_shared() {
-                sleep(begun.elapsed() * REST).await;
+                sleep(begun.elapsed() * rest).await;
             }
         }
         Ok(replies)

@@ -6,7 +6,7 @@ use windlass_core::Namespace;
 /// How long somebody counts as being at work.
 const REMEMBERED: Duration = Duration::from_secs(1);
 /// What the commands of one namespace may take in a batch: others wait for it, whatever they want.
-const MOMENT: Duration = Duration::from_millis(1);
+const MOMENT: Duration = Duration::from_micros(500);
 const FEWEST: usize = 8;
 /// Fewer commands than this say what a batch costs by itself, and nothing about what each of them costs.
 const TELLING: usize = 4;
@@ -86,7 +86,7 @@ mod tests {
         see(&mut sharing, &["a", "b"]);
         sharing.learn(Duration::from_millis(2), 1);
         assert_eq!(sharing.each(), Some(MOST), "that was the batch's own cost");
-        sharing.learn(Duration::from_millis(4), 50);
+        sharing.learn(Duration::from_millis(3), 50);
         assert_eq!(sharing.each(), Some(25));
         for _ in 0..50 {
             sharing.learn(Duration::from_millis(9), 4);
@@ -101,7 +101,7 @@ mod tests {
         see(&mut sharing, &["a", "b"]);
         for _ in 0..50 {
             sharing.learn(Duration::from_millis(3), 1);
-            sharing.learn(Duration::from_micros(3_080), 8);
+            sharing.learn(Duration::from_micros(3_040), 8);
         }
         assert_eq!(sharing.each(), Some(MOST));
     }
