@@ -136,6 +136,23 @@ async fn a_full_log_is_moved_beside_the_writer_and_starts_over() {
     assert!(store.job(&key(id)).await.unwrap().is_some());
 }
 
+/// As when a server stops: what it was about to read is given up, and the read goes on by itself.
+#[tokio::test]
+async fn a_store_is_closed_cleanly_although_a_read_is_still_at_work() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path(), &clock());
+        let key = key(1);
+        tokio::select! {
+            biased;
+            _ = store.job(&key) => panic!("it cannot be there at once"),
+            () = std::future::ready(()) => {}
+        }
+        drop(store);
+        assert!(folder.path().join("windlass.clean").exists());
+    }
+}
+
 /// Nobody is shown what a power cut could take back.
 #[tokio::test]
 async fn reads_wait_for_the_sync_of_promises_and_events_for_the_sync_of_everything() {

@@ -42,6 +42,8 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
+    thread,
+    time::{Duration, Instant},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKey, StateCounts, Timestamp};
@@ -57,6 +59,8 @@ use writer::Writer;
 pub use fault::OpenError;
 pub use open::SCHEMA_VERSION;
 
+/// Until then a read ends that is at work when the store is closed, or the store recovers at the next start.
+const READS_END: Duration = Duration::from_secs(2);
 /// Threads that read at the same time, each with a connection, and half of them for one namespace at most. More would only
 /// wait for the disk together.
 const READERS: usize = 6;
@@ -250,6 +254,17 @@ impl Inner {
 
     fn now(&self) -> Timestamp {
         self.clock.now().max(Timestamp(self.last_now.load(Ordering::Acquire)))
+    }
+}
+
+/// A read that nobody waits for any more may still be at work, on a thread that nobody waits for when the program ends. The store is
+/// closed when it has finished.
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        while Arc::strong_count(&self.inner) > 1 && begun.elapsed() < READS_END {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
