@@ -150,8 +150,9 @@ impl Subscription {
                 (self.after, all) = (latest, false);
             }
             if shown >= SKIMMED_MAX {
-                let latest = self.store.events_after(u64::MAX - 1, 1).await?.last;
-                (self.after, all) = (latest.max(self.after), false);
+                // And not what comes meanwhile: where much happens there is always more.
+                self.after = self.store.events_after(u64::MAX - 1, 1).await?.last.max(self.after);
+                return Ok(false);
             }
             match self.fill(SKIMMED_AT_ONCE).await? {
                 Filled::More => {}
@@ -227,5 +228,8 @@ mod tests {
         feed.publish(Some(7_004), events(600));
         assert!(reader.skim(|_| seen += 1).await.unwrap());
         assert_eq!(seen, 1_603, "and it goes on from there");
+        feed.publish(Some(7_604), events(SKIMMED_MAX));
+        assert!(!reader.skim(|_| seen += 1).await.unwrap(), "it ends there, also where more comes without end");
+        assert_eq!(seen, 1_603 + SKIMMED_MAX);
     }
 }
