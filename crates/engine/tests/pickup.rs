@@ -207,3 +207,24 @@ async fn a_claim_hears_of_a_batch_that_may_or_may_not_have_been_written() {
     let answer = timeout(SOON, waiting).await.unwrap().unwrap();
     assert!(matches!(answer, Err(Error::Store(StoreError::Unavailable(_)))), "{answer:?}");
 }
+
+/// The others in the batch wait for them.
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_claims_go_along_with_a_batch_and_the_rest_are_woken() {
+    let engine = engine().await;
+    let mut waiting = Vec::new();
+    for at in 0..80 {
+        waiting.push(wait(&engine, claim(&format!("w{at}"), &[], 1)).await);
+    }
+    let before = batches(&engine).await;
+    let made = engine.run_many((0..80).map(|_| submit(new(&[]))).collect()).await.unwrap();
+    assert!(made.iter().all(Result::is_ok));
+    let mut taken = Vec::new();
+    for waiting in waiting {
+        taken.extend(got(waiting).await);
+    }
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), 80, "everybody gets one");
+    assert!(batches(&engine).await - before > 2, "80 claims in the transaction of the jobs themselves");
+}
