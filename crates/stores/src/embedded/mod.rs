@@ -263,7 +263,7 @@ impl Drop for Embedded {
     fn drop(&mut self) {
         let begun = Instant::now();
         while Arc::strong_count(&self.inner) > 1 && begun.elapsed() < READS_END {
-            thread::sleep(Duration::from_millis(1));
+            thread::park_timeout(Duration::from_millis(1));
         }
     }
 }
