@@ -107,11 +107,12 @@ fn to_run(page: &str) -> Vec<String> {
 }
 
 /// Which test here runs a page.
-const RUN: [&str; 8] = [
+const RUN: [&str; 9] = [
     "README.md",
     "docs/joblib.md",
     "docs/neops.md",
     "docs/operations.md",
+    "docs/scaling.md",
     "docs/silo.md",
     "docs/worker.md",
     "docs/workflow-graph.md",
@@ -282,6 +283,15 @@ fn the_commands_of_the_operations_page_work() {
     let called = format!("windlass --ca-cert cert.pem --server https://localhost:{port} stats");
     let done = folder.bash(&called).env("WINDLASS_DATA", folder.path.path().join("tls")).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[test]
+fn the_commands_of_the_scaling_page_work() {
+    let out = Folder::new().run(&to_run("docs/scaling.md"), &[], &[]);
+    assert!(
+        out.contains("https://billing.jobs.example.org") && out.contains("https://media.jobs.example.org"),
+        "{out}"
+    );
 }
 
 #[test]
