@@ -124,6 +124,27 @@ async fn a_claim_that_finds_too_little_looks_once_more() {
     assert_eq!((taken, leases_of(&replies).len()), (3, 1));
 }
 
+/// The answers of one flight come one behind the other. One that nobody reads yet, and that is long, must not hold up another
+/// that is waited for.
+#[tokio::test]
+async fn a_long_answer_does_not_hold_up_the_next() {
+    let store = open().await;
+    run(&store, vec![submit(1).into()]).await.unwrap();
+    let ended = lease_of(&run(&store, vec![claim("w", 1, 1).into()]).await.unwrap().replies);
+    run(&store, vec![complete(ended, "done").into()]).await.unwrap();
+    let large = |id: u128| {
+        let mut job = submit(id);
+        job.job.payload = "x".repeat(100_000).as_str().into();
+        job
+    };
+    run(&store, (2..=41).map(|id| large(id).into()).collect()).await.unwrap();
+    // The renewal has to look for its job among those that have ended, while the claim's jobs are on their way.
+    let renew = Renew { holder: Holder::lease(&ns(), ended), length: None };
+    let replies = run(&store, vec![renew.into(), claim("w", 2, 40).into()]).await.unwrap().replies;
+    assert!(matches!(replies[0], Err(Refusal::LeaseLost { .. })), "{:?}", replies[0]);
+    assert_eq!(leases_of(&replies).len(), 40);
+}
+
 /// A job for each, handed out by the first of two servers.
 async fn handed_out(count: u128) -> (Postgres, Postgres, Vec<LeaseId>) {
     let url = Cluster::shared().fresh_database();

@@ -87,12 +87,16 @@ impl<'a> Loader<'a> {
             rows.payloads.insert(names.key(&row)?, payload(&row, 2)?);
         }
         related.read(&mut names, &mut rows).await?;
+        // All that was sent is read before more is: a long answer that nobody reads holds up those behind it.
+        let mut looks = Vec::with_capacity(heads.len());
+        for sent in heads {
+            looks.push(sent.await?);
+        }
         let related = self.lock_related(&wanted, &mut names, &mut rows).await?;
         wanted.extend(related);
         self.lock_done(&wanted, &mut names, &mut rows).await?;
         check_related(&mut rows)?;
-        for (sent, (query, &count)) in heads.into_iter().zip(&keys.heads) {
-            let looked = sent.await?;
+        for (looked, (query, &count)) in looks.into_iter().zip(&keys.heads) {
             let glanced = if keys.glances.contains(query) { looked.glanced() } else { Err(looked) };
             let mut found = match glanced {
                 Ok(found) => found,
