@@ -13,6 +13,7 @@ pub mod neops;
 pub mod nodes;
 pub mod pattern;
 pub mod plan;
+pub mod retry;
 pub mod settings;
 pub mod template;
 pub mod vars;
