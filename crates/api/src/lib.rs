@@ -35,6 +35,11 @@ pub use uuid::Uuid;
 /// Any JSON, stored unchanged.
 pub type Json = Box<RawValue>;
 
+/// As digests are written.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -15,9 +15,7 @@ use tokio::{
 };
 use windlass_engine::{Engine, Settings as EngineSettings, Store};
 use windlass_server::{
-    App, Options,
-    app::Service,
-    artifact_place,
+    App, Options, Service, artifact_place,
     bootstrap::{self, Admin},
     config::Config,
     dialects, duties, listener, logs, native,
@@ -211,6 +209,7 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
         artifacts: Some(artifacts),
         artifact_bytes_max: config.artifact_max,
         files: config.files,
+        with_files: dialects::namespaces(),
     })
 }
 

@@ -28,7 +28,7 @@ use windlass_core::{
     principal::Role,
 };
 use windlass_engine::{Engine, Settings, Store, clock};
-use windlass_server::{App, Options, app, auth, config::values::Values, native::artifacts};
+use windlass_server::{App, Options, Service, auth, config::values::Values, native::artifacts};
 use windlass_stores::{
     embedded::{self, Embedded},
     postgres::{self, Postgres},
@@ -47,7 +47,7 @@ fn races() -> usize {
 
 struct Server {
     engine: Engine,
-    service: app::Service,
+    service: Service,
 }
 
 impl Server {
@@ -58,7 +58,7 @@ impl Server {
             .with(windlass_server::dialects::silo::settings::silo_jobs, folder.join("jobdefs").to_str().unwrap());
         let artifacts = Some(artifacts::open(place.to_str().unwrap()).unwrap());
         let app = App::new(engine.clone(), Options { artifacts, values, ..Options::default() });
-        Self { engine, service: app::Service::new(app) }
+        Self { engine, service: Service::new(app) }
     }
 
     async fn send(&self, token: &str, method: &str, path: &str, lease: Option<&str>, body: Body) -> (u16, Value) {

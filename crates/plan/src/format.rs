@@ -8,38 +8,11 @@ use serde_json::Value;
 use std::{fmt, marker::PhantomData};
 use windlass_api::fields::{Notation, With};
 use windlass_core::Millis;
-use windlass_yaml::{Booleans, Location, Spanned};
+use windlass_yaml::{Booleans, Spanned};
+
+pub use windlass_yaml::Fault;
 
 pub const BYTES_MAX: usize = 4 << 20;
-
-/// What is wrong with a definition, where, and in which field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Line and column, from 1; 0 where there is no place.
-    pub line: u64,
-    pub column: u64,
-    /// Such as `steps.build.needs`.
-    pub field: String,
-    pub text: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line > 0 {
-            write!(f, "line {}, column {}: ", self.line, self.column)?;
-        }
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        f.write_str(&self.text)
-    }
-}
-
-impl Fault {
-    pub fn at(location: Location, field: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { line: location.line(), column: location.column(), field: field.into(), text: text.into() }
-    }
-}
 
 /// A native file says so, or has `steps` where others have `jobs`.
 pub fn is_native(text: &str) -> bool {
@@ -57,8 +30,7 @@ pub fn is_native(text: &str) -> bool {
 }
 
 pub fn read(text: &str) -> Result<File, Fault> {
-    let fault = |windlass_yaml::Fault { line, column, text }| Fault { line, column, field: String::new(), text };
-    windlass_yaml::read(text, BYTES_MAX, Booleans::Strict).map_err(fault)
+    windlass_yaml::read(text, BYTES_MAX, Booleans::Strict)
 }
 
 #[derive(Debug, Deserialize)]

@@ -107,7 +107,7 @@ impl Workflow {
         let count = text.match_indices("${{").count();
         if count > EXPRESSIONS_MAX {
             let why = format!("{count} expressions; at most {EXPRESSIONS_MAX}");
-            return Err(vec![Fault::at(Location::UNKNOWN, "steps", why)]);
+            return Err(vec![Fault::nowhere(why).of("steps")]);
         }
         let file = format::read(text).map_err(|fault| vec![fault])?;
         let mut faults = Vec::new();
@@ -147,7 +147,7 @@ fn defaults_fault(file: &File) -> Option<Fault> {
     let all = bytes.saturating_mul(file.steps.0.len());
     (all > DEFAULTS_BYTES_MAX).then(|| {
         let why = format!("{bytes} bytes for each step are {all} in all; at most {DEFAULTS_BYTES_MAX}");
-        Fault::at(Location::UNKNOWN, "defaults", why)
+        Fault::nowhere(why).of("defaults")
     })
 }
 
@@ -165,7 +165,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn fault(&mut self, at: Location, field: impl Into<String>, text: impl Into<String>) {
         if self.faults.len() < FAULTS_MAX {
-            self.faults.push(Fault::at(at, field, text));
+            self.faults.push(Fault::at(at, text).of(field));
         }
     }
 

@@ -1,7 +1,7 @@
 //! Bills of material as they are kept: rows, all levels, where something is used, and the merge of what a CAD assembly says.
 
 use crate::{
-    Error, Fired, Products, items,
+    Error, Fired, Products, item_rows,
     records::{self, Change, Kept, Of, Put},
     rules::{
         bom::{self, Bom, Merge, ROWS_MAX, Relation, Row, Source},
@@ -61,6 +61,10 @@ pub async fn users(
     let parent = |kept: &Kept<Row>| kept.key.rsplit_once('/').map_or(&*kept.key, |(parent, _)| parent).to_owned();
     Ok(found.into_iter().map(|kept| (parent(&kept), kept.value)).collect())
 }
+
+/// Levels that are shown, where nobody says how many, and at most.
+pub const DEPTH: u32 = 10;
+pub const DEPTH_MAX: u32 = 20;
 
 /// Everything below an item, so many levels down. More than [`ROWS_MAX`] rows are refused before they are all read.
 pub async fn below(products: &Products, root: &str, depth_max: u32) -> Result<Bom, Error> {
@@ -163,12 +167,12 @@ pub enum Mode {
 pub async fn write(products: &Products, part: &str, child: &str, new: &NewRow, mode: Mode) -> Result<Written, Error> {
     new.quantity.map_or(Ok(0.0), check_quantity)?;
     settle!(products, Error, {
-        let parent = items::find(products, part).await?;
+        let parent = item_rows::find(products, part).await?;
         let kept = records::get(products, records::BOM, &key(part, child)).await?;
         match (kept, mode) {
             (None, Mode::Change) => return Err(missing(part, child)),
             (None, _) => {
-                let found = items::find(products, child).await?;
+                let found = item_rows::find(products, child).await?;
                 let (row, epoch) = (new.over(fresh(child)), touch(products).await?);
                 below(products, child, u32::MAX).await?.check_row(part, child)?;
                 // Both items are written as they are, so that neither can go meanwhile.
@@ -198,7 +202,7 @@ fn missing(part: &str, child: &str) -> Error {
 }
 
 fn stay(products: &Products, item: &Kept<Item>) -> Result<Command, Error> {
-    items::put(products, &item.value, item.unchanged())
+    item_rows::put(products, &item.value, item.unchanged())
 }
 
 pub async fn find(products: &Products, part: &str, child: &str) -> Result<Kept<Row>, Error> {
@@ -242,7 +246,7 @@ pub async fn merge(
     entries: &BTreeMap<String, f64>,
 ) -> Result<Merged, Error> {
     settle!(products, Error, {
-        let parent = items::find(products, part).await?;
+        let parent = item_rows::find(products, part).await?;
         let epoch = touch(products).await?;
         let before = rows(products, part).await?;
         let merge = bom::merge(&before, entries);
@@ -304,7 +308,7 @@ fn news(part: &str, user: &str, merge: &Merge) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Nothing, items::NewItem};
+    use crate::{Nothing, items, items::NewItem};
     use windlass_core::Namespace;
     use windlass_engine::{Engine, Settings, clock, memory::Memory};
 

@@ -1,8 +1,8 @@
 //! Edit locks: who is at which object of an item, and who may get in whose way.
 
 use crate::{
-    Error, Products, graphs, items,
-    records::{self, Change, Kept, Of, Put},
+    Error, Products, graphs, item_rows,
+    records::{self, Change, Kept, Kind, Of, Put},
     rules::{
         features::{
             graph::Direction,
@@ -19,6 +19,8 @@ use std::{fmt::Write, sync::Arc};
 use uuid::Uuid;
 use windlass_core::{Command, Millis, Timestamp, commands::records::Expect};
 use windlass_engine::ids;
+
+pub const SESSION: Kind<Session> = Kind::new("silo_session");
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Session {
@@ -42,7 +44,7 @@ fn key(part: &str, context: &Context) -> String {
 
 fn put(products: &Products, session: &Session, expect: Expect) -> Result<Command, Error> {
     let (key, id) = (key(&session.part_number, &session.context), session.id.to_string());
-    let put = Put::new(products, records::SESSION, &key, expect).under(&session.part_number);
+    let put = Put::new(products, SESSION, &key, expect).under(&session.part_number);
     put.facet("id", &id).facet("user", &session.editor.user).value(session)
 }
 
@@ -60,7 +62,7 @@ fn news(products: &Products, topic: &str, session: &Session) -> Command {
 
 async fn unexpired(products: &Products, of: Of<'_>) -> Result<Vec<Kept<Session>>, Error> {
     let now = products.engine().now().await?;
-    let mut found = records::list(products, records::SESSION, of).await?;
+    let mut found = records::list(products, SESSION, of).await?;
     found.retain(|kept| kept.value.expires_at > now);
     Ok(found)
 }
@@ -101,7 +103,7 @@ pub enum Acquired {
 
 pub async fn acquire(products: &Products, part: &str, editor: &Editor, wanted: &Wanted) -> Result<Acquired, Error> {
     settle!(products, Error, {
-        let item = items::find(products, part).await?;
+        let item = item_rows::find(products, part).await?;
         let cone = match &wanted.cone {
             Some(cone) => cone.clone(),
             None => forward_cone(products, part, &wanted.object).await?,
@@ -150,8 +152,8 @@ async fn take(
         expires_at: now + timeout,
     };
     // One that expired and was not swept yet lies in the way of the new one.
-    let stale = records::get(products, records::SESSION, &key(part, &session.context)).await?;
-    let mut commands = vec![items::put(products, &item.value, item.unchanged())?];
+    let stale = records::get(products, SESSION, &key(part, &session.context)).await?;
+    let mut commands = vec![item_rows::put(products, &item.value, item.unchanged())?];
     commands.extend(stale.as_ref().map(|stale| news(products, "edit.session_released", &stale.value)));
     commands.push(put(products, &session, records::as_found(stale.as_ref()))?);
     commands.push(news(products, "edit.session_acquired", &session));
@@ -175,7 +177,7 @@ pub async fn keep(products: &Products, kept: &Kept<Session>, timeout: Millis) ->
 pub async fn release(products: &Products, kept: &Kept<Session>) -> Result<Vec<Command>, Error> {
     let gone = &kept.value;
     let mut commands = vec![
-        records::delete(products, records::SESSION, &kept.key, kept.unchanged()),
+        records::delete(products, SESSION, &kept.key, kept.unchanged()),
         news(products, "edit.session_released", gone),
     ];
     let others = open(products, &gone.part_number).await?;
@@ -198,7 +200,7 @@ pub async fn release(products: &Products, kept: &Kept<Session>) -> Result<Vec<Co
 pub async fn sweep(products: &Products) -> Result<usize, Error> {
     let now = products.engine().now().await?;
     let mut gone = 0;
-    for kept in records::list(products, records::SESSION, Of::All).await? {
+    for kept in records::list(products, SESSION, Of::All).await? {
         if kept.value.expires_at > now {
             continue;
         }

@@ -2,14 +2,18 @@
 
 use crate::{
     Error, Products,
-    records::{self, Kept, Of, Put},
+    records::{self, Kept, Kind, Of, Put},
     rules::item::Item,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use uuid::Uuid;
-use windlass_core::{Command, Record, Timestamp, commands::records::Expect};
+use windlass_core::{Command, Facet, Namespace, Record, Timestamp, commands::records::Expect};
+use windlass_engine::{Engine, store::RecordQuery};
+
+/// Files of revisions: listed under the revision.
+pub const FILE: Kind<File> = Kind::new("silo_file");
 
 /// A file of a revision.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,7 +44,7 @@ fn key(item: &Item, number: u32, name: &str) -> String {
 
 /// A file of this name, also one of another item that had the part number before.
 pub async fn at(products: &Products, item: &Item, number: u32, name: &str) -> Result<Option<Kept<File>>, Error> {
-    records::get(products, records::FILE, &key(item, number, name)).await
+    records::get(products, FILE, &key(item, number, name)).await
 }
 
 pub async fn find(products: &Products, item: &Item, number: u32, name: &str) -> Result<Option<Kept<File>>, Error> {
@@ -49,27 +53,29 @@ pub async fn find(products: &Products, item: &Item, number: u32, name: &str) -> 
 
 pub fn put(products: &Products, (item, number): (&Item, u32), file: &File, expect: Expect) -> Result<Command, Error> {
     let (parent, content) = (of_revision(item, number), file.content.to_string());
-    let put = Put::new(products, records::FILE, &key(item, number, &file.name), expect).under(&parent);
+    let put = Put::new(products, FILE, &key(item, number, &file.name), expect).under(&parent);
     put.facet("part", &item.part_number).facet("content", &content).value(file)
 }
 
 /// By name.
 pub async fn all(products: &Products, item: &Item, number: u32) -> Result<Vec<File>, Error> {
-    let found = records::list(products, records::FILE, Of::Under(&of_revision(item, number))).await?;
+    let found = records::list(products, FILE, Of::Under(&of_revision(item, number))).await?;
     let mut files: Vec<File> = found.into_iter().map(|kept| kept.value).filter(|file| file.item == item.id).collect();
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(files)
 }
 
 /// Whether this content is a file of a revision.
-pub async fn knows(products: &Products, content: Uuid) -> Result<bool, Error> {
-    records::has(products, records::FILE, Of::With("content", &content.to_string())).await
+pub async fn knows(engine: &Engine, namespace: &Namespace, content: Uuid) -> Result<bool, Error> {
+    let facet = Some(Facet::new("content", &content.to_string()));
+    let found = engine.store().records(&RecordQuery { facet, limit: 1, ..FILE.query(namespace) }).await?;
+    Ok(!found.is_empty())
 }
 
 /// What forgets all files of an item, and their contents.
 pub async fn forget(products: &Products, part: &str) -> Result<(Vec<Command>, Vec<Uuid>), Error> {
-    let found = records::list(products, records::FILE, Of::With("part", part)).await?;
-    let delete = |file: &Kept<File>| records::delete(products, records::FILE, &file.key, file.unchanged());
+    let found = records::list(products, FILE, Of::With("part", part)).await?;
+    let delete = |file: &Kept<File>| records::delete(products, FILE, &file.key, file.unchanged());
     Ok((found.iter().map(delete).collect(), found.iter().map(|file| file.value.content).collect()))
 }
 
@@ -89,6 +95,6 @@ pub async fn stray(products: &Products, record: &Record) -> Result<Option<Uuid>,
 
 /// Forgets a file as it was found. False: somebody changed it meanwhile.
 pub async fn forget_one(products: &Products, record: &Record) -> Result<bool, Error> {
-    let delete = records::delete(products, records::FILE, &record.key.key, Expect::Version(record.version));
+    let delete = records::delete(products, FILE, &record.key.key, Expect::Version(record.version));
     Ok(records::commit(products, vec![delete]).await?.is_some())
 }

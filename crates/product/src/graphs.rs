@@ -6,8 +6,8 @@
 //! an item writes its live record, so that of two changes that see each other one is worked out again.
 
 use crate::{
-    Error, Products, items,
-    records::{self, Kept, Of, Put},
+    Error, Products, item_rows,
+    records::{self, Kept, Kind, Of, Put},
     rules::{
         features::{
             Node, Validation,
@@ -20,7 +20,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -28,6 +28,12 @@ use std::{
 use uuid::Uuid;
 use windlass_core::{Command, Namespace, Record, Timestamp, cache::Cache, commands::records::Expect};
 use windlass_engine::ids;
+
+/// Which graph of an item is live, and which items depend on it. Written by whoever changes either.
+pub const LIVE: Kind<Live> = Kind::new("silo_live");
+pub const GRAPH: Kind<Head> = Kind::new("silo_graph");
+/// Nodes or edges of a graph, by the letter in the key; listed under the graph.
+pub const GRAPH_PART: Kind<Value> = Kind::new("silo_graph_part");
 
 const EDGES_A_PIECE: usize = 2_000;
 const CROSS_A_PIECE: usize = 500;
@@ -97,13 +103,13 @@ pub async fn load(products: &Products, part: &str, revision: u32) -> Result<Opti
     let name = head_key(part, revision);
     let at = (products.namespace().clone(), part.to_owned(), revision);
     for _ in 0..READS_MAX {
-        let Some((head, version)) = records::text(products, records::GRAPH, &name).await? else { return Ok(None) };
+        let Some((head, version)) = records::text(products, GRAPH, &name).await? else { return Ok(None) };
         if let Some(found) = products.shared.graphs.get(&at, &head) {
             return Ok(Some(Loaded { version, ..found }));
         }
-        let pieces = records::raw(products, records::GRAPH_PART, Of::Under(&name)).await?;
+        let pieces = records::raw(products, GRAPH_PART, Of::Under(&name)).await?;
         // Pieces that were read while somebody wrote may be of two graphs.
-        if records::text(products, records::GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
+        if records::text(products, GRAPH, &name).await?.is_none_or(|(now, _)| now != head) {
             continue;
         }
         let (graph, stored) = assemble(&name, &pieces)?;
@@ -156,12 +162,11 @@ fn pieces<T: Serialize + PartialEq>(
         if !same {
             let key = piece_key(name, kind, at);
             let text = serde_json::to_string(piece)?;
-            commands
-                .push(Put::new(products, records::GRAPH_PART, &key, Expect::Anything).under(name).text(text.into()));
+            commands.push(Put::new(products, GRAPH_PART, &key, Expect::Anything).under(name).text(text.into()));
         }
     }
     let gone = (now.len()..stored).map(|at| piece_key(name, kind, at));
-    commands.extend(gone.map(|key| records::delete(products, records::GRAPH_PART, &key, Expect::Anything)));
+    commands.extend(gone.map(|key| records::delete(products, GRAPH_PART, &key, Expect::Anything)));
     Ok(commands)
 }
 
@@ -186,7 +191,7 @@ fn write(
     let head = Head { revision, nodes, edges, stamp: ids::secret() };
     let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
     let head: Arc<str> = serde_json::to_string(&head)?.into();
-    let mut commands = vec![Put::new(products, records::GRAPH, &name, expect).under(part).text(head.clone())];
+    let mut commands = vec![Put::new(products, GRAPH, &name, expect).under(part).text(head.clone())];
     let none = Graph::default();
     let (old, had) = before.map_or((&none, [0; 3]), |before| (&*before.graph, before.stored));
     commands.extend(pieces(products, (&name, 'n'), &node_pieces(graph), &node_pieces(old), had[0])?);
@@ -214,11 +219,11 @@ pub fn remember(products: &Products, fresh: Vec<Fresh>) {
 }
 
 pub async fn live(products: &Products, part: &str) -> Result<Option<Kept<Live>>, Error> {
-    records::get(products, records::LIVE, part).await
+    records::get(products, LIVE, part).await
 }
 
 fn put_live(products: &Products, part: &str, live: &Live, expect: Expect) -> Result<Command, Error> {
-    Put::new(products, records::LIVE, part, expect).value(live)
+    Put::new(products, LIVE, part, expect).value(live)
 }
 
 /// An item's live graph and its revision.
@@ -237,7 +242,7 @@ pub async fn with_base(
         let base = own.graph.clone();
         return Ok((Some(own), Some(base)));
     }
-    let stored = records::list(products, records::GRAPH, Of::Under(part)).await?;
+    let stored = records::list(products, GRAPH, Of::Under(part)).await?;
     let lower = stored.iter().map(|kept| kept.value.revision).filter(|stored| *stored < revision).max();
     let base = match lower {
         Some(lower) => load(products, part, lower).await?.map(|loaded| loaded.graph),
@@ -387,7 +392,7 @@ pub async fn written(
         commands.push(put_live(products, &part, &live, records::as_found(known.as_ref()))?);
         if known.is_none() {
             // The first graph; from then on the live record keeps the item from going unnoticed.
-            commands.push(items::put(products, &item.value, item.unchanged())?);
+            commands.push(item_rows::put(products, &item.value, item.unchanged())?);
         }
         region.world.put(&part, graph.clone());
         spread = region.spread(products, &part, &report.visible, products.engine().now().await?).await?;
@@ -407,7 +412,7 @@ pub async fn written(
     }
     for other in &spread.changed {
         if let (Some(graph), Some((revision, _))) = (region.world.get(other), region.loaded.get(&**other)) {
-            let item = items::find(products, other).await?;
+            let item = item_rows::find(products, other).await?;
             commands.push(news(products, &item.value, *revision, graph));
         }
     }
@@ -449,9 +454,9 @@ fn news(products: &Products, item: &Item, revision: u32, graph: &Graph) -> Comma
 /// What to write when an item goes: its graphs, and what others see of it from then on.
 pub async fn remove(products: &Products, part: &str) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
-    for head in records::list(products, records::GRAPH, Of::Under(part)).await? {
-        commands.extend(records::delete_all(products, records::GRAPH_PART, Of::Under(&head.key)).await?);
-        commands.push(records::delete(products, records::GRAPH, &head.key, head.unchanged()));
+    for head in records::list(products, GRAPH, Of::Under(part)).await? {
+        commands.extend(records::delete_all(products, GRAPH_PART, Of::Under(&head.key)).await?);
+        commands.push(records::delete(products, GRAPH, &head.key, head.unchanged()));
     }
     let Some(known) = live(products, part).await? else { return Ok(commands) };
     let mut region = Region::default();
@@ -467,7 +472,7 @@ pub async fn remove(products: &Products, part: &str) -> Result<Vec<Command>, Err
     spread.visited.remove(&name);
     commands.extend(region.write_spread(products, &spread)?.0);
     if known.value.dependents.is_empty() {
-        commands.push(records::delete(products, records::LIVE, part, known.unchanged()));
+        commands.push(records::delete(products, LIVE, part, known.unchanged()));
     } else {
         // Those who depend on it wait for another item of this number.
         let left = Live { dependents: known.value.dependents.clone(), ..Live::default() };

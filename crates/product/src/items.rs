@@ -1,9 +1,9 @@
 //! Items: found, listed newest first, made, changed, deleted.
 
+pub use crate::item_rows::{by_id, find, find_any, put, put_revision};
 use crate::{
     Error, Part, Products, bom, files, graphs, projects,
     records::{self, Change, Kept, Of, Put},
-    revisions,
     rules::item::{self, Item, Revision},
     settle,
 };
@@ -25,28 +25,6 @@ const PAGE: usize = 500;
 /// Items one call looks at to fill its page; what is not found by then is on the next one.
 const LOOKS_MAX: usize = 5_000;
 
-pub async fn find(products: &Products, part: &str) -> Result<Kept<Item>, Error> {
-    records::get(products, records::ITEM, part).await?.ok_or_else(|| Error::not_found("item", part))
-}
-
-/// By part number or by id.
-pub async fn find_any(products: &Products, name: &str) -> Result<Option<Kept<Item>>, Error> {
-    match records::get(products, records::ITEM, name).await? {
-        Some(found) => Ok(Some(found)),
-        None => by_id(products, &name.to_lowercase()).await,
-    }
-}
-
-pub async fn by_id(products: &Products, id: &str) -> Result<Option<Kept<Item>>, Error> {
-    Ok(records::list(products, records::ITEM, Of::With("id", id)).await?.pop())
-}
-
-pub fn put(products: &Products, item: &Item, expect: Expect) -> Result<Command, Error> {
-    let id = item.id.to_string();
-    let put = Put::new(products, records::ITEM, &item.part_number, expect).facet("id", &id);
-    put.facet("type", &item.item_type).facet("schema", &item.schema).value(item)
-}
-
 /// Its place among all items: ids grow with time, and so their complements fall.
 fn age_key(item: &Item) -> String {
     format!("{:032x}", !item.id.as_u128())
@@ -56,11 +34,6 @@ fn put_age(products: &Products, item: &Item) -> Result<Command, Error> {
     let key = age_key(item);
     let put = Put::new(products, records::ITEM_AGE, &key, Expect::Anything);
     put.facet("type", &item.item_type).facet("schema", &item.schema).value(&item.part_number)
-}
-
-pub fn put_revision(products: &Products, item: &Item, revision: &Revision) -> Result<Command, Error> {
-    let key = revisions::key(&item.part_number, revision.number);
-    Put::new(products, records::REVISION, &key, Expect::Nothing).under(&item.part_number).value(revision)
 }
 
 /// Which items a list is about.
@@ -365,9 +338,9 @@ pub async fn delete(products: &Products, part: &str) -> Result<Vec<Uuid>, Error>
         // The epoch also keeps anybody from making it a child meanwhile.
         commands.push(bom::touch(products).await?);
         commands.extend(records::delete_all(products, records::BOM, Of::Under(part)).await?);
-        for session in records::raw(products, records::SESSION, Of::Under(part)).await? {
+        for session in records::raw(products, crate::edits::SESSION, Of::Under(part)).await? {
             let unchanged = Expect::Version(session.version);
-            commands.push(records::delete(products, records::SESSION, &session.key.key, unchanged));
+            commands.push(records::delete(products, crate::edits::SESSION, &session.key.key, unchanged));
         }
         commands.extend(graphs::remove(products, part).await?);
         let (forget, contents) = files::forget(products, part).await?;

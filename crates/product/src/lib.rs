@@ -14,6 +14,7 @@ pub mod files;
 mod fire;
 pub mod graph;
 pub mod graphs;
+mod item_rows;
 pub mod items;
 pub mod projects;
 pub mod records;

@@ -5,9 +5,6 @@
 
 use crate::{
     Error, Products,
-    edits::Session,
-    files::File,
-    graphs::{Head, Live},
     rules::{
         bom::Row,
         item::{Item, Project, Revision},
@@ -41,14 +38,6 @@ pub const COUNTER: Kind<u64> = Kind::new("silo_counter");
 pub const BOM: Kind<Row> = Kind::new("silo_bom");
 /// One record that every change of the BOM writes: rows are checked against all the others.
 pub const BOM_EPOCH: Kind<u64> = Kind::new("silo_bom_epoch");
-pub const SESSION: Kind<Session> = Kind::new("silo_session");
-/// Which graph of an item is live, and which items depend on it. Written by whoever changes either.
-pub const LIVE: Kind<Live> = Kind::new("silo_live");
-/// Files of revisions: listed under the revision.
-pub const FILE: Kind<File> = Kind::new("silo_file");
-pub const GRAPH: Kind<Head> = Kind::new("silo_graph");
-/// Nodes or edges of a graph, by the letter in the key; listed under the graph.
-pub const GRAPH_PART: Kind<Value> = Kind::new("silo_graph_part");
 
 const PAGE: usize = 1_000;
 

@@ -1,7 +1,8 @@
 //! Revisions: a history that only grows, and what its growth sets off.
 
 use crate::{
-    Error, Fired, Products, items,
+    Error, Fired, Products,
+    item_rows::{self, revision_key},
     records::{self, Change, Of},
     rules::{
         item::{Item, Revision},
@@ -15,13 +16,9 @@ use windlass_engine::ids;
 
 const COMMENT_BYTES_MAX: usize = 64 << 10;
 
-pub fn key(part: &str, number: u32) -> String {
-    format!("{part}/{number:010}")
-}
-
 /// The revision of an item by number.
 pub async fn find(products: &Products, item: &Item, number: u32) -> Result<Revision, Error> {
-    let found = records::get(products, records::REVISION, &key(&item.part_number, number)).await?;
+    let found = records::get(products, records::REVISION, &revision_key(&item.part_number, number)).await?;
     Ok(found.ok_or_else(|| Error::not_found("revision", format!("{number} of {}", item.part_number)))?.value)
 }
 
@@ -33,7 +30,7 @@ pub async fn page(products: &Products, item: &Item, newest: u32, limit: usize) -
     if count == 0 {
         return Ok(Vec::new());
     }
-    let (part, after) = (&item.part_number, key(&item.part_number, before));
+    let (part, after) = (&item.part_number, revision_key(&item.part_number, before));
     let found = records::page(products, records::REVISION, Of::Under(part), Some(after.into()), count).await?;
     let mut found: Vec<Revision> = found.into_iter().map(|kept| kept.value).collect();
     found.reverse();
@@ -61,7 +58,7 @@ pub async fn create(products: &Products, by: &Arc<str>, part: &str, new: &NewRev
         return Err(Error::invalid("comment", format!("may have {COMMENT_BYTES_MAX} bytes")));
     }
     settle!(products, Error, {
-        let kept = items::find(products, part).await?;
+        let kept = item_rows::find(products, part).await?;
         let now = products.engine().now().await?;
         let item = Item {
             current_revision: kept.value.current_revision + 1,
@@ -81,8 +78,8 @@ pub async fn create(products: &Products, by: &Arc<str>, part: &str, new: &NewRev
         let told =
             json!({"item_id": item.id, "part_number": part, "revision_number": revision.number, "comment": comment});
         let mut commands = vec![
-            items::put(products, &item, kept.unchanged())?,
-            items::put_revision(products, &item, &revision)?,
+            item_rows::put(products, &item, kept.unchanged())?,
+            item_rows::put_revision(products, &item, &revision)?,
             records::tell(products, "revision.created", &told),
         ];
         let (jobs, fired) = match new.quiet {

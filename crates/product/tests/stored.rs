@@ -14,8 +14,9 @@ use windlass_core::{
 use windlass_product::{
     Nothing, Products, bom,
     change::{self, Sent},
-    files,
+    edits, files,
     graph::Asked,
+    graphs,
     items::{self, NewItem, Wanted},
     projects, records,
     records::Kind,
@@ -82,12 +83,12 @@ fn records_of_earlier_versions_are_read_and_written_as_they_were() {
     check(records::COUNTER, &all);
     check(records::BOM, &all);
     check(records::BOM_EPOCH, &all);
-    check(records::SESSION, &all);
-    check(records::LIVE, &all);
-    check(records::FILE, &all);
-    check(records::GRAPH, &all);
+    check(edits::SESSION, &all);
+    check(graphs::LIVE, &all);
+    check(files::FILE, &all);
+    check(graphs::GRAPH, &all);
     let mut pieces = [0; 3];
-    for line in all.iter().filter(|line| line["kind"] == records::GRAPH_PART.0) {
+    for line in all.iter().filter(|line| line["kind"] == graphs::GRAPH_PART.0) {
         let at = match line["key"].as_str().unwrap().rsplit('/').next().unwrap().as_bytes()[0] {
             b'n' => {
                 same::<Vec<Node>>(line);

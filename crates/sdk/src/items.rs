@@ -9,8 +9,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use windlass_api::{
     graph::{AskCone, AskDirty, AskGraph, Graph, MarkDirty, PutGraph, SyncedGraph},
     item::{
-        BomDepth, BomRow, CreateItem, CreateProject, CreateRevision, Item, Leaf, ListItems, MergeBom, MergedBom,
-        Project, PutBomRow, Revision, UpdateItem,
+        BomDepth, BomRow, CreateItem, CreateProject, CreateRevision, Item, Leaf, ListItems, Project, PutBomRow,
+        Revision, UpdateItem,
     },
     page::{Page, Paging},
 };
@@ -73,12 +73,6 @@ impl Client {
     }
     pub async fn put_bom_row(&self, parent: &str, child: &str, body: &PutBomRow) -> Result<BomRow, Error> {
         self.read_json(self.write(Method::PUT, &row(parent, child), body)).await
-    }
-    pub async fn delete_bom_row(&self, parent: &str, child: &str) -> Result<(), Error> {
-        self.done(self.request(Method::DELETE, &row(parent, child))).await
-    }
-    pub async fn merge_bom(&self, part: &str, merge: &MergeBom) -> Result<MergedBom, Error> {
-        self.read_json(self.write(Method::POST, &at(part, "/bom/merge"), merge)).await
     }
 
     pub async fn projects(&self, paging: &Paging) -> Result<Page<Project>, Error> {

@@ -34,15 +34,8 @@ impl Client {
     pub async fn workflow(&self, name: &str) -> Result<Workflow, Error> {
         self.get(&format!("/api/v1/workflows/{}", escape(name)), &()).await
     }
-    /// All versions, the first one first.
-    pub async fn workflow_versions(&self, name: &str, paging: &Paging) -> Result<Page<Workflow>, Error> {
-        self.get(&format!("/api/v1/workflows/{}/versions", escape(name)), paging).await
-    }
     pub async fn workflow_version(&self, name: &str, version: u32) -> Result<Workflow, Error> {
         self.get(&format!("/api/v1/workflows/{}/versions/{version}", escape(name)), &()).await
-    }
-    pub async fn delete_workflow(&self, name: &str) -> Result<(), Error> {
-        self.done(self.request(Method::DELETE, &format!("/api/v1/workflows/{}", escape(name)))).await
     }
 
     /// Starts a run of a stored workflow.

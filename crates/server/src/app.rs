@@ -1,21 +1,18 @@
-//! What handlers share, and every route there is.
+//! What handlers share.
 
 use crate::{
     auth::Auth,
     config::values::Values,
     dialect::{Dialect, Dialects},
-    dialects, health, metrics,
+    health,
     metrics::Metrics,
-    native,
-    route::{NATIVE, Refuse, Route},
     trace::Traces,
     without_token::WithoutToken,
 };
 use std::{ops::Deref, sync::Arc, time::Instant};
 use tokio_util::sync::CancellationToken;
+use windlass_core::Namespace;
 use windlass_engine::Engine;
-
-pub use crate::service::Service;
 
 /// What an operator chose about the server, as far as handlers care.
 #[derive(Clone, Debug)]
@@ -41,27 +38,10 @@ pub struct Options {
     pub traces: Traces,
     /// The protocols that are served beside our own.
     pub dialects: Vec<&'static Dialect>,
+    /// Namespaces in which revisions may have files. Those of dialects that are not served are among them: their files stay.
+    pub with_files: Vec<Namespace>,
     /// What was set. Dialects read their own settings from it.
     pub values: Values,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            hosts: Vec::new(),
-            origins: Vec::new(),
-            store: "embedded",
-            artifacts: None,
-            artifact_bytes_max: native::artifacts::BYTES_MAX,
-            files: Default::default(),
-            without_token: WithoutToken::default(),
-            body_max: crate::route::BODY_MAX,
-            bodies: Default::default(),
-            traces: Traces::default(),
-            dialects: dialects::ALL.to_vec(),
-            values: Values::default(),
-        }
-    }
 }
 
 const LISTS: usize = 8;
@@ -74,11 +54,12 @@ pub struct Inner {
     pub engine: Engine,
     pub auth: Auth,
     pub options: Options,
-    pub native: native::Shared,
     pub dialects: Dialects,
-    pub product: crate::product::Shared,
+    pub product: Arc<windlass_product::Shared>,
     pub versions: crate::versions::Versions,
-    /// Compiled schemas of dialects' definitions.
+    /// Compiled schemas of definitions.
+    pub schemas: crate::schema::Schemas,
+    /// Of dialects' definitions.
     pub pairs: crate::schema::pair::Pairs,
     pub metrics: Arc<Metrics>,
     /// What files take on their disk.
@@ -88,10 +69,20 @@ pub struct Inner {
     /// Pages of lists that are read at a time: each may be large until it is an answer.
     pub lists: tokio::sync::Semaphore,
     /// For all that takes longer than a moment.
-    pub aside: crate::aside::Aside,
+    pub aside: Arc<crate::aside::Aside>,
     pub behind: crate::behind::Behind,
     pub writers: crate::upload::Writers,
     pub turns: Arc<crate::turns::Turns>,
+    pub streams: crate::streams::Streams,
+    pub plans: crate::planned::plans::Plans,
+    /// Turns of runs that cannot be decided yet.
+    pub later: crate::planned::later::Later,
+    /// Rung when a schedule was written here.
+    pub schedules_changed: tokio::sync::Notify,
+    /// One-time codes to sign in with.
+    pub codes: crate::session::Codes,
+    /// Answers that many ask for.
+    pub once: crate::once::Once,
     /// Who called last in which protocol.
     pub voices: crate::spoken::Voices,
     /// Cancelled when the server is to stop.
@@ -109,49 +100,33 @@ impl Deref for App {
 
 impl App {
     pub fn new(engine: Engine, options: Options) -> Self {
+        let aside: Arc<crate::aside::Aside> = Arc::default();
         Self(Arc::new(Inner {
             auth: Auth::new(engine.clone()),
+            schemas: crate::schema::Schemas::new(engine.clone(), aside.clone()),
+            pairs: crate::schema::pair::Pairs::new(aside.clone()),
             engine,
             dialects: Dialects::new(&options.dialects, &options.values),
             versions: Default::default(),
-            pairs: Default::default(),
             rooms: crate::room::Rooms::new(options.bodies),
             lists: tokio::sync::Semaphore::new(LISTS),
             usage: crate::quota::Usage::new(options.files),
             options,
-            native: Default::default(),
             product: Default::default(),
             metrics: Arc::default(),
-            aside: Default::default(),
+            aside,
             behind: Default::default(),
             writers: Default::default(),
             turns: Arc::default(),
+            streams: Default::default(),
+            plans: Default::default(),
+            later: Default::default(),
+            schedules_changed: Default::default(),
+            codes: Default::default(),
+            once: Default::default(),
             voices: Default::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
         }))
     }
-
-    /// Every route that is served.
-    pub fn routes(&self) -> Vec<Route> {
-        [own_routes(), self.dialects.routes()].concat()
-    }
-
-    /// In whose words it is said that there is nothing at a path.
-    pub fn refuse_at(&self, path: &str) -> Refuse {
-        let below = path.strip_prefix(native::ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let ours = NATIVE.rules.refuse;
-        if below { ours } else { self.dialects.refuse_at(path).unwrap_or(ours) }
-    }
-}
-
-/// Those that every server has, whatever dialects it serves.
-pub fn own_routes() -> Vec<Route> {
-    [native::routes(), health::routes(), metrics::routes(), crate::ui::routes()].concat()
-}
-
-/// Every route of every surface, as defaults have it.
-pub fn routes() -> Vec<Route> {
-    let dialects = Dialects::new(dialects::ALL, &Values::default());
-    [own_routes(), dialects.routes()].concat()
 }

@@ -4,8 +4,8 @@ use crate::{
     app::App,
     auth::Caller,
     guard,
-    listener::BodyTimeout,
     path::{self, FromPath},
+    peer::BodyTimeout,
     problem::{Code, Problem},
     room::Refused,
     trace::{self, TraceParent},
@@ -47,9 +47,9 @@ impl Ask {
     }
 }
 
-impl FromRequestParts<App> for Ask {
+impl<S: Sync> FromRequestParts<S> for Ask {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = guard::caller(parts)?;
         let namespace = namespace(parts.uri.query().unwrap_or_default())?;
         caller.check_namespace(&namespace)?;
@@ -196,6 +196,10 @@ pub struct Answer<T>(pub StatusCode, pub T);
 /// Most answers: 200 and JSON.
 pub fn ok<T>(body: T) -> Answer<T> {
     Answer(StatusCode::OK, body)
+}
+
+pub fn created<T>(body: T) -> Answer<T> {
+    Answer(StatusCode::CREATED, body)
 }
 
 impl<T: Serialize> IntoResponse for Answer<T> {

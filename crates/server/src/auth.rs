@@ -20,21 +20,16 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::Semaphore;
-use windlass_api::Uuid;
+use windlass_api::{Uuid, hex};
+pub use windlass_core::stage::system_namespace;
 use windlass_core::{
     Namespace, Refusal,
     commands::tokens::UseToken,
     principal::{ANONYMOUS, Principal, Role, Token},
     reply::KnownToken,
+    stage::SYSTEM,
 };
 use windlass_engine::{Engine, Error};
-
-const HOME: &str = "system";
-
-/// Where principals and tokens live, whatever namespaces they may use.
-pub fn system_namespace() -> Namespace {
-    Namespace::new(HOME).expect("a legal name")
-}
 
 const REMEMBERED: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 10_000;
@@ -115,7 +110,7 @@ impl Caller {
 
     /// A principal's rights end at its namespaces.
     pub fn check_namespace(&self, namespace: &Namespace) -> Result<(), Problem> {
-        if namespace.as_str() == HOME {
+        if namespace.as_str() == SYSTEM {
             return Err(Problem::new(Code::Forbidden, format!("the namespace {namespace} is the server's own")));
         }
         if self.namespaces.is_empty() || self.namespaces.contains(namespace) {
@@ -236,10 +231,6 @@ impl Auth {
 
 pub fn not_valid() -> Problem {
     Problem::new(Code::Unauthorized, "the token is not valid")
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub fn hash(token: &str) -> String {

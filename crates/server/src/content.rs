@@ -9,7 +9,6 @@ use crate::{
     artifacts,
     ask::unread,
     problem::{Code, Problem},
-    product::files,
     quota::{self, Grant, Owner},
     upload::{self, Upload},
 };
@@ -36,6 +35,7 @@ use std::{
 use windlass_api::Uuid;
 use windlass_core::{Facet, Namespace};
 use windlass_engine::{records::readable, store::RecordQuery};
+use windlass_product::files;
 
 /// Where no other limit is set.
 pub const BYTES_MAX: u64 = 1 << 30;
@@ -388,6 +388,16 @@ fn halves(folder: &Path, before: SystemTime) -> impl Iterator<Item = PathBuf> {
     inside(folder).flat_map(move |part| inside(&part)).filter(half).filter(old)
 }
 
+/// Whether this content is a file of a revision.
+async fn is_in_revision(app: &App, id: Uuid) -> Result<bool, Problem> {
+    for namespace in &app.options.with_files {
+        if files::knows(&app.engine, namespace, id).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Removes what no record knows. How many files went. What is not where we put files is somebody else's.
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let Ok(store) = store(app) else { return Ok(0) };
@@ -399,7 +409,7 @@ pub async fn sweep(app: &App) -> Result<usize, Problem> {
         let id = object.location.filename().and_then(|name| Uuid::parse_str(name).ok());
         let old = SystemTime::from(object.last_modified) < before;
         let Some(id) = id.filter(|id| old && object.location == place(*id)) else { continue };
-        if !artifacts::knows(app, id).await? && !files::knows(app, id).await? && remove(app, id).await {
+        if !artifacts::knows(app, id).await? && !is_in_revision(app, id).await? && remove(app, id).await {
             gone += 1;
         }
     }

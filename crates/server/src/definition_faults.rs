@@ -2,7 +2,7 @@
 //!
 //! Only read when the file cannot be used. Its settings are then tried one by one, each with the place it stands at.
 
-use crate::{native::definitions as native, problem::Problem};
+use crate::{definition, problem::Problem};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::definition::DefinitionBody;
@@ -12,11 +12,8 @@ use windlass_yaml::{Booleans, Entry, Fault, Node, Tree};
 /// Nobody reads more of them at a time.
 pub const FAULTS_MAX: usize = 20;
 
-/// Line and column, from 1, and what is wrong.
-pub type Misread = (Option<(u64, u64)>, String);
-
 /// What is wrong with the settings of a file. Empty where each of them alone would do.
-pub fn of_settings(settings: &Settings, limits: &Limits) -> Vec<Misread> {
+pub fn of_settings(settings: &Settings, limits: &Limits) -> Vec<Fault> {
     let mut faults = Vec::new();
     for entry in settings.0.iter().filter(|entry| entry.key != "name") {
         setting(entry, limits, &mut faults);
@@ -25,22 +22,24 @@ pub fn of_settings(settings: &Settings, limits: &Limits) -> Vec<Misread> {
     faults
 }
 
-fn setting(entry: &Entry, limits: &Limits, faults: &mut Vec<Misread>) {
+fn setting(entry: &Entry, limits: &Limits, faults: &mut Vec<Fault>) {
     let alone = |value: Option<Value>| -> Result<DefinitionBody, serde_json::Error> {
         serde_json::from_value(json!({ &entry.key: value }))
     };
     match alone(entry.value.node.json()) {
-        Ok(body) => faults.extend(native::check("x", &body, limits).err().map(|problem| at(entry, problem))),
+        Ok(body) => {
+            faults.extend(definition::check("x", &body, limits).err().map(|problem| at(entry, problem.0.to_string())))
+        }
         Err(error) => {
             let before = faults.len();
             if let Node::Map(members) = &entry.value.node {
                 for member in members {
                     let one = json!({ &member.key: member.value.node.json() });
-                    faults.extend(alone(Some(one)).err().map(|error| (place(member), said(&entry.key, &error))));
+                    faults.extend(alone(Some(one)).err().map(|error| at(member, said(&entry.key, &error))));
                 }
             }
             if faults.len() == before {
-                faults.push((place(entry), said(&entry.key, &error)));
+                faults.push(at(entry, said(&entry.key, &error)));
             }
         }
     }
@@ -50,19 +49,18 @@ fn said(name: &str, error: &serde_json::Error) -> String {
     format!("{name}: {error}")
 }
 
-fn at(entry: &Entry, problem: Problem) -> Misread {
-    (place(entry), problem.0.to_string())
+fn at(entry: &Entry, text: String) -> Fault {
+    Fault { line: entry.line, column: entry.column, text, ..Fault::default() }
 }
 
-fn place(entry: &Entry) -> Option<(u64, u64)> {
-    Some((entry.line, entry.column))
-}
-
-/// Where the setting that a problem names stands.
-pub fn place_of(settings: &Settings, problem: &Problem) -> Option<(u64, u64)> {
-    let field = problem.0.field.as_deref()?;
-    let first = field.split(['.', '[', '/']).next()?;
-    place(settings.0.iter().find(|entry| entry.key == first)?)
+/// A problem where the setting stands that it names.
+pub fn placed(settings: &Settings, problem: &Problem) -> Fault {
+    let (field, text) = (problem.0.field.as_deref().unwrap_or_default(), problem.0.to_string());
+    let first = field.split(['.', '[', '/']).next();
+    match settings.0.iter().find(|entry| first == Some(&entry.key)) {
+        Some(entry) => at(entry, text),
+        None => Fault::nowhere(text),
+    }
 }
 
 /// What a file says, with the places it says it at.
@@ -79,7 +77,6 @@ impl Settings {
     }
 }
 
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
-    let misread = |fault: Fault| ((fault.line > 0).then_some((fault.line, fault.column)), fault.text);
-    windlass_yaml::read(text, native::BYTES_MAX, Booleans::Loose).map_err(misread)
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    windlass_yaml::read(text, definition::BYTES_MAX, Booleans::Loose)
 }

@@ -6,12 +6,12 @@
 
 use crate::{
     app::App,
-    definition_faults::{self, Misread, Settings},
+    definition,
+    definition_faults::{self, Settings},
     flows::folder,
-    native::definitions as native,
+    folders::{InFile, Report, Watch, list, on_change},
     problem::Problem,
 };
-use notify::{RecursiveMode, Watcher};
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -20,47 +20,15 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
-use tokio::sync::mpsc;
 use windlass_api::definition::DefinitionBody;
 use windlass_core::{
     Limits, Namespace,
     commands::{audited::Audited, definitions::PutDefinition},
 };
+use windlass_yaml::Fault;
 
 pub use crate::definition_faults::FAULTS_MAX;
-
-const FILES_MAX: usize = 10_000;
-/// Editors write a file in several steps; only what stayed unchanged for so long is read.
-const SETTLED: Duration = Duration::from_millis(300);
-
-/// What became of a folder's files.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// Names that got a new version.
-    pub changed: Vec<String>,
-    pub unchanged: usize,
-    pub faults: Vec<Fault>,
-}
-
-/// One file that cannot be used, and where it goes wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub file: PathBuf,
-    /// Line and column, from 1.
-    pub at: Option<(u64, u64)>,
-    pub why: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.at {
-            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file.display(), self.why),
-            None => write!(f, "{}: {}", self.file.display(), self.why),
-        }
-    }
-}
 
 /// Reads the folder once.
 pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
@@ -82,30 +50,19 @@ pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
     report
 }
 
-pub fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let wanted = |path: &PathBuf| {
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        matches!(ending, Some("yaml" | "yml" | "json")) && path.is_file()
-    };
-    let entries = std::fs::read_dir(folder)?.filter_map(Result::ok).map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = entries.filter(wanted).take(FILES_MAX).collect();
-    files.sort();
-    Ok(files)
+fn fault(file: &Path, why: impl Into<String>) -> InFile {
+    InFile { file: file.to_owned(), fault: Fault::nowhere(why) }
 }
 
-fn fault(file: &Path, why: impl Into<String>) -> Fault {
-    Fault { file: file.to_owned(), at: None, why: why.into() }
-}
-
-async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(String, bool), Vec<Fault>> {
+async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(String, bool), Vec<InFile>> {
     if let Some(workflow) = folder::load_file(app, namespace, file).await {
         return workflow.map_err(|fault| vec![fault]);
     }
     let (path, limits) = (file.to_owned(), app.engine.settings().limits);
     let refused = |problem: Problem| vec![fault(file, problem.0.to_string())];
     let (name, body) = app.aside.run(namespace, move || read(&path, &limits)).await.map_err(refused)??;
-    let stored = native::checked(app, namespace, &name, body).await.map_err(refused)?;
-    let before = native::latest(app, namespace, &name).await.map_err(refused)?;
+    let stored = definition::checked(app, namespace, &name, body).await.map_err(refused)?;
+    let before = definition::latest(app, namespace, &name).await.map_err(refused)?;
     if before.is_some_and(|before| before.body == stored) {
         return Ok((name, false));
     }
@@ -116,35 +73,35 @@ async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(Str
 }
 
 /// A file's definition and its name, or everything that is wrong with it, at most [`FAULTS_MAX`] faults.
-pub fn read(file: &Path, limits: &Limits) -> Result<(String, DefinitionBody), Vec<Fault>> {
+pub fn read(file: &Path, limits: &Limits) -> Result<(String, DefinitionBody), Vec<InFile>> {
     let unread = |error: std::io::Error| vec![fault(file, error.to_string())];
     let size = std::fs::metadata(file).map_err(unread)?.len();
-    if size > native::BYTES_MAX as u64 {
-        return Err(vec![fault(file, format!("{size} bytes; a definition may have {}", native::BYTES_MAX))]);
+    if size > definition::BYTES_MAX as u64 {
+        return Err(vec![fault(file, format!("{size} bytes; a definition may have {}", definition::BYTES_MAX))]);
     }
     let text = std::fs::read_to_string(file).map_err(unread)?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let fault = |(at, why): Misread| Fault { file: file.to_owned(), at, why };
+    let fault = |fault| InFile { file: file.to_owned(), fault };
     checked(&text, stem, limits).map_err(|faults| faults.into_iter().map(fault).collect())
 }
 
 /// What a text defines, under the name it gives or else this one.
-fn checked(text: &str, name: &str, limits: &Limits) -> Result<(String, DefinitionBody), Vec<Misread>> {
+fn checked(text: &str, name: &str, limits: &Limits) -> Result<(String, DefinitionBody), Vec<Fault>> {
     let settings = || Settings::read(text);
-    let all = |first: Misread, settings: &Settings| match definition_faults::of_settings(settings, limits) {
+    let all = |first: Fault, settings: &Settings| match definition_faults::of_settings(settings, limits) {
         faults if faults.is_empty() => vec![first],
         faults => faults,
     };
     let (own, body) = parse(text).map_err(|first| all(first, &settings()))?;
     let name = own.unwrap_or_else(|| name.to_owned());
-    native::check(&name, &body, limits).map_err(|problem| {
+    definition::check(&name, &body, limits).map_err(|problem| {
         let settings = settings();
-        all((definition_faults::place_of(&settings, &problem), problem.0.to_string()), &settings)
+        all(definition_faults::placed(&settings, &problem), &settings)
     })?;
     Ok((name, body))
 }
 
-fn parse(text: &str) -> Result<(Option<String>, DefinitionBody), Misread> {
+fn parse(text: &str) -> Result<(Option<String>, DefinitionBody), Fault> {
     let Named { name } = definition_faults::read(text)?;
     let Unnamed(body) = definition_faults::read(text)?;
     Ok((name, body))
@@ -210,53 +167,6 @@ pub fn watch(
     )
 }
 
-/// Loads something again whenever its folder changes, and tells the report.
-pub fn on_change<L: Future<Output = Report> + Send>(
-    folder: &Path,
-    load: impl Fn() -> L + Send + Sync + 'static,
-    tell: impl Fn(&Report) + Send + Sync + 'static,
-) -> notify::Result<Watch> {
-    let (load, tell) = (Arc::new(load), Arc::new(tell));
-    notice(folder, move || {
-        let (load, tell) = (load.clone(), tell.clone());
-        async move { tell(&load().await) }
-    })
-}
-
-/// Acts whenever something in a folder has changed and settled, until the watch is dropped.
-pub fn notice<F: Future<Output = ()> + Send>(
-    folder: &Path,
-    act: impl Fn() -> F + Send + 'static,
-) -> notify::Result<Watch> {
-    let (changed, mut changes) = mpsc::channel::<()>(1);
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-        if event.is_ok_and(|event| !event.kind.is_access()) {
-            // A full channel knows already.
-            let _ = changed.try_send(());
-        }
-    })?;
-    watcher.watch(folder, RecursiveMode::NonRecursive)?;
-    let task = tokio::spawn(async move {
-        while changes.recv().await.is_some() {
-            while let Ok(Some(())) = tokio::time::timeout(SETTLED, changes.recv()).await {}
-            act().await;
-        }
-    });
-    Ok(Watch { _watcher: watcher, task })
-}
-
-/// Ends the watch when it goes.
-pub struct Watch {
-    _watcher: notify::RecommendedWatcher,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,10 +189,9 @@ mod tests {
             ("description: x\npayloadschema: {}\n", Some(2)),
         ];
         for (text, line) in table {
-            let (at, why) = parse(text).unwrap_err();
-            assert!(!why.is_empty());
-            let found = at.map(|(line, _)| line);
-            assert!(found.is_some() && line.is_none_or(|line| found == Some(line)), "{text}: {at:?} {why}");
+            let fault = parse(text).unwrap_err();
+            assert!(!fault.text.is_empty());
+            assert!(fault.line > 0 && line.is_none_or(|line| fault.line == line), "{text}: {fault}");
         }
     }
 
@@ -291,19 +200,19 @@ mod tests {
         let text = "description: x\ntags: gpu\npriority: high\nretry:\n  attempts: many\n  tires: 3\n  backoff_ms: 5\npayloadschema: {}\n";
         let faults = checked(text, "x", &Limits::default()).unwrap_err();
         let places: Vec<(u64, &str)> =
-            faults.iter().map(|(at, why)| (at.unwrap().0, why.split(':').next().unwrap())).collect();
+            faults.iter().map(|fault| (fault.line, fault.text.split(':').next().unwrap())).collect();
         let expected = [(2, "tags"), (3, "priority"), (5, "retry"), (6, "retry"), (8, "payloadschema")];
         assert_eq!(places, expected, "{faults:?}");
-        assert!(faults[3].1.contains("tires") && faults[3].0 == Some((6, 3)), "{faults:?}");
+        assert!(faults[3].text.contains("tires") && (faults[3].line, faults[3].column) == (6, 3), "{faults:?}");
         // What is of the right kind but not allowed.
         let text = "timeout_ms: 99999999999999999\nlease_ms: 99999999999999999\npayload_schema: {type: 5}\n";
         let faults = checked(text, "x", &Limits::default()).unwrap_err();
-        let lines: Vec<u64> = faults.iter().map(|(at, _)| at.unwrap().0).collect();
+        let lines: Vec<u64> = faults.iter().map(|fault| fault.line).collect();
         assert_eq!(lines, [1, 2, 3], "{faults:?}");
         // Each alone would do, together they do not.
         let text = "payload: {n: text}\npayload_schema: {properties: {n: {type: integer}}}\n";
         let faults = checked(text, "x", &Limits::default()).unwrap_err();
-        assert_eq!((faults.len(), faults[0].0.unwrap().0), (1, 1), "{faults:?}");
+        assert_eq!((faults.len(), faults[0].line), (1, 1), "{faults:?}");
         let many: String = (0..50).map(|number| format!("unknown{number}: 1\n")).collect();
         assert_eq!(checked(&many, "x", &Limits::default()).unwrap_err().len(), FAULTS_MAX);
     }
@@ -331,7 +240,7 @@ mod tests {
             deep("[", "]", 100_000),
             deep("{a: ", "}", 10_000),
             format!("payload:\n{}", (0..2_000).map(|n| format!("{}a:\n", " ".repeat(n))).collect::<String>()),
-            "description: \"".to_owned() + &"x".repeat(native::BYTES_MAX) + "\"\n",
+            "description: \"".to_owned() + &"x".repeat(definition::BYTES_MAX) + "\"\n",
             format!("payload: [{}]\n", "[],".repeat(60_000)),
             "a\n---\nb\n".repeat(1_000),
         ];

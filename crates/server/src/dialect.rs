@@ -9,10 +9,10 @@ use crate::{
         table::{Foreign, Setting, shown},
         values::Values,
     },
-    duties::Running,
-    flows::{reader::Decided, turns::Unit},
+    planned::{Decided, Unit},
     problem::Problem,
     route::{Access, Identify, Nameless, Refuse, Route, Surface},
+    running::Running,
 };
 use axum::{extract::FromRef, handler::Handler};
 use futures_util::future::BoxFuture;

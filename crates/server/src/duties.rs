@@ -3,10 +3,11 @@
 
 use crate::{
     app::App,
-    artifacts, content,
-    definitions::{self, Report, Watch},
-    flows, history,
+    artifacts, content, definitions, flows,
+    folders::{self, Report, Watch},
+    history,
     product::files,
+    running::Running,
     scheduler, void_tokens,
 };
 use std::{path::Path, time::Duration};
@@ -19,33 +20,6 @@ use windlass_core::Namespace;
 /// What it takes to stop, at most.
 const ENDS: Duration = Duration::from_secs(5);
 const SWEEP_EVERY: Duration = Duration::from_secs(3_600);
-
-/// What goes on in the background. Ends with this.
-#[derive(Default)]
-pub struct Running {
-    pub tasks: Vec<JoinHandle<()>>,
-    pub watches: Vec<Watch>,
-}
-
-impl Running {
-    pub fn join(&mut self, mut other: Running) {
-        self.tasks.append(&mut other.tasks);
-        self.watches.append(&mut other.watches);
-    }
-
-    fn watch(&mut self, watch: notify::Result<Watch>) {
-        match watch {
-            Ok(watch) => self.watches.push(watch),
-            Err(error) => tracing::warn!(%error, "a folder is not watched"),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
 
 pub struct Duties {
     planner: JoinHandle<()>,
@@ -95,7 +69,7 @@ fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {
         let (app, folder) = (app.clone(), at.clone());
         async move { flows::folder::load(&app, &Namespace::default(), &folder).await }
     };
-    definitions::on_change(folder, load, tell)
+    folders::on_change(folder, load, tell)
 }
 
 fn tell(report: &Report) {

@@ -69,7 +69,7 @@ impl Guarded {
             changes: changes_state(&route.method),
             asks_origin: route.asks_origin,
             voice: app.voices.of(route.surface.name, rules.namespace),
-            meter: app.metrics.meter(route.surface, method_name(&route.method), route.path),
+            meter: app.metrics.meter(route.surface.name, method_name(&route.method), route.path),
         };
         Self { facts, run: route.run.clone(), behind: route.behind }
     }

@@ -137,6 +137,32 @@ impl IntoResponse for Problem {
     }
 }
 
+/// What fails below a dialect, in its words: a refusal as it has it, everything else as a problem.
+macro_rules! in_words {
+    ($error:ty) => {
+        impl From<windlass_engine::Error> for $error {
+            fn from(error: windlass_engine::Error) -> Self {
+                match error {
+                    windlass_engine::Error::Refused(refusal) => refusal.into(),
+                    error @ (windlass_engine::Error::Overloaded
+                    | windlass_engine::Error::Store(_)
+                    | windlass_engine::Error::Closed) => $crate::problem::Problem::from(error).into(),
+                }
+            }
+        }
+
+        $crate::problem::in_words!($error: windlass_engine::StoreError, windlass_product::Error);
+    };
+    ($error:ty: $($from:ty),+) => {
+        $(impl From<$from> for $error {
+            fn from(error: $from) -> Self {
+                $crate::problem::Problem::from(error).into()
+            }
+        })+
+    };
+}
+pub(crate) use in_words;
+
 #[cfg(test)]
 mod tests {
     use super::*;

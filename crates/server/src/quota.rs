@@ -4,11 +4,11 @@
 //! it takes in, and not everything that is deleted is told either; so a sum that leaves no room is counted again before
 //! somebody is refused, but not more often than counting is worth.
 
+pub use crate::config::limits::Files as Limits;
 use crate::{
     app::App,
-    artifacts,
+    artifacts, content,
     problem::{Code, Problem},
-    product::files,
 };
 use parking_lot::Mutex;
 use std::{
@@ -19,6 +19,7 @@ use std::{
 };
 use windlass_api::Uuid;
 use windlass_core::Namespace;
+use windlass_product::files::{FILE, File};
 
 /// What a file takes beside its bytes: its record, and what is left of its last block.
 const OVERHEAD: u64 = 4 << 10;
@@ -30,21 +31,6 @@ const COUNTING_SHARE: u32 = 50;
 const SUMS_MAX: usize = 10_000;
 /// The reserve is never more than one part in so many of the disk.
 const RESERVE_SHARE: u64 = 10;
-
-/// Bytes; 0 is no limit.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    pub per_job: u64,
-    pub per_namespace: u64,
-    /// What files leave free on the disk they are on.
-    pub reserve: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { per_job: 8 << 30, per_namespace: 64 << 30, reserve: 1 << 30 }
-    }
-}
 
 /// Whose file it is.
 #[derive(Clone, Debug)]
@@ -81,7 +67,7 @@ impl Whose {
             Whose::Job(namespace, job) => artifacts::total(app, artifacts::of_job(namespace, *job)).await?,
             Whose::Namespace(namespace) => {
                 let kept = artifacts::total(app, artifacts::of_namespace(namespace)).await?;
-                let files = files::total(app, namespace).await?;
+                let files = content::total(app, namespace.clone(), FILE.0, None, |file: &File| file.size).await?;
                 (kept.0 + files.0, kept.1 + files.1)
             }
         };

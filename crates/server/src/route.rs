@@ -42,6 +42,9 @@ pub struct Surface {
     pub rules: Rules,
 }
 
+/// Where the native API lies, but for the pages that describe it.
+pub const ROOT: &str = "/api/v1";
+
 pub static NATIVE: Surface = Surface { name: "native", rules: Rules::OURS };
 
 impl Surface {

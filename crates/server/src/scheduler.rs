@@ -6,18 +6,22 @@
 //!
 //! Calendars go by the clock on the wall. If that is set forward, what is passed over is made up for in the same way; if it is
 //! set back, what was fired is not fired again.
+//!
+//! Dialects keep schedules of their own, with jobs and runs that only they can make; how they wait is the same for all.
 
 use crate::{
     app::App,
-    auth::system_namespace,
+    auth::{hash, system_namespace},
     calendar::Calendar,
-    native::schedules::{POINTER, Pointer},
     problem::Problem,
 };
-use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use std::{fmt::Display, time::Duration};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
 use windlass_core::{
-    Namespace, Timestamp,
+    Millis, Namespace, RecordKey, Timestamp,
     commands::fire::Fire,
     schedule::{Rule, Schedule},
 };
@@ -31,6 +35,23 @@ const WATCH_EVERY: Duration = Duration::from_secs(5);
 const JUMP_MS: i64 = 2_000;
 /// After a failure: the store is away, or a schedule cannot be fired.
 const RETRY: Duration = Duration::from_secs(10);
+/// A firing of a dialect's schedule that is later than this was missed: no busy server takes so long.
+pub const LATE_MAX: Millis = Millis::from_secs(30);
+
+/// Points at a calendar schedule, wherever it is: the scheduler looks through all namespaces by these.
+const POINTER: &str = "calendar";
+
+pub fn pointer(namespace: &Namespace, name: &str) -> RecordKey {
+    let key = hash(&format!("{namespace}/{name}"));
+    RecordKey { namespace: system_namespace(), kind: POINTER.into(), key: key.into() }
+}
+
+/// Where a pointer leads.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub struct Pointer {
+    pub namespace: Namespace,
+    pub name: String,
+}
 
 /// Runs until it is aborted.
 pub async fn run(app: App) {
@@ -45,7 +66,7 @@ pub async fn run(app: App) {
         let shared = app.engine.settings().poll_every.map(|_| Instant::now() + LOOK_EVERY);
         let until = [next, shared].into_iter().flatten().min();
         tokio::select! {
-            () = app.native.scheduler.notified() => {}
+            () = app.schedules_changed.notified() => {}
             () = sleep(&app, until) => {}
         }
     }
@@ -108,6 +129,21 @@ async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Dur
     }
 }
 
-fn between(now: Timestamp, then: Timestamp) -> Duration {
+/// Waits for the next time of a dialect's schedules: for what looking at them came to, or until it is rung for.
+pub async fn pause<E: Display>(next: Result<Option<Duration>, E>, rung: &Notify, what: &str) {
+    let wait = match next {
+        Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
+        Err(why) => {
+            tracing::warn!(%why, "{what} could not be looked at");
+            LOOK_EVERY
+        }
+    };
+    tokio::select! {
+        () = rung.notified() => {}
+        () = tokio::time::sleep(wait) => {}
+    }
+}
+
+pub fn between(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_millis((then - now).0.max(1).unsigned_abs())
 }

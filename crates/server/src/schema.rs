@@ -10,7 +10,7 @@ pub mod pair;
 mod work;
 
 use crate::{
-    app::App,
+    aside::Aside,
     problem::{Code, Problem},
 };
 use cost::Cost;
@@ -25,6 +25,7 @@ use windlass_core::{
     definition::{Definition, version_key},
     job::DefinitionRef,
 };
+use windlass_engine::Engine;
 use windlass_plan::meter::weight_of_text;
 
 /// Compiled versions kept, and the memory they take, about. Whichever namespace has most loses the one it has not used for
@@ -159,67 +160,44 @@ pub fn check_value(field: &'static str, schema: &Value, value: Option<&Payload>)
     value.map_or(Ok(()), |value| compiled.check(value, &mut { STEPS_MAX }))
 }
 
-/// Whether a value is one that a definition allows: found out on the spot if that takes no longer than a moment.
-pub async fn check(
-    app: &App,
-    namespace: &Namespace,
-    definition: &Arc<Compiled>,
-    part: Part,
-    json: &Payload,
-) -> Result<(), Problem> {
-    let Some(schema) = definition.schema(part) else { return Ok(()) };
-    if let Some((checked, steps)) = schema.check_here(json) {
-        if steps > STEPS_HERE / 4 {
-            // Of many in a row, each lets others go first.
-            tokio::task::yield_now().await;
-        }
-        return checked;
-    }
-    let (definition, json) = (definition.clone(), json.clone());
-    let check = move || definition.schema(part).map_or(Ok(()), |schema| schema.check(&json, &mut { STEPS_MAX }));
-    app.aside.run(namespace, check).await?
-}
-
-/// Whether all payloads are ones that their definitions allow; otherwise which is the first that is not.
-pub async fn check_all(
-    app: &App,
-    namespace: &Namespace,
-    all: Vec<(Arc<Compiled>, Payload)>,
-) -> Result<Result<(), (usize, Problem)>, Problem> {
-    let check = move || {
-        let mut left = STEPS_MAX;
-        for (at, (definition, payload)) in all.iter().enumerate() {
-            let schema = definition.schema(Part::Payload);
-            schema.map_or(Ok(()), |schema| schema.check(payload, &mut left)).map_err(|problem| (at, problem))?;
-        }
-        Ok(())
-    };
-    app.aside.run(namespace, check).await
-}
-
 type Key = (Namespace, Arc<str>, u32);
 
 /// What is known about definitions and about the jobs made from them. Both never change, so nothing in here goes stale.
 pub struct Schemas {
-    compiled: Mutex<Kept>,
+    engine: Engine,
+    aside: Arc<Aside>,
+    compiled: Mutex<Versions>,
     /// Jobs that were claimed here and have no definition, so that their completion needs no look at them.
     plain: Mutex<Cache<JobId, ()>>,
 }
 
-impl Default for Schemas {
-    fn default() -> Self {
-        Self { compiled: Mutex::default(), plain: Mutex::new(Cache::new(PLAIN, PLAIN)) }
-    }
-}
-
+/// The versions in use.
 #[derive(Default)]
-struct Kept {
+struct Versions {
     uses: u64,
     versions: HashMap<Key, (u64, Arc<Compiled>)>,
     bytes: HashMap<Namespace, usize>,
 }
 
-impl Kept {
+impl Versions {
+    fn get(&mut self, key: &Key) -> Option<Arc<Compiled>> {
+        self.uses += 1;
+        let (used, compiled) = self.versions.get_mut(key)?;
+        *used = self.uses;
+        Some(compiled.clone())
+    }
+
+    fn put(&mut self, key: Key, compiled: Arc<Compiled>) {
+        self.remove(&key);
+        *self.bytes.entry(key.0.clone()).or_default() += compiled.bytes();
+        self.versions.insert(key, (self.uses, compiled));
+        while self.is_over()
+            && let Some(oldest) = self.next_to_go()
+        {
+            self.remove(&oldest);
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.versions.len() > KEPT || (self.versions.len() > 1 && self.bytes.values().sum::<usize>() > KEPT_BYTES)
     }
@@ -242,19 +220,56 @@ impl Kept {
 }
 
 impl Schemas {
-    /// The version a reference points at.
-    pub async fn get(
+    pub fn new(engine: Engine, aside: Arc<Aside>) -> Self {
+        Self { engine, aside, compiled: Mutex::default(), plain: Mutex::new(Cache::new(PLAIN, PLAIN)) }
+    }
+
+    /// Whether a value is one that a definition allows: found out on the spot if that takes no longer than a moment.
+    pub async fn check(
         &self,
-        app: &App,
         namespace: &Namespace,
-        reference: &DefinitionRef,
-    ) -> Result<Arc<Compiled>, Problem> {
+        definition: &Arc<Compiled>,
+        part: Part,
+        json: &Payload,
+    ) -> Result<(), Problem> {
+        let Some(schema) = definition.schema(part) else { return Ok(()) };
+        if let Some((checked, steps)) = schema.check_here(json) {
+            if steps > STEPS_HERE / 4 {
+                // Of many in a row, each lets others go first.
+                tokio::task::yield_now().await;
+            }
+            return checked;
+        }
+        let (definition, json) = (definition.clone(), json.clone());
+        let check = move || definition.schema(part).map_or(Ok(()), |schema| schema.check(&json, &mut { STEPS_MAX }));
+        self.aside.run(namespace, check).await?
+    }
+
+    /// Whether all payloads are ones that their definitions allow; otherwise which is the first that is not.
+    pub async fn check_all(
+        &self,
+        namespace: &Namespace,
+        all: Vec<(Arc<Compiled>, Payload)>,
+    ) -> Result<Result<(), (usize, Problem)>, Problem> {
+        let check = move || {
+            let mut left = STEPS_MAX;
+            for (at, (definition, payload)) in all.iter().enumerate() {
+                let schema = definition.schema(Part::Payload);
+                schema.map_or(Ok(()), |schema| schema.check(payload, &mut left)).map_err(|problem| (at, problem))?;
+            }
+            Ok(())
+        };
+        self.aside.run(namespace, check).await
+    }
+
+    /// The version a reference points at.
+    pub async fn get(&self, namespace: &Namespace, reference: &DefinitionRef) -> Result<Arc<Compiled>, Problem> {
         let key = (namespace.clone(), reference.name.clone(), reference.version);
-        if let Some(known) = self.known(&key) {
+        if let Some(known) = self.compiled.lock().get(&key) {
             return Ok(known);
         }
         let stored = version_key(&reference.name, reference.version);
-        let found = app.engine.read_record::<Definition>(namespace, &stored).await?;
+        let found = self.engine.read_record::<Definition>(namespace, &stored).await?;
         let shown = format!("{}@{}", reference.name, reference.version);
         let found = found.ok_or_else(|| Problem::not_found("definition", &shown).at("definition"))?;
         let compile = move || {
@@ -263,31 +278,9 @@ impl Schemas {
             })?;
             Compiled::new(body)
         };
-        let compiled = Arc::new(app.aside.run(namespace, compile).await??);
-        self.keep(key, compiled.clone());
+        let compiled = Arc::new(self.aside.run(namespace, compile).await??);
+        self.compiled.lock().put(key, compiled.clone());
         Ok(compiled)
-    }
-
-    fn known(&self, key: &Key) -> Option<Arc<Compiled>> {
-        let mut kept = self.compiled.lock();
-        kept.uses += 1;
-        let now = kept.uses;
-        let (used, compiled) = kept.versions.get_mut(key)?;
-        *used = now;
-        Some(compiled.clone())
-    }
-
-    fn keep(&self, key: Key, compiled: Arc<Compiled>) {
-        let mut kept = self.compiled.lock();
-        let now = kept.uses;
-        kept.remove(&key);
-        *kept.bytes.entry(key.0.clone()).or_default() += compiled.bytes();
-        kept.versions.insert(key, (now, compiled));
-        while kept.is_over()
-            && let Some(oldest) = kept.next_to_go()
-        {
-            kept.remove(&oldest);
-        }
     }
 
     /// Remembers that a claimed job has no definition.
@@ -300,15 +293,15 @@ impl Schemas {
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.
-    pub async fn check_result(&self, app: &App, key: &JobKey, result: &Payload) -> Result<(), Problem> {
+    pub async fn check_result(&self, key: &JobKey, result: &Payload) -> Result<(), Problem> {
         if self.is_plain(&key.id) {
             return Ok(());
         }
-        let Some(job) = app.engine.store().job(key).await? else { return Ok(()) };
+        let Some(job) = self.engine.store().job(key).await? else { return Ok(()) };
         match &job.spec.definition {
             Some(definition) => {
-                let definition = self.get(app, &key.namespace, definition).await?;
-                check(app, &key.namespace, &definition, Part::Result, result).await
+                let definition = self.get(&key.namespace, definition).await?;
+                self.check(&key.namespace, &definition, Part::Result, result).await
             }
             None => {
                 self.note_plain(key.id);
@@ -368,14 +361,14 @@ mod tests {
 
     #[test]
     fn only_the_versions_in_use_are_kept() {
-        let schemas = Schemas::default();
+        let mut used = Versions::default();
         let key = |version| (Namespace::default(), Arc::from("d"), version);
         for version in 0..KEPT as u32 + 10 {
-            schemas.keep(key(version), Arc::new(compiled(json!({})).unwrap()));
-            schemas.known(&key(0));
+            used.put(key(version), Arc::new(compiled(json!({})).unwrap()));
+            used.get(&key(0));
         }
-        assert!(schemas.known(&key(0)).is_some() && schemas.known(&key(1)).is_none());
-        assert_eq!(schemas.compiled.lock().versions.len(), KEPT);
+        assert!(used.get(&key(0)).is_some() && used.get(&key(1)).is_none());
+        assert_eq!(used.versions.len(), KEPT);
     }
 
     #[test]

@@ -7,11 +7,11 @@ use crate::{
     app::App,
     guard::{self, Guarded},
     metrics::Meter,
-    origin,
+    native, origin,
     path::Named,
     prefix,
     problem::{Code, Problem},
-    route::{NATIVE, Route},
+    route::{NATIVE, ROOT, Refuse, Route},
     ui,
 };
 use axum::{
@@ -59,10 +59,22 @@ enum Found<'a> {
     OtherMethod(&'a OtherMethod),
 }
 
+/// All that the app serves.
+pub fn routes(app: &App) -> Vec<Route> {
+    [native::routes(), app.dialects.routes()].concat()
+}
+
+/// In whose words it is said that there is nothing at a path.
+fn refuse_at(app: &App, path: &str) -> Refuse {
+    let below = path.strip_prefix(ROOT).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let ours = NATIVE.rules.refuse;
+    if below { ours } else { app.dialects.refuse_at(path).unwrap_or(ours) }
+}
+
 impl Service {
     /// All that the app serves.
     pub fn new(app: App) -> Self {
-        let routes = app.routes();
+        let routes = routes(&app);
         Self::of(app, &routes)
     }
 
@@ -77,7 +89,7 @@ impl Service {
             let methods = Methods::new(&app, &routes);
             paths.insert(pattern, methods).unwrap_or_else(|error| panic!("{}: {error}", routes[0].path));
         }
-        let nowhere = app.metrics.meter(&NATIVE, "other", "none");
+        let nowhere = app.metrics.meter(NATIVE.name, "other", "none");
         Self(Arc::new(Table { app, paths, nowhere }))
     }
 
@@ -143,14 +155,14 @@ impl Table {
     }
 
     fn show_way(&self, request: &Request, path: &str) -> Response {
-        let refuse = self.app.refuse_at(request.uri().path());
+        let refuse = refuse_at(&self.app, request.uri().path());
         guard::outside(&self.app, &self.nowhere, refuse, request, |_| {
             (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, path)]).into_response()
         })
     }
 
     fn nowhere(&self, request: &Request) -> Response {
-        let refuse = self.app.refuse_at(request.uri().path());
+        let refuse = refuse_at(&self.app, request.uri().path());
         guard::outside(&self.app, &self.nowhere, refuse, request, |request| {
             let why = format!("there is nothing at {}; /docs lists what there is", request.uri().path());
             Problem::new(Code::NotFound, why).into_response()
@@ -233,12 +245,12 @@ struct OtherMethod {
 
 impl OtherMethod {
     fn new(app: &App, path: &'static str, methods: &[Method]) -> Self {
-        Self { path, allow: allow(methods), meter: app.metrics.meter(&NATIVE, "other", path) }
+        Self { path, allow: allow(methods), meter: app.metrics.meter(NATIVE.name, "other", path) }
     }
 
     fn answer(&self, app: &App, request: &Request) -> Response {
         let mut response =
-            guard::outside(app, &self.meter, app.refuse_at(self.path), request, |request| match *request.method() {
+            guard::outside(app, &self.meter, refuse_at(app, self.path), request, |request| match *request.method() {
                 Method::OPTIONS => origin::preflight(&app.options, &self.allow, request),
                 ref other => {
                     let why = format!("{} has no {other}", self.path);

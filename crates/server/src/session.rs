@@ -4,8 +4,8 @@
 //! and it is found in the list of tokens. The cookie holds nothing else.
 
 use crate::{
-    auth::{Caller, hash, hex},
-    origin::host_of,
+    auth::{Caller, hash},
+    host::host_of,
     problem::{Code, Problem},
     secret::Secret,
 };
@@ -58,7 +58,7 @@ pub fn token(request: &Request, changes: bool) -> Result<Option<&str>, Problem> 
 
 /// Cannot be told without the cookie, and does not tell the cookie.
 pub fn page_key(token: &str) -> String {
-    hex(&Sha256::digest(format!("page key of {token}"))[..16])
+    windlass_api::hex(&Sha256::digest(format!("page key of {token}"))[..16])
 }
 
 /// One-time codes, by their hashes. In memory: a code is used within minutes, on the server that made it.

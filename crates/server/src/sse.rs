@@ -88,7 +88,7 @@ pub fn open<P: Future<Output = ()> + Send + 'static>(
     caller: &Caller,
     pump: impl FnOnce(Sink) -> P,
 ) -> Result<Response, Problem> {
-    let place = app.native.streams.enter(app, caller)?;
+    let place = app.streams.enter(app, caller)?;
     // Bounded by the room that every frame has to find.
     let (frames, queue) = mpsc::unbounded_channel::<Frame>();
     let sink = Sink {

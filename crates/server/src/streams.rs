@@ -55,7 +55,7 @@ pub struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.app.native.streams.leave(self);
+        self.app.streams.leave(self);
     }
 }
 
@@ -161,10 +161,10 @@ async fn watch(app: App) {
             () = tokio::time::sleep(LOOK_EVERY) => {}
             () = app.drain.cancelled() => return,
         }
-        if let Err(error) = app.native.streams.look(&app).await {
+        if let Err(error) = app.streams.look(&app).await {
             tracing::warn!(%error, "whether the tokens of open streams still hold cannot be told now");
         }
-        if app.native.streams.is_quiet() {
+        if app.streams.is_quiet() {
             return;
         }
     }
@@ -173,7 +173,7 @@ async fn watch(app: App) {
 /// After a token was ended or a principal changed: nothing that was let in before is taken for granted.
 pub async fn rights_changed(app: &App) {
     app.auth.forget();
-    if let Err(error) = app.native.streams.look(app).await {
+    if let Err(error) = app.streams.look(app).await {
         tracing::warn!(%error, "streams of ended tokens end a little later");
     }
 }

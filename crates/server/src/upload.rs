@@ -7,7 +7,6 @@
 
 use crate::{
     app::App,
-    auth::hex,
     content,
     problem::{Code, Problem},
 };
@@ -156,7 +155,7 @@ impl<'a> Upload<'a> {
         let rest = self.waiting.split().freeze();
         self.step(rest).await?;
         let hash = self.hash.take().ok_or_else(failed)?;
-        Ok(hex(&hash.finalize()))
+        Ok(windlass_api::hex(&hash.finalize()))
     }
 
     /// Safe from here on.

@@ -1,6 +1,6 @@
 //! Who may call without a token. Only surfaces whose clients know no tokens ([`crate::route::Rules::nameless`]) ask.
 
-use crate::{listener::Peer, origin};
+use crate::{host, peer::Peer};
 use axum::extract::Request;
 use http::{HeaderMap, Version};
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ impl WithoutToken {
             "loopback" => Self::Loopback,
             "anyone" => Self::Anyone,
             _ => {
-                let elsewhere = hosts.iter().any(|host| !origin::is_loopback(host));
+                let elsewhere = hosts.iter().any(|host| !host::is_loopback(host));
                 if listens_on.to_canonical().is_loopback() && !elsewhere { Self::Loopback } else { Self::Never }
             }
         }
@@ -56,7 +56,7 @@ fn is_local(request: &Request) -> bool {
         request.extensions().get::<Peer>().is_some_and(|peer| peer.address.ip().to_canonical().is_loopback());
     from_here
         && !is_passed_on(request.version(), request.headers())
-        && origin::host_of(request).is_some_and(|host| origin::is_loopback(origin::name_of(host)))
+        && host::host_of(request).is_some_and(|host| host::is_loopback(host::name_of(host)))
 }
 
 /// What proxies and content delivery networks add to a request.

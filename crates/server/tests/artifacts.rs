@@ -32,7 +32,7 @@ fn text(value: &Value) -> String {
 async fn a_file_comes_back_as_it_went_in() {
     let server = Server::start().await;
     let file: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
-    let digest = windlass_server::auth::hex(&Sha256::digest(&file));
+    let digest = windlass_api::hex(&Sha256::digest(&file));
     let query = format!("name=out.bin&sha256={}", digest.to_uppercase());
     let made = upload(&server, Role::Editor, &query, None, Body::from(file.clone())).await.expect(201);
     assert_eq!((&made["size"], &made["sha256"], &made["name"]), (&json!(200_000), &json!(digest), &json!("out.bin")));

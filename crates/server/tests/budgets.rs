@@ -193,7 +193,7 @@ async fn of_a_cancelled_run_nothing_is_worked_out() {
     assert_eq!(planner::tick(&server.app).await.unwrap(), 0);
     assert_eq!(shown(&server, "default", &run).await["state"], "cancelled");
     let run: RunId = run.parse().unwrap();
-    assert!(server.app.native.plans.get(run).is_none(), "not even its plan was read");
+    assert!(server.app.plans.get(run).is_none(), "not even its plan was read");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use crate::support::Server;
 use serde_json::json;
 use windlass_core::{Namespace, principal::Role};
-use windlass_server::definitions;
+use windlass_server::{definitions, folders};
 
 fn build() -> serde_json::Value {
     json!({
@@ -169,7 +169,7 @@ async fn a_watched_folder_is_loaded_when_it_changes() {
     let server = Server::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (told, mut reports) = tokio::sync::mpsc::unbounded_channel();
-    let tell = move |report: &definitions::Report| drop(told.send(report.changed.clone()));
+    let tell = move |report: &folders::Report| drop(told.send(report.changed.clone()));
     let _watch = definitions::watch(server.app.clone(), Namespace::default(), folder.path().to_owned(), tell).unwrap();
     std::fs::write(folder.path().join("late.yaml"), "description: came later\n").unwrap();
     let changed = tokio::time::timeout(std::time::Duration::from_secs(20), reports.recv()).await.unwrap().unwrap();

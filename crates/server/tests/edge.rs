@@ -248,7 +248,7 @@ async fn health_is_told_to_everybody_and_figures_to_viewers() {
 /// With nothing but this.
 async fn listen_on(route: Route) -> Listening {
     let server = Server::start().await;
-    let service = windlass_server::app::Service::of(server.app.clone(), &[route]);
+    let service = windlass_server::Service::of(server.app.clone(), &[route]);
     listen_with(server, service, quick()).await
 }
 
@@ -436,7 +436,7 @@ async fn a_request_that_waits_outlives_what_was_left_of_the_one_before() {
 async fn bodies_on_their_way_have_a_bound_in_all_and_a_share_for_each_principal() {
     let bodies = windlass_server::room::Limits { total: 1 << 20, share: 600 << 10 };
     let server = Server::with(windlass_server::Options { bodies, ..Default::default() }).await;
-    let service = windlass_server::app::Service::new(server.app.clone());
+    let service = windlass_server::Service::new(server.app.clone());
     let server = listen_with(server, service, patient()).await;
     let taken = async |bytes: u64| {
         let taken = async || (server.server.app.rooms.taken() == bytes).then_some(());

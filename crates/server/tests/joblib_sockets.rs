@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use windlass_core::{Millis, principal::Role};
 use windlass_engine::testing::eventually;
-use windlass_server::app;
+use windlass_server::Service;
 
 const JOB: &str = "@global:modifiers:Rotate";
 const ROTATE: &str = r#"{"category": "modifiers", "name": "Rotate", "schema_": {"type": "object"}}"#;
@@ -342,7 +342,7 @@ async fn sessions_are_counted_and_those_that_say_nothing_end() {
 async fn two_polls_of_one_session_at_once_end_it() {
     let server = Server::start().await;
     let listening = {
-        let service = app::Service::new(server.app.clone());
+        let service = Service::new(server.app.clone());
         listen_with(server, service, quick()).await
     };
     let get = async |query: &str| {

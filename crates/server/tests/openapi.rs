@@ -6,13 +6,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_core::principal::Role;
 use windlass_server::{
-    app,
     native::openapi::DOCUMENT,
     route::{Access, Route},
 };
 
 fn native() -> Vec<Route> {
-    app::own_routes()
+    windlass_server::native::routes()
 }
 
 #[test]
@@ -121,7 +120,7 @@ async fn what_calls_answer_to_nonsense_is_described() {
 #[test]
 fn only_what_tells_nothing_is_open() {
     let open: Vec<&str> =
-        app::routes().iter().filter(|route| route.access == Access::Open).map(|route| route.path).collect();
+        windlass_server::routes().iter().filter(|route| route.access == Access::Open).map(|route| route.path).collect();
     // Who signs in has nothing to show yet.
     let named = ["/api/v1/openapi.json", "/api/v1/session"];
     let allowed = |path: &&str| path.starts_with("/docs") || named.contains(path) || !path.starts_with("/api");

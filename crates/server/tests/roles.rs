@@ -15,7 +15,7 @@ use windlass_core::{
 };
 use windlass_engine::Engine;
 use windlass_server::{
-    Options, app, auth, listener,
+    Options, Service, auth, listener,
     route::{Access, Nameless, Route},
     without_token::WithoutToken,
 };
@@ -88,7 +88,7 @@ pub async fn status(server: &Server, route: &Route, token: Option<&str>) -> Stat
 }
 
 async fn answered(server: &Server, request: http::request::Builder) -> StatusCode {
-    let answer = app::Service::new(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
+    let answer = Service::new(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
     tokio::time::timeout(Duration::from_secs(10), answer).await.expect("an answer in time").unwrap().status()
 }
 
@@ -123,7 +123,7 @@ async fn every_route_lets_in_whom_its_row_says_and_nobody_else() {
         server.engine.run(RevokeToken { namespace: auth::system_namespace(), hash }).await.unwrap();
     }
     let mut cells = 0;
-    for route in app::routes() {
+    for route in windlass_server::routes() {
         let at = format!("{} {}", route.method, route.path);
         let open = route.access == Access::Open;
         for nobody in [
@@ -204,7 +204,7 @@ async fn callers_without_a_token_get_what_the_surface_gives_them_and_no_more() {
     issue(&here.engine, "editor-there", Role::Editor, there.clone(), None).await;
     issue(&here.engine, "worker-there", Role::Worker, there, None).await;
     let mut open = 0;
-    for route in app::routes().into_iter().filter(|route| route.access != Access::Open) {
+    for route in windlass_server::routes().into_iter().filter(|route| route.access != Access::Open) {
         let at = format!("{} {}", route.method, route.path);
         let got = let_in(open_status(&here, &route, None, http::Version::HTTP_11).await);
         let mut with_token = false;
@@ -237,8 +237,10 @@ async fn callers_without_a_token_get_what_the_surface_gives_them_and_no_more() {
 async fn a_revoked_token_is_void_at_once() {
     let server = Server::start().await;
     issue(&server.engine, "leaked", Role::Admin, vec![], None).await;
-    let list =
-        app::routes().into_iter().find(|route| route.path == "/api/v1/jobs" && route.method == Method::GET).unwrap();
+    let list = windlass_server::routes()
+        .into_iter()
+        .find(|route| route.path == "/api/v1/jobs" && route.method == Method::GET)
+        .unwrap();
     assert_eq!(status(&server, &list, Some("leaked")).await, StatusCode::OK);
     server
         .engine
@@ -259,7 +261,7 @@ fn matches(pattern: &str, path: &str) -> bool {
 
 #[tokio::test]
 async fn no_route_is_hidden_behind_another() {
-    let routes = app::routes();
+    let routes = windlass_server::routes();
     let mut methods: BTreeMap<&'static str, Vec<Method>> = BTreeMap::new();
     for route in &routes {
         let seen = methods.entry(route.path).or_default();
@@ -271,7 +273,7 @@ async fn no_route_is_hidden_behind_another() {
         Route::get(path, Access::Open, move || async move { path })
     };
     let echoes: Vec<Route> = methods.keys().map(echo).collect();
-    let service = app::Service::of(Server::start().await.app, &echoes);
+    let service = Service::of(Server::start().await.app, &echoes);
     for path in methods.keys() {
         let request = Request::builder().uri(fill(path)).header(header::HOST, "localhost");
         let body = service.answer(request.body(Body::empty()).unwrap()).await.into_body();
@@ -300,7 +302,7 @@ async fn what_is_not_there_says_so_and_what_is_there_says_how() {
         server.call(request.body(Body::empty()).unwrap()).await
     };
     let mut methods: BTreeMap<&str, Vec<Method>> = BTreeMap::new();
-    for route in app::routes() {
+    for route in windlass_server::routes() {
         methods.entry(route.path).or_default().push(route.method);
     }
     for (path, has) in &methods {
@@ -354,7 +356,7 @@ async fn browsers_are_told_what_pages_may_do() {
 
     let bearer = format!("Bearer {}", token(Role::Admin));
     let auth = ("authorization", bearer.as_str());
-    for route in app::routes().into_iter().filter(|route| route.method != Method::GET) {
+    for route in windlass_server::routes().into_iter().filter(|route| route.method != Method::GET) {
         let (method, path) = (route.method.clone(), fill(route.path));
         for sign in [("origin", "https://evil.example"), ("origin", "null"), ("sec-fetch-site", "cross-site")] {
             let answer = call(method.clone(), &path, &[auth, sign]).await;
@@ -375,7 +377,7 @@ async fn browsers_are_told_what_pages_may_do() {
 #[tokio::test]
 async fn a_name_that_is_not_ours_gets_nothing() {
     let server = Server::start().await;
-    for route in app::routes() {
+    for route in windlass_server::routes() {
         let request = Request::builder().method(route.method.clone()).uri(fill(route.path));
         let request = request.header(header::HOST, "evil.example:3000");
         let request = request.header(header::AUTHORIZATION, format!("Bearer {}", token(Role::Admin)));

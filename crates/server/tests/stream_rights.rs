@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tower::ServiceExt;
 use windlass_core::Millis;
-use windlass_server::{App, Options, app};
+use windlass_server::{App, Options, Service};
 
 const ADMIN: &str = "test-admin";
 /// For a machine that stalls.
@@ -27,14 +27,14 @@ fn request(token: &str, method: Method, path: &str, body: &Value) -> Request<Bod
 /// Servers on one store, as several are on one database.
 struct World {
     server: Server,
-    other: app::Service,
+    other: Service,
     job: String,
 }
 
 impl World {
     async fn start() -> Self {
         let server = Server::start().await;
-        let other = app::Service::new(App::new(server.engine.clone(), Options::default()));
+        let other = Service::new(App::new(server.engine.clone(), Options::default()));
         let job = server.post("/api/v1/jobs", json!({})).await.expect(201);
         let job = job["id"].as_str().unwrap().to_owned();
         Self { server, other, job }

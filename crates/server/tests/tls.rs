@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
-use windlass_server::{app, listener};
+use windlass_server::{Service, listener};
 
 #[tokio::test]
 async fn requests_come_over_tls_and_half_handshakes_are_dropped() {
@@ -25,13 +25,7 @@ async fn requests_come_over_tls_and_half_handshakes_are_dropped() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let limits = listener::Limits { handshake: Duration::from_millis(300), ..listener::Limits::default() };
-    tokio::spawn(listener::serve(
-        socket,
-        Some(acceptor),
-        server.app.clone(),
-        app::Service::new(server.app.clone()),
-        limits,
-    ));
+    tokio::spawn(listener::serve(socket, Some(acceptor), server.app.clone(), Service::new(server.app.clone()), limits));
 
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(made.cert.der().to_vec())).unwrap();

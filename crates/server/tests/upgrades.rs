@@ -14,8 +14,7 @@ use tokio::{
 };
 use windlass_engine::testing::eventually;
 use windlass_server::{
-    App,
-    app::Service,
+    App, Service,
     listener::Limits,
     route::{Access, Route},
     websocket,

@@ -38,9 +38,9 @@ async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
         fs::write(&file, text).unwrap();
         let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
         let fault = report.faults.first().unwrap_or_else(|| panic!("{text}"));
-        let at = fault.at.map_or(0, |(line, _)| line);
+        let at = fault.fault.line;
         assert!(line == 0 || at == line, "{fault} is not at line {line}: {text}");
-        assert!(fault.why.contains(expected) && fault.file == file, "{fault}");
+        assert!(fault.fault.sentence().contains(expected) && fault.file == file, "{fault}");
         assert_eq!(server.get("/api/v1/workflows/nightly").await.expect(200)["version"], 1);
     }
     let other = folder::load(&server.app, &Namespace::default(), place.path()).await;

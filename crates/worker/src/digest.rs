@@ -11,13 +11,9 @@ pub async fn digest(file: &Path) -> io::Result<(u64, String)> {
     loop {
         let count = file.read(&mut buffer).await?;
         if count == 0 {
-            return Ok((size, hex(&hash.finalize())));
+            return Ok((size, windlass_sdk::api::hex(&hash.finalize())));
         }
         size += count as u64;
         hash.update(&buffer[..count]);
     }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,29 +12,43 @@ use std::fmt;
 
 pub const DEPTH_MAX: usize = 32;
 
-/// What is wrong with a file, and where. Line 0: nowhere in particular.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
+    /// Line and column, from 1. Line 0: nowhere in particular.
     pub line: u64,
     pub column: u64,
+    /// Such as `steps.build.needs`, where it is said.
+    pub field: String,
     pub text: String,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}", self.text),
-            line => write!(f, "line {line}, column {}: {}", self.column, self.text),
+        if self.line > 0 {
+            write!(f, "line {}, column {}: ", self.line, self.column)?;
         }
+        f.write_str(&self.sentence())
     }
 }
 
 impl Fault {
     pub fn at(location: Location, text: impl Into<String>) -> Self {
-        Self { line: location.line(), column: location.column(), text: text.into() }
+        Self { line: location.line(), column: location.column(), ..Self::nowhere(text) }
     }
+
     pub fn nowhere(text: impl Into<String>) -> Self {
-        Self { line: 0, column: 0, text: text.into() }
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    pub fn of(self, field: impl Into<String>) -> Self {
+        Self { field: field.into(), ..self }
+    }
+
+    /// What is wrong in which field, without the place.
+    pub fn sentence(&self) -> String {
+        let separator = if self.field.is_empty() { "" } else { ": " };
+        format!("{}{separator}{}", self.field, self.text)
     }
 }
 
@@ -88,7 +102,8 @@ fn tab(text: &str, fault: &Fault) -> Option<Fault> {
     let lines = text.lines().zip(1u64..).filter(|(_, number)| near(number));
     let found = lines.filter_map(|(line, number)| Some((number, place(line)?)));
     let (line, column) = found.min_by_key(|(number, _)| number.abs_diff(fault.line))?;
-    Some(Fault { line, column, text: "a tab in the indentation; YAML takes spaces only".into() })
+    let text = "a tab in the indentation; YAML takes spaces only".into();
+    Some(Fault { line, column, text, ..Fault::default() })
 }
 
 /// Anything a file can say, each part with its place.

@@ -197,7 +197,7 @@ impl Get {
         }
         written.sync_all().await?;
         bar.finish_and_clear();
-        if hex(&hash.finalize()) != artifact.sha256 {
+        if windlass_api::hex(&hash.finalize()) != artifact.sha256 {
             let _ = tokio::fs::remove_file(&part).await;
             bail!("what arrived is not what was stored (its digest differs); try again");
         }
@@ -211,14 +211,10 @@ async fn digest(file: &Path) -> std::io::Result<String> {
     loop {
         let read = opened.read(&mut buffer).await?;
         if read == 0 {
-            return Ok(hex(&hash.finalize()));
+            return Ok(windlass_api::hex(&hash.finalize()));
         }
         hash.update(&buffer[..read]);
     }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn text(artifact: &Artifact) -> String {

@@ -18,7 +18,7 @@ use windlass_api::{
     page::{Page, Paging},
 };
 use windlass_core::Limits;
-use windlass_server::definitions::{self, Fault};
+use windlass_server::{definitions, folders::InFile};
 
 #[derive(Subcommand)]
 #[command(
@@ -234,12 +234,12 @@ fn is_definition(file: &Path) -> bool {
 }
 
 /// As the server reads them in its own folder.
-fn read_one(file: &Path) -> Result<(String, DefinitionBody), Vec<Fault>> {
+fn read_one(file: &Path) -> Result<(String, DefinitionBody), Vec<InFile>> {
     definitions::read(file, &Limits::default())
 }
 
 /// One a line, and not without end.
-fn listed(faults: &[Fault]) -> String {
+fn listed(faults: &[InFile]) -> String {
     let mut lines: Vec<String> = faults.iter().take(definitions::FAULTS_MAX).map(ToString::to_string).collect();
     let more = faults.len().saturating_sub(lines.len());
     lines.extend((more > 0).then(|| format!("… and {more} more")));

@@ -6,7 +6,7 @@ use super::{
     unfinished,
 };
 use crate::{
-    commands::{Context, Done, artifacts::hex},
+    commands::{Context, Done},
     fail::code,
     output,
 };
@@ -121,7 +121,7 @@ impl<W: Write> Writer<W> {
     }
 
     pub fn finish(mut self, mut end: End) -> anyhow::Result<End> {
-        end.sha256 = hex(&std::mem::take(&mut self.hash).finalize());
+        end.sha256 = windlass_api::hex(&std::mem::take(&mut self.hash).finalize());
         self.write(&Line::End(end.clone()))?;
         self.out.flush()?;
         self.bar.finish_and_clear();

@@ -7,7 +7,7 @@ use super::{
     unfinished,
 };
 use crate::{
-    commands::{Context, Done, artifacts::hex},
+    commands::{Context, Done},
     dialects::Imports,
     fail::code,
     output,
@@ -135,7 +135,7 @@ fn verify(file: &Path) -> anyhow::Result<End> {
             Line::Event(..) => found.events += 1,
             Line::End(end) => {
                 found.last_event = end.last_event;
-                found.sha256 = hex(&hash.finalize());
+                found.sha256 = windlass_api::hex(&hash.finalize());
                 ensure!(found == *end, "{} is damaged: its digest does not fit its lines", file.display());
                 ensure!(lines.next()?.is_none(), "{} goes on behind its end", file.display());
                 bar.finish_and_clear();

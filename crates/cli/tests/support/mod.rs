@@ -14,7 +14,7 @@ use windlass_core::{
 };
 use windlass_engine::{Engine, Settings, clock, memory::Memory};
 use windlass_sdk::Client;
-use windlass_server::{App, Options, app, auth};
+use windlass_server::{App, Options, Service, auth};
 
 pub const ADMIN: &str = "test-admin-token-0123456789";
 pub const WORKER: &str = "test-worker-token-0123456789";
@@ -81,7 +81,7 @@ async fn serve() -> String {
         let issue = IssueToken { namespace, principal, hash, shown, expires_at: None, made_by: None };
         engine.run(issue).await.unwrap();
     }
-    let service = app::Service::new(App::new(engine, Options::default()));
+    let service = Service::new(App::new(engine, Options::default()));
     let router = axum::Router::new().fallback_service(service);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

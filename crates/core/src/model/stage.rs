@@ -159,9 +159,12 @@ pub fn index_key(run: RunId) -> String {
 /// Records of this kind belong to the run that their parent names, and go with it.
 pub const OF_RUN: &str = "of_run";
 
-/// Where planners look for turns.
+/// The server's own namespace.
+pub const SYSTEM: &str = "system";
+
+/// Where principals, tokens and turns are, whatever namespaces they are about.
 pub fn system_namespace() -> Namespace {
-    Namespace::new("system").expect("a legal name")
+    Namespace::new(SYSTEM).expect("a legal name")
 }
 
 pub fn place(run: RunId, name: &str) -> String {

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Json, Uuid, job::Progress, lease::Leased, log::OutputStream};
+use windlass_api::{Json, Uuid, job::Progress, lease::Leased};
 
 /// Words on progress are for a glance.
 const PROGRESS_BYTES_MAX: usize = 4 << 10;
@@ -48,17 +48,8 @@ impl JobContext {
 
     /// Appends to the job's log, as it is: line ends are yours to write. Waits when the server does not keep up.
     pub async fn log(&self, text: &str) {
-        self.print(None, text).await;
-    }
-
-    /// The same, and says which of a program's streams it came from.
-    pub async fn log_from(&self, stream: OutputStream, text: &str) {
-        self.print(Some(stream), text).await;
-    }
-
-    async fn print(&self, stream: Option<OutputStream>, text: &str) {
         let urgent = || self.shared.printed(&self.held);
-        self.held.log.push(stream, wall::now_ms(), text, urgent).await;
+        self.held.log.push(None, wall::now_ms(), text, urgent).await;
     }
 
     /// Says how far the job is, 0 to 100. Only the latest counts, so say it as often as you like.
@@ -86,9 +77,5 @@ impl JobContext {
     /// When the job's time is up.
     pub fn deadline(&self) -> Option<Instant> {
         self.held.deadline
-    }
-    /// The lease is certain until then; it is renewed all the time.
-    pub fn certain_until(&self) -> Instant {
-        self.held.runs_out_at()
     }
 }

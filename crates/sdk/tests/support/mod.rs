@@ -21,7 +21,7 @@ use windlass_sdk::{
     Client,
     api::job::{Job, State, SubmitJob},
 };
-use windlass_server::{App, Options, app, auth};
+use windlass_server::{App, Options, Service, auth};
 use windlass_stores::embedded::{self, Embedded};
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ async fn run(folder: PathBuf, address: SocketAddr) -> (Running, SocketAddr) {
             let engine = Engine::start(Arc::new(store), Settings::default()).await.unwrap();
             let listener = TcpListener::bind(address).await.unwrap();
             assert!(ready.send((engine.clone(), listener.local_addr().unwrap())).is_ok());
-            let service = app::Service::new(App::new(engine.clone(), Options::default()));
+            let service = Service::new(App::new(engine.clone(), Options::default()));
             let router = axum::Router::new().fallback_service(service);
             tokio::select! {
                 served = axum::serve(listener, router).into_future() => served.unwrap(),

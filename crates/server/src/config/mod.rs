@@ -3,11 +3,12 @@
 
 pub mod docs;
 mod file;
+pub mod limits;
 pub mod table;
 pub mod value;
 pub mod values;
 
-use crate::{listener, logs::Format, secret::Secret, without_token::WithoutToken};
+use crate::{logs::Format, peer, secret::Secret, without_token::WithoutToken};
 use std::{fmt, net::IpAddr, path::PathBuf};
 use table::{From, Kind, Setting, Table};
 use thiserror::Error;
@@ -168,7 +169,7 @@ pub struct Config {
     pub events_kept: Millis,
     pub body_max: usize,
     pub bodies: crate::room::Limits,
-    pub connections: listener::Limits,
+    pub connections: peer::Limits,
     pub definitions: Option<PathBuf>,
     pub workflows: Option<PathBuf>,
     /// Names, or `all`, or `none`.
@@ -176,7 +177,7 @@ pub struct Config {
     pub artifacts: Option<String>,
     pub artifacts_adopt: bool,
     pub artifact_max: u64,
-    pub files: crate::quota::Limits,
+    pub files: limits::Files,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
     /// All of it once more, for dialects to read their own settings from.
@@ -224,7 +225,7 @@ impl Config {
                 total: read.bytes(table::bodies_max) as u64,
                 share: read.bytes(table::bodies_per_principal_max) as u64,
             },
-            connections: listener::Limits {
+            connections: peer::Limits {
                 connections: read.count(table::connections_max),
                 per_address: read.count(table::connections_per_address_max),
                 head: read.time(table::head_timeout),
@@ -233,7 +234,7 @@ impl Config {
                 body_rate: read.bytes(table::body_rate_min) as u64,
                 write: read.time(table::write_timeout),
                 drain: read.time(table::drain_timeout),
-                ..listener::Limits::default()
+                ..peer::Limits::default()
             },
             definitions: read.path(table::definitions),
             workflows: read.path(table::workflows),
@@ -241,7 +242,7 @@ impl Config {
             artifacts: read.some(table::artifacts).map(str::to_owned),
             artifacts_adopt: read.flag(table::artifacts_adopt),
             artifact_max: read.bytes(table::artifact_max) as u64,
-            files: crate::quota::Limits {
+            files: limits::Files {
                 per_job: read.bytes(table::artifacts_per_job_max) as u64,
                 per_namespace: read.bytes(table::artifacts_per_namespace_max) as u64,
                 reserve: read.bytes(table::artifacts_reserve) as u64,

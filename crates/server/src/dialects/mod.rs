@@ -35,7 +35,7 @@ pub fn chosen(names: &[String]) -> Vec<&'static Dialect> {
     ALL.iter().filter(named).copied().collect()
 }
 
-/// Namespaces in which revisions may have files. Those of dialects that are not served are among them: their files stay.
-pub fn with_files() -> impl Iterator<Item = Namespace> {
-    ALL.iter().filter_map(|dialect| Namespace::new(dialect.surface.rules.namespace?).ok())
+/// Of all of them that have one of their own.
+pub fn namespaces() -> Vec<Namespace> {
+    ALL.iter().filter_map(|dialect| Namespace::new(dialect.surface.rules.namespace?).ok()).collect()
 }

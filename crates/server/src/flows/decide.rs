@@ -7,13 +7,13 @@ use super::{
     begun::{self, Begun},
     facts::{self, Stored},
     jobs, start,
-    turns::Unit,
 };
 use crate::{
     app::App,
     aside::Large,
+    planned::Unit,
     problem::{Code, Problem},
-    schema::{self, Part},
+    schema::Part,
 };
 use std::{
     sync::Arc,
@@ -224,8 +224,8 @@ impl Turns<'_> {
         match &mut wanted {
             Move::Go { payload } => {
                 let Some(definition) = &job.spec.definition else { return Ok(wanted) };
-                let definition = app.native.schemas.get(app, namespace, definition).await?;
-                match schema::check(app, namespace, &definition, Part::Payload, payload).await {
+                let definition = app.schemas.get(namespace, definition).await?;
+                match app.schemas.check(namespace, &definition, Part::Payload, payload).await {
                     Err(problem) if !passes(&problem) => Ok(unfit(problem)),
                     checked => checked.map(|()| wanted),
                 }
@@ -279,7 +279,7 @@ impl Turns<'_> {
     }
 
     async fn load(&self, job: Option<JobId>) -> Planned {
-        if let Some(plan) = self.app.native.plans.get(self.run) {
+        if let Some(plan) = self.app.plans.get(self.run) {
             return Ok(plan);
         }
         let parts = parts(self.app, self.namespace, self.run).await?;
@@ -303,7 +303,7 @@ impl Turns<'_> {
         let bundle = if bytes < PLAN_SMALL { join() } else { self.app.aside.run(self.namespace, join).await? };
         let bundle = bundle.map_err(|why| Problem::new(Code::Damaged, why))?;
         let plan = Arc::new(start::plan(self.app, self.namespace, bundle, self.run).await?);
-        self.app.native.plans.put(self.run, bytes, plan.clone());
+        self.app.plans.put(self.run, bytes, plan.clone());
         Ok(plan)
     }
 

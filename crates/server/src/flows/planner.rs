@@ -7,10 +7,14 @@
 //! Several runs are decided for at a time, namespaces in turn, and each only for a while before the next one's turn.
 
 use super::{
-    reader::{self, Decided},
-    turns::{self, Places, Served, Unit},
+    reader,
+    turns::{self, Places, Served},
 };
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    planned::{Decided, Unit},
+    problem::Problem,
+};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     time::Duration,
@@ -20,8 +24,6 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 use windlass_core::{Namespace, RunId};
-
-pub use super::{later::Later, plans::Plans};
 
 /// Runs that are decided for at a time, and of one namespace.
 const AT_ONCE: usize = 16;
@@ -46,7 +48,7 @@ pub async fn run(app: App) {
         };
         let shared = app.engine.settings().poll_every.map(|_| LOOK_EVERY);
         let soon = [again, shared].into_iter().flatten().min().map(|wait| Instant::now() + wait);
-        let until = [soon, app.native.later.next()].into_iter().flatten().min();
+        let until = [soon, app.later.next()].into_iter().flatten().min();
         tokio::select! {
             () = waiter.woken() => waiter.used(),
             () = sleep(until) => {}
@@ -125,14 +127,12 @@ impl<'a> Planner<'a> {
         }
         let (all, whole) = turns::find(self.app, &mut self.places).await?;
         if whole {
-            self.app.native.later.retain(&all);
+            self.app.later.retain(&all);
         }
         let mut found = self.served.order(all);
         found.retain(|unit| {
             let run = (unit.namespace.clone(), unit.run);
-            !self.busy.contains(&run)
-                && !self.left.contains_key(&run)
-                && !self.app.native.later.waits(unit, Instant::now())
+            !self.busy.contains(&run) && !self.left.contains_key(&run) && !self.app.later.waits(unit, Instant::now())
         });
         self.queue = found;
         self.looked = Instant::now();
@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
 /// Otherwise how many turns went wrong. None is an error as well if none was decided: the next look would find the same.
 async fn work_on(app: &App, unit: Unit) -> Result<(), usize> {
     let (namespace, run, count) = (unit.namespace.clone(), unit.run, unit.jobs.len());
-    let later = &app.native.later;
+    let later = &app.later;
     match reader::decide(app, unit.clone()).await {
         Ok(Decided::Turns(0)) => Err(0),
         Ok(Decided::Turns(_)) => {

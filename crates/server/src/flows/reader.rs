@@ -1,8 +1,9 @@
 //! Who reads the plan of a run: our own planner, or that of the dialect whose mark its first part begins with.
 
-use super::{decide, turns::Unit};
+use super::decide;
 use crate::{
     app::App,
+    planned::{Decided, Unit},
     problem::{Code, Problem},
 };
 use std::sync::Arc;
@@ -14,15 +15,6 @@ use windlass_core::{
 
 /// Begins a plan that is not ours. No JSON begins so.
 const MARK: char = '#';
-
-/// What came of the turns of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decided {
-    /// So many were decided.
-    Turns(usize),
-    /// Somebody else holds what they need.
-    NotYet,
-}
 
 /// The first part of a plan that this dialect reads.
 pub fn marked(dialect: &str, text: &str) -> String {
@@ -51,7 +43,7 @@ pub async fn decide(app: &App, unit: Unit) -> Result<Decided, Problem> {
 
 /// Empty: ours.
 async fn reader_of(app: &App, unit: &Unit) -> Result<Arc<str>, Problem> {
-    if let Some(known) = app.native.plans.reader(unit.run) {
+    if let Some(known) = app.plans.reader(unit.run) {
         return Ok(known);
     }
     let (namespace, first) = (unit.namespace.clone(), stage::part_key(unit.run, 0));
@@ -65,7 +57,7 @@ async fn reader_of(app: &App, unit: &Unit) -> Result<Arc<str>, Problem> {
             mark.map_or_else(Arc::default, |(name, _)| name.into())
         }
     };
-    app.native.plans.put_reader(unit.run, reader.clone());
+    app.plans.put_reader(unit.run, reader.clone());
     Ok(reader)
 }
 

@@ -7,7 +7,7 @@ use crate::{
     aside::Large,
     auth::hash,
     problem::{Code, Problem},
-    schema::{self, check_value},
+    schema::check_value,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -218,7 +218,7 @@ pub async fn check_payloads(
     let (mut names, mut all) = (Vec::new(), Vec::new());
     for node in nodes {
         let Some(reference) = node.job.definition.as_ref().filter(|_| !node.job.stage.plan) else { continue };
-        let definition = app.native.schemas.get(app, namespace, reference).await?;
+        let definition = app.schemas.get(namespace, reference).await?;
         if definition.body.payload_schema.is_some() {
             names.push(node.name.clone());
             all.push((definition, node.job.payload.clone()));
@@ -227,7 +227,7 @@ pub async fn check_payloads(
     if all.is_empty() {
         return Ok(Ok(()));
     }
-    let checked = schema::check_all(app, namespace, all).await?;
+    let checked = app.schemas.check_all(namespace, all).await?;
     Ok(checked.map_err(|(at, problem)| (names[at].clone(), problem)))
 }
 
@@ -313,7 +313,7 @@ async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<Ha
     for (called, version) in &bundle.definitions {
         let (name, _) = versioned(called)?;
         let reference = DefinitionRef { name: name.into(), version: *version };
-        let compiled = app.native.schemas.get(app, namespace, &reference).await?;
+        let compiled = app.schemas.get(namespace, &reference).await?;
         let recipe = Recipe { reference, settings: settings(&compiled.body), payload: compiled.body.payload.clone() };
         recipes.insert(called.clone(), recipe);
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     app::App,
+    planned::Unit,
     problem::{Code, Problem},
 };
 use std::{
@@ -10,7 +11,7 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    JobId, Namespace, RunId,
+    Namespace, RunId,
     record::Kind,
     stage::{self, Turn},
 };
@@ -22,16 +23,6 @@ const PAGE: usize = 500;
 const REMEMBERED: usize = 10_000;
 /// Greater than every key that begins as this one.
 const END: char = '\u{7f}';
-
-/// Turns of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
-    pub namespace: Namespace,
-    pub run: RunId,
-    pub jobs: Vec<Option<JobId>>,
-    /// Another one when a turn comes, goes, or is told again.
-    pub mark: u64,
-}
 
 /// Where the next look at each namespace begins, so that a run with turns all the time does not keep the others waiting.
 #[derive(Default)]

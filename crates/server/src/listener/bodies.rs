@@ -4,6 +4,7 @@ use super::{
     Limits,
     watched::{Phase, Turn},
 };
+use crate::peer::BodyTimeout;
 use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::BodyExt;
@@ -14,14 +15,8 @@ use std::{
     task::{Context, Poll, ready},
     time::Duration,
 };
-use thiserror::Error;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-
-/// The client stopped in the middle of a body.
-#[derive(Clone, Copy, Debug, Error)]
-#[error("the body stopped arriving, or came too slowly")]
-pub struct BodyTimeout;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 

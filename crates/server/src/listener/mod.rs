@@ -22,14 +22,12 @@ mod places;
 mod tls;
 mod watched;
 
-pub use bodies::BodyTimeout;
 pub use places::{Place, Places};
 pub use tls::{TlsError, acceptor};
 
-use crate::{
-    app::{App, Service},
-    metrics::Open,
-};
+pub use crate::peer::{BodyTimeout, Limits, Peer};
+
+use crate::{app::App, metrics::Open, service::Service};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -45,47 +43,6 @@ const BREATH: Duration = Duration::from_millis(100);
 /// Connections that are told why they are turned away, at the same time. Others are simply closed.
 const FAREWELLS: usize = 64;
 const FAREWELL: Duration = Duration::from_secs(1);
-
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    pub connections: usize,
-    /// From one address; an IPv6 address counts with its whole /64. Loopback is only held to the total.
-    pub per_address: usize,
-    pub head: Duration,
-    pub idle: Duration,
-    pub body: Duration,
-    /// Bytes a second that a body has to come with once it has been waited for for a while; 0 is no limit.
-    pub body_rate: u64,
-    pub write: Duration,
-    pub handshake: Duration,
-    /// How long requests may take to end when the server stops.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 10_000,
-            per_address: 1_000,
-            head: Duration::from_secs(10),
-            idle: Duration::from_secs(120),
-            body: Duration::from_secs(15),
-            body_rate: 8 << 10,
-            write: Duration::from_secs(30),
-            handshake: Duration::from_secs(10),
-            drain: Duration::from_secs(7),
-        }
-    }
-}
-
-/// Who is at the other end; in the extensions of every request that came over a socket.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    pub address: SocketAddr,
-    /// The address it reached us at.
-    pub local: SocketAddr,
-    pub tls: bool,
-}
 
 /// What all connections share.
 struct Shared {

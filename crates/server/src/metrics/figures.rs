@@ -1,17 +1,20 @@
 //! What is asked of the store when somebody looks: how many jobs are unfinished, how long the oldest waits, who works.
 
-use crate::{app::App, problem::Problem};
+use crate::problem::Problem;
 use std::{
     collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 use windlass_core::{
-    State,
+    Namespace, State,
     record::Kind,
     worker::{Liveness, Worker},
 };
-use windlass_engine::store::{JobQuery, RecordQuery};
+use windlass_engine::{
+    Engine,
+    store::{JobQuery, RecordQuery},
+};
 
 /// Jobs of one state are counted no further than this: counting what grows would make looking at a full queue expensive.
 const JOBS_COUNTED_MAX: usize = 10_000;
@@ -19,6 +22,9 @@ const WORKERS_COUNTED_MAX: usize = 10_000;
 const NAMESPACES_MAX: usize = 1_000;
 /// How long an answer stands, so that many who ask cost no more than one.
 const STANDS: Duration = Duration::from_millis(500);
+
+/// A dialect and its namespace.
+type Own = (&'static str, Namespace);
 
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -40,22 +46,22 @@ fn nobody() -> ByState {
 pub struct Kept(tokio::sync::Mutex<Option<(Instant, Arc<Figures>)>>);
 
 impl Kept {
-    pub async fn get(&self, app: &App) -> Result<Arc<Figures>, Problem> {
+    pub async fn get(&self, engine: &Engine, dialects: &[Own]) -> Result<Arc<Figures>, Problem> {
         let mut kept = self.0.lock().await;
         if let Some((at, figures)) = &*kept
             && at.elapsed() < STANDS
         {
             return Ok(figures.clone());
         }
-        let figures = Arc::new(look(app).await?);
+        let figures = Arc::new(look(engine, dialects).await?);
         *kept = Some((Instant::now(), figures.clone()));
         Ok(figures)
     }
 }
 
-async fn look(app: &App) -> Result<Figures, Problem> {
-    let store = app.engine.store();
-    let now = app.engine.now().await?;
+async fn look(engine: &Engine, dialects: &[Own]) -> Result<Figures, Problem> {
+    let store = engine.store();
+    let now = engine.now().await?;
     let mut jobs = Vec::new();
     for state in State::ALL.into_iter().filter(|state| !state.is_final()) {
         let query = JobQuery { states: vec![state], limit: JOBS_COUNTED_MAX, ..JobQuery::default() };
@@ -64,11 +70,12 @@ async fn look(app: &App) -> Result<Figures, Problem> {
     let oldest = store.oldest_pending().await?.and_then(|job| job.live.pending_since);
     let oldest_seconds = oldest.map_or(0.0, |since| (now.0 - since.0).max(0) as f64 / 1_000.0);
     let mut api_pending = BTreeMap::new();
-    for (api, namespace) in app.dialects.namespaces() {
-        let pending = JobQuery { states: vec![State::Pending], namespace: Some(namespace), ..JobQuery::default() };
-        api_pending.insert(api, store.count(&pending, JOBS_COUNTED_MAX).await?);
+    for (api, namespace) in dialects {
+        let pending =
+            JobQuery { states: vec![State::Pending], namespace: Some(namespace.clone()), ..JobQuery::default() };
+        api_pending.insert(*api, store.count(&pending, JOBS_COUNTED_MAX).await?);
     }
-    let (workers, mut api_workers) = workers(app).await?;
+    let (workers, mut api_workers) = workers(engine, dialects).await?;
     // A dialect that nobody uses has no series.
     api_workers.retain(|_, states| states.values().any(|count| *count > 0));
     api_pending.retain(|api, count| *count > 0 || api_workers.contains_key(api));
@@ -76,9 +83,8 @@ async fn look(app: &App) -> Result<Figures, Problem> {
 }
 
 /// All of them, and those of each dialect.
-async fn workers(app: &App) -> Result<(ByState, BTreeMap<&'static str, ByState>), Problem> {
-    let (store, now) = (app.engine.store(), app.engine.now().await?);
-    let of = app.dialects.namespaces();
+async fn workers(engine: &Engine, of: &[Own]) -> Result<(ByState, BTreeMap<&'static str, ByState>), Problem> {
+    let (store, now) = (engine.store(), engine.now().await?);
     let mut each: BTreeMap<&'static str, ByState> = of.iter().map(|(api, _)| (*api, nobody())).collect();
     let mut counts = nobody();
     let mut left = WORKERS_COUNTED_MAX;

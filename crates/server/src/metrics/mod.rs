@@ -5,19 +5,8 @@
 mod figures;
 pub mod text;
 
-use crate::{
-    app::App,
-    auth::Caller,
-    problem::{Code, Problem},
-    route::{Access, Route, Surface},
-};
-use axum::{
-    Extension,
-    extract::State,
-    response::{IntoResponse, Response},
-};
+use crate::problem::Problem;
 use figures::Figures;
-use http::{HeaderValue, header};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
@@ -28,8 +17,9 @@ use std::{
     time::Duration,
 };
 use text::{Family, Kind, Samples, Text};
+use windlass_core::Namespace;
 use windlass_engine::{
-    Counts,
+    Counts, Engine,
     tally::{Histogram, SHORT, Tally},
 };
 
@@ -223,9 +213,9 @@ impl Metrics {
         *self.refused.lock().entry(reason).or_default() += 1;
     }
 
-    pub fn meter(&self, surface: &Surface, method: &'static str, route: &'static str) -> Meter {
+    pub fn meter(&self, surface: &'static str, method: &'static str, route: &'static str) -> Meter {
         let answered = self.routes.lock().entry((route, method)).or_default().clone();
-        Meter { method, route, answered, seconds: self.seconds_of(surface.name) }
+        Meter { method, route, answered, seconds: self.seconds_of(surface) }
     }
 
     fn seconds_of(&self, surface: &'static str) -> Arc<Histogram> {
@@ -238,13 +228,15 @@ impl Metrics {
         seconds
     }
 
-    fn write(&self, app: &App, figures: &Figures) -> String {
-        let seen = Seen { metrics: self, figures, tally: app.engine.tally(), counts: app.engine.counts() };
+    /// As Prometheus reads it. Some are told of each dialect's namespace.
+    pub async fn text(&self, engine: &Engine, dialects: &[(&'static str, Namespace)]) -> Result<String, Problem> {
+        let figures = self.figures.get(engine, dialects).await?;
+        let seen = Seen { metrics: self, figures: &figures, tally: engine.tally(), counts: engine.counts() };
         let mut text = Text::default();
         for family in FAMILIES {
             (family.write)(&seen, &mut text.family(family));
         }
-        text.end()
+        Ok(text.end())
     }
 }
 
@@ -281,25 +273,6 @@ impl Meter {
         self.seconds.observe(took);
         self.answered.count(status);
     }
-}
-
-pub fn routes() -> Vec<Route> {
-    vec![
-        // Not open, not even on loopback: how busy a server is may concern its users, but not everybody on the machine.
-        Route::get("/metrics", Access::Viewer, show).says("Metrics for Prometheus").answers_with(200, CONTENT),
-    ]
-}
-
-const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
-    if !caller.namespaces.is_empty() {
-        let why = "metrics cover all namespaces; use a token that is not limited to some";
-        return Err(Problem::new(Code::Forbidden, why));
-    }
-    let figures = app.metrics.figures.get(&app).await?;
-    let text = app.metrics.write(&app, &figures);
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT))], text).into_response())
 }
 
 /// The table of `docs/operations.md`.

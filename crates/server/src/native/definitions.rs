@@ -1,26 +1,25 @@
 //! `/api/v1/definitions`: named, versioned recipes for jobs.
 
-use super::{convert, jobs::page_size, pages, records_page};
+use super::{jobs::page_size, pages, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
+    convert,
+    definition::{BYTES_MAX, checked, latest},
     history::{self, HOUR_MS},
     problem::{Code, Problem},
     route::{Access, Route},
-    schema::Compiled,
     wire_time::text,
 };
 use axum::extract::State;
 use http::StatusCode;
-use std::sync::Arc;
 use windlass_api::{
     definition::{Definition, DefinitionBody},
-    job::SubmitJob,
     overview::DefinitionFigures,
     page::{Page, Paging},
 };
 use windlass_core::{
-    JobId, JobKey, Limits, Namespace, Refusal, Timestamp,
+    JobKey, Namespace, Timestamp,
     commands::{
         audited::Audited,
         definitions::{DeleteDefinition, PutDefinition},
@@ -32,9 +31,6 @@ use windlass_engine::{
     history::{Figures, Whose},
     store::RecordQuery,
 };
-
-/// A definition as text, schemas included.
-pub const BYTES_MAX: usize = 256 << 10;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -72,61 +68,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Everything that can be wrong with a definition is found when it is written, not when a job is made from it.
-pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), Problem> {
-    if name.contains('@') {
-        return Err(Problem::invalid("name", "may not hold an @: that is how a version is named"));
-    }
-    let size = serde_json::to_vec(body).map_or(usize::MAX, |bytes| bytes.len());
-    if size > BYTES_MAX {
-        return Err(Problem::new(Code::TooLarge, format!("{size} bytes; a definition may have {BYTES_MAX}")).at("body"));
-    }
-    let compiled = Compiled::new(body.clone())?;
-    let job = convert::new_job(&fill(&SubmitJob::default(), body)?, JobId::from_u128(0), None, None)?;
-    job.check(limits).map_err(|refusal| match refusal {
-        Refusal::Invalid { field: "name", .. } => Problem::from(refusal).at("job_name"),
-        other => other.into(),
-    })?;
-    match body.payload {
-        Some(_) => compiled.check_payload(&job.payload).map_err(|problem| {
-            let at = problem.0.field.clone().unwrap_or_default();
-            problem.at(format!("payload{at}"))
-        }),
-        None => Ok(()),
-    }
-}
-
-/// The text of a definition that was found in order, aside.
-pub async fn checked(app: &App, namespace: &Namespace, name: &str, body: DefinitionBody) -> Result<Arc<str>, Problem> {
-    let (name, limits) = (name.to_owned(), app.engine.settings().limits);
-    let work = move || check(&name, &body, &limits).and_then(|()| stored(&body));
-    app.aside.run(namespace, work).await?
-}
-
-/// A job with its definition's settings where it is silent itself.
-pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem> {
-    let payload = match (&job.payload, &body.payload) {
-        (Some(own), _) => Some(own.clone()),
-        (None, Some(value)) => Some(
-            serde_json::value::to_raw_value(value).map_err(|error| Problem::new(Code::Internal, error.to_string()))?,
-        ),
-        (None, None) => None,
-    };
-    Ok(SubmitJob { payload, settings: job.settings.clone().or(&body.settings()), ..job.clone() })
-}
-
 fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
     let body = serde_json::from_str(&row.body).map_err(|error| {
         Problem::new(Code::Damaged, format!("the definition {}@{} cannot be read: {error}", row.name, row.version))
     })?;
     let (name, namespace) = (row.name.to_string(), namespace.to_string());
     Ok(Definition { name, namespace, version: row.version, created_at: text(row.created_at), body })
-}
-
-/// The same body makes the same text, so that writing it again is recognised.
-fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
-    let text = body.text().map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-    Ok(text.into())
 }
 
 async fn put(
@@ -145,15 +92,6 @@ async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> R
     let delete = DeleteDefinition { namespace: ask.namespace.clone(), name: name.into() };
     app.engine.run(Audited::new(&ask.caller.name, delete)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// The latest version, unless the definition is deleted.
-pub async fn latest(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Row>, Problem> {
-    let head = app.engine.read_record::<DefinitionHead>(namespace, name).await?;
-    match head.filter(|head| head.deleted_at.is_none()) {
-        Some(head) => Ok(app.engine.read_record::<Row>(namespace, &version_key(name, head.latest)).await?),
-        None => Ok(None),
-    }
 }
 
 async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Definition>, Problem> {

@@ -1,11 +1,11 @@
 //! `/api/v1/events`: what happened, as it happens, and `/api/v1/audit`: what operators did.
 
-use super::{convert, jobs::page_size};
+use super::jobs::page_size;
 use crate::{
     app::App,
     ask::{Answer, Query, ok},
     auth::{Caller, system_namespace},
-    flows, guard,
+    convert, flows, guard,
     problem::{Code, Problem},
     route::{Access, Route},
     sse::{self, Closed, Sink},
@@ -47,9 +47,9 @@ pub fn routes() -> Vec<Route> {
 /// The caller, whatever namespace the query names.
 pub struct Who(pub Caller);
 
-impl FromRequestParts<App> for Who {
+impl<S: Sync> FromRequestParts<S> for Who {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         guard::caller(parts).map(Who)
     }
 }

@@ -28,9 +28,6 @@ use windlass_product::{
     rules::{bom as rules, item as facts},
 };
 
-const DEPTH: u32 = 10;
-const DEPTH_MAX: u32 = 20;
-
 pub fn routes() -> Vec<Route> {
     [item_routes(), bom_routes(), project_routes()].concat()
 }
@@ -298,9 +295,9 @@ async fn levels(
     Query(query): Query<BomDepth>,
 ) -> Result<Answer<Page<BomRow>>, Problem> {
     kept::find(&products, &part).await?;
-    let depth = query.depth.unwrap_or(DEPTH);
-    if !(1..=DEPTH_MAX).contains(&depth) {
-        return Err(Problem::invalid("depth", format!("{depth} is not between 1 and {DEPTH_MAX}")));
+    let depth = query.depth.unwrap_or(bom::DEPTH);
+    if !(1..=bom::DEPTH_MAX).contains(&depth) {
+        return Err(Problem::invalid("depth", format!("{depth} is not between 1 and {}", bom::DEPTH_MAX)));
     }
     let below = bom::below(&products, &part, depth).await?;
     let levels = below.expanded(&part, depth)?;

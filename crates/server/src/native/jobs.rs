@@ -1,15 +1,16 @@
 //! `/api/v1/jobs`: submit, read, list, wait, cancel, retry.
 
-use super::{convert, definitions, pages};
+use super::pages;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     auth::Caller,
     config::table,
+    convert, definition,
     problem::{Code, Problem},
     room::Room,
     route::{Access, Header, Route},
-    schema::{self, Part},
+    schema::Part,
     trace::TRACEPARENT,
 };
 use axum::{
@@ -226,10 +227,10 @@ pub async fn new_job(
     let id = body.id.map_or_else(ids::job_id, JobId);
     let Some(name) = &body.definition else { return convert::new_job(body, id, None, owner) };
     let reference = find_definition(app, namespace, name).await?;
-    let definition = app.native.schemas.get(app, namespace, &reference).await?;
-    let filled = definitions::fill(body, &definition.body)?;
+    let definition = app.schemas.get(namespace, &reference).await?;
+    let filled = definition::fill(body, &definition.body)?;
     let job = convert::new_job(&filled, id, Some(reference), owner)?;
-    schema::check(app, namespace, &definition, Part::Payload, &job.payload).await?;
+    app.schemas.check(namespace, &definition, Part::Payload, &job.payload).await?;
     // The key stands for what was sent: a new version of the definition must not make a repetition look different.
     Ok(NewJob { unique: convert::unique(body)?, ..job })
 }
@@ -257,7 +258,7 @@ async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result
 
 async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Response, Problem> {
     let question = || format!("jobs {} {query:?}", ask.namespace);
-    app.native.once.or_fresh(question, query.max_age_ms, page(&app, &ask.namespace, &query)).await
+    app.once.or_fresh(question, query.max_age_ms, page(&app, &ask.namespace, &query)).await
 }
 
 async fn page(app: &App, namespace: &Namespace, query: &ListJobs) -> Result<Page<Job>, Problem> {

@@ -1,7 +1,6 @@
 //! `/api/v1/leases`: claim, keep, report. Lease ids travel in bodies only.
 
 use super::{
-    convert::{self, lease},
     jobs::{MANY_MAX, WAIT_MS_MAX, wire},
     said::Said,
 };
@@ -9,6 +8,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Sent, ok},
     auth::{Auth, Caller, not_valid},
+    convert::{self, lease},
     problem::{Code, Problem},
     route::{Access, Header, Route},
     wire_time::{maybe, millis},
@@ -149,7 +149,7 @@ pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased
         }
     }
     for leased in leases.iter().filter(|leased| leased.job.spec.definition.is_none()) {
-        app.native.schemas.note_plain(leased.job.key.id);
+        app.schemas.note_plain(leased.job.key.id);
     }
     app.options.traces.claimed(&leases);
     Ok(leases.iter().map(convert::leased).collect())
@@ -364,7 +364,7 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
 /// A result that its definition does not allow is refused before the rules see it; the job stays held.
 async fn check_result(app: &App, complete: &core::complete::Complete) -> Result<(), Problem> {
     let key = complete.holder.job_key();
-    app.native.schemas.check_result(app, &key, &complete.result).await
+    app.schemas.check_result(&key, &complete.result).await
 }
 
 /// No message leaves the old one.

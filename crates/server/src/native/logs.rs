@@ -28,7 +28,6 @@ use windlass_engine::Error;
 const PAGE_BYTES: usize = 1 << 20;
 /// Each is an object of its own in the answer. The last piece of a page may exceed it.
 const PAGE_CHUNKS: usize = 8_192;
-const WAIT_MS_MAX: u64 = 60_000;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -74,7 +73,7 @@ async fn read(
 async fn page(app: &App, ask: &Ask, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage>, Problem> {
     job(app, key).await?;
     let after = query.after.unwrap_or(0);
-    let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
+    let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(super::jobs::WAIT_MS_MAX));
     if !wait.is_zero() {
         ask.waits();
     }

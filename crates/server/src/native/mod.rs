@@ -1,7 +1,6 @@
 //! The native API: a file per resource.
 
 pub mod artifacts;
-pub mod convert;
 pub mod definitions;
 pub mod docs;
 pub mod events;
@@ -11,7 +10,7 @@ pub mod jobs;
 pub mod leases;
 mod log_search;
 pub mod logs;
-pub mod once;
+pub mod metrics;
 pub mod openapi;
 pub mod overview;
 mod pages;
@@ -28,30 +27,12 @@ pub mod why;
 pub mod workers;
 pub mod workflows;
 
-use crate::{app::App, problem::Problem, route::Route, schema::Schemas, streams::Streams};
+use crate::{app::App, health, problem::Problem, route::Route, ui};
 use windlass_api::page::Paging;
 use windlass_core::{Namespace, Record};
 use windlass_engine::store::RecordQuery;
 
-/// Where it lies, but for the pages that describe it.
-pub const ROOT: &str = "/api/v1";
-
-/// What its handlers share beside the engine.
-#[derive(Default)]
-pub struct Shared {
-    pub schemas: Schemas,
-    pub streams: Streams,
-    pub plans: crate::flows::planner::Plans,
-    pub later: crate::flows::planner::Later,
-    /// Rung when a schedule was written here.
-    pub scheduler: tokio::sync::Notify,
-    /// One-time codes to sign in with.
-    pub codes: crate::session::Codes,
-    pub pulses: pulse::Pulses,
-    pub once: once::Once,
-}
-
-/// All of it, in the order of its description.
+/// Every route that a server has whatever dialects it serves, in the order of the description.
 pub fn routes() -> Vec<Route> {
     [
         jobs::routes(),
@@ -75,6 +56,9 @@ pub fn routes() -> Vec<Route> {
         stats::routes(),
         overview::routes(),
         docs::routes(),
+        health::routes(),
+        metrics::routes(),
+        ui::routes(),
     ]
     .concat()
 }

@@ -40,7 +40,7 @@ const IN_NAMESPACE: [&str; 14] = [
 ];
 
 /// The document as it is served.
-pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&crate::app::own_routes()));
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&super::routes()));
 
 pub fn document(routes: &[Route]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();

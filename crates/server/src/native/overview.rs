@@ -57,7 +57,7 @@ pub fn routes() -> Vec<Route> {
 
 async fn overview(State(app): State<App>, ask: Ask) -> Result<Response, Problem> {
     let question = format!("overview {}", ask.namespace);
-    app.native.once.answer(question, FRESH, make(&app, &ask.namespace)).await
+    app.once.answer(question, FRESH, make(&app, &ask.namespace)).await
 }
 
 async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
@@ -147,7 +147,7 @@ async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec
 
 async fn read_history(State(app): State<App>, ask: Ask, Query(query): Query<ReadHistory>) -> Result<Response, Problem> {
     let question = || format!("history {} {:?} {:?}", ask.namespace, query.span, query.definition);
-    app.native.once.or_fresh(question, query.max_age_ms, points(&app, &ask.namespace, &query)).await
+    app.once.or_fresh(question, query.max_age_ms, points(&app, &ask.namespace, &query)).await
 }
 
 async fn points(app: &App, namespace: &Namespace, query: &ReadHistory) -> Result<History, Problem> {

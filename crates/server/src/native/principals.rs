@@ -1,7 +1,6 @@
 //! `/api/v1/principals`: whom tokens stand for, and what they may do.
 
 use super::{
-    convert,
     events::Who,
     ruling::{Scan, Shown, rules, sparing},
 };
@@ -9,6 +8,7 @@ use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{Caller, system_namespace},
+    convert,
     problem::{Code, Problem},
     route::{Access, Route},
     streams::rights_changed,

@@ -8,6 +8,7 @@ use super::events::Who;
 use crate::{
     app::App,
     ask::Ask,
+    dialect::{Mount, With},
     problem::{Code, Problem},
     route::{Access, Route},
     sse::{self, Closed, Sink},
@@ -18,6 +19,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::Arc,
     time::Duration,
 };
 use tokio::{
@@ -40,7 +42,8 @@ const BEHIND_MAX: usize = 16;
 
 pub fn routes() -> Vec<Route> {
     vec![
-        Route::get("/api/v1/pulse", Access::Viewer, listen)
+        Mount(Arc::<Pulses>::default())
+            .get("/api/v1/pulse", Access::Viewer, listen)
             .says("Follow a summary of what changes, as server-sent events `hello` and `pulse`, at most two a second")
             .answers_with(200, "text/event-stream")
             .refuses(&[Code::Invalid, Code::TooMany]),
@@ -52,7 +55,7 @@ pub fn routes() -> Vec<Route> {
 pub struct Pulses(Mutex<HashMap<Namespace, Sender<Bytes>>>);
 
 impl Pulses {
-    async fn join(&self, app: &App, namespace: &Namespace) -> Result<Receiver<Bytes>, Problem> {
+    async fn join(self: &Arc<Self>, app: &App, namespace: &Namespace) -> Result<Receiver<Bytes>, Problem> {
         if let Some(sender) = self.0.lock().get(namespace) {
             return Ok(sender.subscribe());
         }
@@ -64,7 +67,7 @@ impl Pulses {
         }
         let (sender, receiver) = broadcast::channel(BEHIND_MAX);
         pulses.insert(namespace.clone(), sender.clone());
-        tokio::spawn(read(app.clone(), namespace.clone(), events, sender));
+        tokio::spawn(read(self.clone(), namespace.clone(), events, sender));
         Ok(receiver)
     }
 
@@ -79,23 +82,23 @@ impl Pulses {
     }
 }
 
-async fn read(app: App, namespace: Namespace, mut events: Subscription, sender: Sender<Bytes>) {
+async fn read(pulses: Arc<Pulses>, namespace: Namespace, mut events: Subscription, sender: Sender<Bytes>) {
     let mut next = Instant::now();
     loop {
         let mut gathered = Pulse::default();
         // One that nobody listens to may be waiting for an event of a namespace in which nothing happens.
         let first = match timeout(sse::BEAT, events.next()).await {
             Ok(item) => item,
-            Err(_) if app.native.pulses.ends(&namespace, &sender) => return,
+            Err(_) if pulses.ends(&namespace, &sender) => return,
             Err(_) => continue,
         };
         sleep_until(next.max(Instant::now() + TOGETHER)).await;
         if let Err(error) = gather_all(&mut gathered, &namespace, first, &mut events).await {
             tracing::warn!(%error, "pages are not told of changes because the store cannot be read");
-            app.native.pulses.0.lock().remove(&namespace);
+            pulses.0.lock().remove(&namespace);
             return;
         }
-        if app.native.pulses.ends(&namespace, &sender) {
+        if pulses.ends(&namespace, &sender) {
             return;
         }
         next = Instant::now() + if gathered.jobs.len() > MANY { 2 * EVERY } else { EVERY };
@@ -140,8 +143,8 @@ fn gather(pulse: &mut Pulse, namespace: &Namespace, event: &Event) {
     }
 }
 
-async fn listen(State(app): State<App>, Who(caller): Who, ask: Ask) -> Result<Response, Problem> {
-    let pulses = app.native.pulses.join(&app, &ask.namespace).await?;
+async fn listen(State(app): State<With<Pulses>>, Who(caller): Who, ask: Ask) -> Result<Response, Problem> {
+    let pulses = app.own.join(&app, &ask.namespace).await?;
     let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned(), now: text(app.engine.now().await?) };
     let hello = serde_json::to_string(&hello).unwrap_or_default();
     sse::open(&app, &caller, |sink| async move {

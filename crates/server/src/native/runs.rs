@@ -1,13 +1,11 @@
 //! `/api/v1/runs`: start, list, read, wait, cancel, retry, and what runs wait for.
 
-use super::{
-    convert,
-    jobs::{IDEMPOTENCY_KEY, REFUSED, page_size},
-};
+use super::jobs::{IDEMPOTENCY_KEY, REFUSED, page_size};
 use crate::{
     app::App,
     ask::{Answer, Ask, LARGE, Path, Query, Sent, ok},
     auth::hash,
+    convert,
     flows::{
         retry,
         start::{self, Started, Wanted},

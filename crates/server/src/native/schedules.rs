@@ -1,13 +1,14 @@
 //! `/api/v1/schedules`: jobs made again and again.
 
-use super::{convert, jobs::new_job, records_page};
+use super::{jobs::new_job, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    auth::system_namespace,
     calendar::Calendar,
+    convert,
     problem::{Code, Problem},
     route::{Access, Route},
+    scheduler::{Pointer, pointer},
     wire_time::{maybe, millis, text},
 };
 use axum::extract::State;
@@ -17,7 +18,7 @@ use windlass_api::{
     schedule::{Firing, Missed as WireMissed, PutSchedule, Schedule},
 };
 use windlass_core::{
-    Command, JobKey, Namespace, RecordKey, Timestamp,
+    Command, JobKey, Namespace, Timestamp,
     commands::{
         all::All,
         audited::Audited,
@@ -31,9 +32,6 @@ use windlass_core::{
 
 /// Times shown ahead.
 const SHOWN: usize = 5;
-/// Points at a calendar schedule, wherever it is: the scheduler looks through all namespaces by these.
-pub const POINTER: &str = "calendar";
-
 pub fn routes() -> Vec<Route> {
     vec![
         Route::put("/api/v1/schedules/{name}", Access::Editor, put)
@@ -98,18 +96,6 @@ fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
     Ok(fire::template(NewJob { extra: None, ..job }))
 }
 
-fn pointer(namespace: &Namespace, name: &str) -> RecordKey {
-    let key = crate::auth::hash(&format!("{namespace}/{name}"));
-    RecordKey { namespace: system_namespace(), kind: POINTER.into(), key: key.into() }
-}
-
-/// Where a pointer leads.
-#[derive(serde::Serialize, serde::Deserialize)]
-pub struct Pointer {
-    pub namespace: Namespace,
-    pub name: String,
-}
-
 async fn put(
     State(app): State<App>,
     ask: Ask,
@@ -145,7 +131,7 @@ async fn put(
     };
     let put = fire::PutSchedule { namespace: ask.namespace.clone(), schedule: row };
     app.engine.run(Audited::new(&ask.caller.name, All { commands: vec![put.into(), points.into()] })).await?;
-    app.native.scheduler.notify_one();
+    app.schedules_changed.notify_one();
     one(&app, &ask.namespace, &name).await.map(ok)
 }
 

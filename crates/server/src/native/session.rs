@@ -1,10 +1,11 @@
 //! `/api/v1/session`: signing in to the dashboard, and out again.
 
-use super::{convert, events::Who};
+use super::events::Who;
 use crate::{
     app::App,
     ask::{Answer, Sent, ok},
     auth::{self, Caller, not_valid, system_namespace},
+    convert,
     problem::{Code, Problem},
     route::{Access, Header, Route},
     secret::{self, Secret},
@@ -60,7 +61,7 @@ async fn sign_in(State(app): State<App>, request: Request) -> Result<Response, P
     let Sent(body) = Sent::<SignIn>::from_request(request, &app).await?;
     let caller = match (body.token, body.code) {
         (Some(token), None) => app.auth.caller(token.trim()).await?,
-        (None, Some(code)) => app.native.codes.take(code.trim()).ok_or_else(|| {
+        (None, Some(code)) => app.codes.take(code.trim()).ok_or_else(|| {
             Problem::new(Code::Unauthorized, "the link was used already or is too old; make a new one, or use a token")
         })?,
         _ => return Err(Problem::invalid("token", "send either a token or a code")),
@@ -129,7 +130,7 @@ async fn sign_out(State(app): State<App>, Who(caller): Who, request: Request) ->
 
 async fn make_code(State(app): State<App>, Who(caller): Who) -> Result<Answer<SignInCode>, Problem> {
     let code = secret::draw("");
-    app.native.codes.add(&code, caller)?;
+    app.codes.add(&code, caller)?;
     let expires_ms = u64::try_from(CODE_LIFE.as_millis()).unwrap_or(u64::MAX);
     Ok(Answer(StatusCode::CREATED, SignInCode { code: code.reveal().to_owned(), expires_ms }))
 }

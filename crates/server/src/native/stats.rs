@@ -57,7 +57,7 @@ pub async fn jobs(
 
 async fn counts(State(app): State<App>, ask: Ask, Query(query): Query<CountJobs>) -> Result<Response, Problem> {
     let question = || format!("counts {} {query:?}", ask.namespace);
-    app.native.once.or_fresh(question, query.max_age_ms, count(&app, &ask.namespace, &query)).await
+    app.once.or_fresh(question, query.max_age_ms, count(&app, &ask.namespace, &query)).await
 }
 
 async fn count(app: &App, namespace: &Namespace, query: &CountJobs) -> Result<JobCounts, Problem> {

@@ -6,7 +6,6 @@
 //! What a token makes ends with it. What would leave nobody to make tokens is refused unless `force` says that it is meant.
 
 use super::{
-    convert,
     events::Who,
     records_page,
     ruling::{Scan, Shown, rules, sparing},
@@ -16,6 +15,7 @@ use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{self, Caller, system_namespace},
+    convert,
     problem::{Code, Problem},
     route::{Access, Route},
     secret,

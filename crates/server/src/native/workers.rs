@@ -1,10 +1,10 @@
 //! `/api/v1/workers`.
 
-use super::{convert, jobs::WAIT_MS_MAX, records_page};
+use super::{jobs::WAIT_MS_MAX, records_page};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    history,
+    convert, history,
     problem::{Code, Problem},
     route::{Access, Route},
     wire_time::millis,

@@ -2,31 +2,12 @@
 
 use crate::{
     app::App,
-    content, dialects,
+    content,
     problem::{Code, Problem},
 };
 use windlass_api::Uuid;
-use windlass_core::{Namespace, Record};
-use windlass_product::{
-    Products,
-    files::{self, File},
-    items, records,
-};
-
-/// Whether this content is a file of a revision.
-pub async fn knows(app: &App, content: Uuid) -> Result<bool, Problem> {
-    for namespace in dialects::with_files() {
-        if files::knows(&app.products(&namespace), content).await? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Bytes and number of all files of a namespace.
-pub async fn total(app: &App, of: &Namespace) -> Result<(u64, u64), Problem> {
-    content::total(app, of.clone(), records::FILE.0, None, |file: &File| file.size).await
-}
+use windlass_core::Record;
+use windlass_product::{Products, files, items};
 
 /// Deletes an item, and the bytes of its files.
 pub async fn delete_item(app: &App, products: &Products, part: &str) -> Result<(), Problem> {
@@ -45,14 +26,14 @@ pub async fn remove(app: &App, contents: Vec<Uuid>) {
 /// Files whose item went while they came in. How many went.
 pub async fn sweep(app: &App) -> Result<usize, Problem> {
     let mut gone = 0;
-    for namespace in dialects::with_files() {
-        gone += sweep_namespace(app, &app.products(&namespace)).await?;
+    for namespace in &app.options.with_files {
+        gone += sweep_namespace(app, &app.products(namespace)).await?;
     }
     Ok(gone)
 }
 
 async fn sweep_namespace(app: &App, products: &Products) -> Result<usize, Problem> {
-    let (mut gone, mut pages) = (0, app.engine.pages(records::FILE.query(products.namespace())));
+    let (mut gone, mut pages) = (0, app.engine.pages(files::FILE.query(products.namespace())));
     while let Some(found) = pages.next().await? {
         for record in &found {
             match sweep_one(app, products, record).await {

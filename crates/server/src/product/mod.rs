@@ -13,9 +13,6 @@ use std::sync::Arc;
 use windlass_core::Namespace;
 use windlass_product::{Error, Nothing, Products};
 
-/// What all namespaces share.
-pub type Shared = Arc<windlass_product::Shared>;
-
 impl App {
     /// The items of a namespace.
     pub fn products(&self, namespace: &Namespace) -> Products {

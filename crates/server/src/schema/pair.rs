@@ -1,7 +1,7 @@
 //! Schemas of definitions whose bodies are a dialect's own: what goes in, and what comes out.
 
 use super::{STEPS_MAX, Schema};
-use crate::{app::App, problem::Problem};
+use crate::{aside::Aside, problem::Problem};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
@@ -49,26 +49,26 @@ impl Pair {
 type Key = (Namespace, Arc<str>, u32);
 
 /// Those in use. A version never changes, so nothing in here goes stale.
-pub struct Pairs(Mutex<Cache<Key, Arc<Pair>>>);
-
-impl Default for Pairs {
-    fn default() -> Self {
-        Self(Mutex::new(Cache::new(KEPT, KEPT_BYTES)))
-    }
+pub struct Pairs {
+    aside: Arc<Aside>,
+    known: Mutex<Cache<Key, Arc<Pair>>>,
 }
 
 impl Pairs {
+    pub fn new(aside: Arc<Aside>) -> Self {
+        Self { aside, known: Mutex::new(Cache::new(KEPT, KEPT_BYTES)) }
+    }
+
     pub async fn get(
         &self,
-        app: &App,
         key: Key,
         make: impl FnOnce() -> Result<Pair, Problem> + Send + 'static,
     ) -> Result<Arc<Pair>, Problem> {
-        if let Some(known) = self.0.lock().get(&key) {
+        if let Some(known) = self.known.lock().get(&key) {
             return Ok(known);
         }
-        let made = Arc::new(app.aside.run(&key.0, make).await??);
-        self.0.lock().put(key, made.clone(), made.bytes());
+        let made = Arc::new(self.aside.run(&key.0, make).await??);
+        self.known.lock().put(key, made.clone(), made.bytes());
         Ok(made)
     }
 }

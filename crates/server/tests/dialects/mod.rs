@@ -13,7 +13,7 @@ use std::{
 use windlass_core::principal::Role;
 use windlass_engine::testing::eventually;
 use windlass_server::{
-    App, Options, app,
+    App, Options,
     config::{Config, Sources, effective, table::Table, values::Values},
     content,
     dialect::Dialect,
@@ -107,8 +107,8 @@ async fn what_a_dialect_does_by_itself_is_started_and_ends_with_the_server() {
 #[tokio::test]
 async fn what_is_not_served_has_no_paths() {
     let bare = Server::with(Options { dialects: Vec::new(), ..Options::default() }).await;
-    let own: BTreeSet<&str> = app::own_routes().iter().map(|route| route.path).collect();
-    for route in app::routes().into_iter().filter(|route| !own.contains(route.path)) {
+    let own: BTreeSet<&str> = windlass_server::native::routes().iter().map(|route| route.path).collect();
+    for route in windlass_server::routes().into_iter().filter(|route| !own.contains(route.path)) {
         let path = route.path.replace(['{', '}', '*'], "");
         let answer = bare.send(Role::Admin, route.method.clone(), &path, None).await;
         assert_eq!(answer.status, 404, "{} {path}", route.method);
@@ -118,7 +118,8 @@ async fn what_is_not_served_has_no_paths() {
     // One alone is as it is beside the others.
     for dialect in dialects::ALL {
         let server = Server::with(Options { dialects: vec![*dialect], ..Options::default() }).await;
-        let names: BTreeSet<&str> = server.app.routes().iter().map(|route| route.surface.name).collect();
+        let names: BTreeSet<&str> =
+            windlass_server::service::routes(&server.app).iter().map(|route| route.surface.name).collect();
         assert_eq!(names, BTreeSet::from(["native", dialect.surface.name]));
     }
 }
@@ -203,7 +204,7 @@ fn no_dialect_takes_a_name_that_another_has() {
 #[tokio::test]
 async fn every_surface_words_its_refusals() {
     let server = with(Values::default()).await;
-    for route in server.app.routes() {
+    for route in windlass_server::service::routes(&server.app) {
         let path = route.path.replace(['{', '}', '*'], "");
         let request = Request::builder().method(route.method.clone()).uri(&path).header(header::HOST, "evil.example");
         let answer = server.call(request.body(Body::empty()).unwrap()).await;

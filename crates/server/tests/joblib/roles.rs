@@ -8,7 +8,7 @@ use crate::{
 use http::{Method, StatusCode};
 use serde_json::json;
 use windlass_core::principal::Role;
-use windlass_server::{app, route::Access};
+use windlass_server::route::Access;
 
 #[tokio::test]
 async fn users_are_editors_who_work_superusers_admins_and_elsewhere_they_are_nobody() {
@@ -19,7 +19,7 @@ async fn users_are_editors_who_work_superusers_admins_and_elsewhere_they_are_nob
     send(&server, Method::PATCH, &path, &root, Some(json!({"is_superuser": false}))).await.expect(200);
     let plain = token(&server, "u@example.org", "p").await;
     let mut cells = 0;
-    for route in app::routes().into_iter().filter(|route| route.access != Access::Open) {
+    for route in windlass_server::routes().into_iter().filter(|route| route.access != Access::Open) {
         let at = format!("{} {}", route.method, route.path);
         for (token, role) in [(&root, Role::Admin), (&plain, Role::Editor)] {
             let got = status(&server, &route, Some(token)).await;

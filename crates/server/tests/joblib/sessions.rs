@@ -59,7 +59,7 @@ async fn servers_on_one_store_share_the_secret_they_drew() {
     let options = windlass_server::Options { ..server.app.options.clone() };
     let other = windlass_server::App::new(server.engine.clone(), options);
     let request = super::request(From::Here, Method::GET, "/users/me", Some(&token));
-    let service = windlass_server::app::Service::new(other);
+    let service = windlass_server::Service::new(other);
     let answer = service.answer(request.body(axum::body::Body::empty()).unwrap()).await;
     assert_eq!(answer.status(), 200);
 }

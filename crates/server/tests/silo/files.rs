@@ -3,10 +3,10 @@
 use super::*;
 use crate::support::ARTIFACT_MAX;
 use sha2::{Digest, Sha256};
-use windlass_server::{artifacts, auth::hex, content, product::files};
+use windlass_server::{artifacts, content, product::files};
 
 fn digest(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
+    windlass_api::hex(&Sha256::digest(bytes))
 }
 
 async fn put(silo: &Silo, token: &str, path: &str, body: impl Into<reqwest::Body>) -> Answer {

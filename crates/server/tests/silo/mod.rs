@@ -17,7 +17,7 @@ use crate::{
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use windlass_core::principal::Role;
-use windlass_server::{Options, app, config::values::Values, listener};
+use windlass_server::{Options, Service, config::values::Values, listener};
 
 /// A server with a folder of definitions.
 pub struct Silo {
@@ -68,7 +68,7 @@ impl Silo {
         let folder = tempfile::tempdir().unwrap();
         let values = values.with(windlass_server::dialects::silo::settings::silo_jobs, folder.path().to_str().unwrap());
         let server = Server::with(Options { values, ..Options::default() }).await;
-        let service = app::Service::new(server.app.clone());
+        let service = Service::new(server.app.clone());
         let listening = crate::socket::listen_with(server, service, listener::Limits::default()).await;
         let silo = Self { listening, folder, http: Client::new() };
         for (name, text) in files {

@@ -17,14 +17,14 @@ use windlass_engine::{
     clock::{Clock, Simulated, System},
     memory::Memory,
 };
-use windlass_server::{App, Options, app, auth};
+use windlass_server::{App, Options, Service, auth};
 
 pub struct Server {
     pub engine: Engine,
     /// Stands still unless a test moves it.
     pub clock: Arc<Simulated>,
     pub app: App,
-    service: app::Service,
+    service: Service,
     _folder: tempfile::TempDir,
 }
 
@@ -57,7 +57,7 @@ fn assert_documented(method: &Method, path: &str, status: StatusCode) {
             }
         }
     };
-    let routes = app::own_routes();
+    let routes = windlass_server::native::routes();
     let native = routes.iter();
     let mut found: Vec<_> = native.filter(|route| route.method == *method && fits(route.path)).collect();
     found.sort_by_key(|route| route.path.matches('{').count());
@@ -111,7 +111,7 @@ impl Server {
         let artifacts = windlass_server::native::artifacts::open(place.to_str().unwrap()).unwrap();
         let options = Options { artifacts: Some(artifacts), artifact_bytes_max: ARTIFACT_MAX, ..options };
         let app = App::new(engine.clone(), options);
-        Self { engine, clock, service: app::Service::new(app.clone()), app, _folder: folder }
+        Self { engine, clock, service: Service::new(app.clone()), app, _folder: folder }
     }
 
     /// Lets so much time go by, and does what is due then.

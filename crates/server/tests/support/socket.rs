@@ -10,7 +10,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use windlass_server::{app, listener};
+use windlass_server::{Service, listener};
 
 pub struct Listening {
     pub server: Server,
@@ -32,12 +32,12 @@ pub fn quick() -> listener::Limits {
 
 pub async fn listen(limits: listener::Limits) -> Listening {
     let server = Server::start().await;
-    let service = app::Service::new(server.app.clone());
+    let service = Service::new(server.app.clone());
     listen_with(server, service, limits).await
 }
 
 /// With other handlers than the server's own.
-pub async fn listen_with(server: Server, service: app::Service, limits: listener::Limits) -> Listening {
+pub async fn listen_with(server: Server, service: Service, limits: listener::Limits) -> Listening {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
     let task = tokio::spawn(listener::serve(socket, None, server.app.clone(), service, limits));

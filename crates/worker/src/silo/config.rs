@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Said {
     }
 }
 
-fn at(Fault { line, column, text }: Fault) -> String {
+fn at(Fault { line, column, text, .. }: Fault) -> String {
     match line {
         0 => format!(" {text}"),
         line => format!("{line}:{column}: {text}"),

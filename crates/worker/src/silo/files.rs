@@ -8,10 +8,7 @@ use super::{
     config::Fetch,
     stop::Stop,
 };
-use crate::{
-    digest::{digest, hex},
-    folder::Folder,
-};
+use crate::{digest::digest, folder::Folder};
 use futures_util::TryStreamExt;
 use reqwest::{Body, Method, header};
 use serde::{Deserialize, Serialize};
@@ -162,7 +159,7 @@ async fn download(server: &Server, job: &Job, input: &Input, to: &Path) -> Resul
         file.write_all(&piece).await.map_err(broken)?;
     }
     file.flush().await.map_err(broken)?;
-    match hex(&hash.finalize()) == input.sha256 {
+    match windlass_sdk::api::hex(&hash.finalize()) == input.sha256 {
         true => Ok(()),
         false => Err(Trouble::Later(format!("{} came with another digest", input.name))),
     }

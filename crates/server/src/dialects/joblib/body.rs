@@ -5,15 +5,13 @@ use super::{
     fault::{self, Fault},
     fields::Fields,
 };
+pub use crate::ask::{Answer as Json, created, ok};
 use crate::{
     app::App,
     ask,
     path::{self, FromPath},
 };
-use axum::{
-    extract::{FromRef, FromRequest, FromRequestParts, Request},
-    response::{IntoResponse, Response},
-};
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::{StatusCode, header, request::Parts};
 use serde::Serialize;
@@ -111,23 +109,6 @@ impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
 /// A part of the path that has to be an id.
 pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid, HttpError> {
     Ok(fault::uuid(&["path", name], text)?)
-}
-
-/// JSON with a status.
-pub struct Json<T>(pub StatusCode, pub T);
-
-pub fn ok<T>(body: T) -> Json<T> {
-    Json(StatusCode::OK, body)
-}
-
-pub fn created<T>(body: T) -> Json<T> {
-    Json(StatusCode::CREATED, body)
-}
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        ask::Answer(self.0, self.1).into_response()
-    }
 }
 
 /// A page of a list of so many.

@@ -13,7 +13,6 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use windlass_core::Refusal;
-use windlass_engine::{Error, StoreError};
 
 /// A kind of problem: the last part of its type, and its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,26 +161,7 @@ impl From<Refusal> for HttpError {
     }
 }
 
-impl From<Error> for HttpError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            other => Problem::from(other).into(),
-        }
-    }
-}
-
-impl From<StoreError> for HttpError {
-    fn from(error: StoreError) -> Self {
-        Problem::from(error).into()
-    }
-}
-
-impl From<windlass_product::Error> for HttpError {
-    fn from(error: windlass_product::Error) -> Self {
-        Problem::from(error).into()
-    }
-}
+crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {

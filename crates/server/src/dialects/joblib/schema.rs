@@ -8,7 +8,7 @@ pub fn print(schema: &RawValue) -> String {
     let value: Value = serde_json::from_str(schema.get()).unwrap_or_default();
     let mut normal = String::with_capacity(schema.get().len());
     write(&value, &mut normal);
-    crate::auth::hex(&Sha256::digest(normal))
+    windlass_api::hex(&Sha256::digest(normal))
 }
 
 fn write(value: &Value, into: &mut String) {

@@ -219,7 +219,7 @@ async fn positions(app: &App, jobs: &[Job]) -> Result<HashMap<JobKey, usize>, Ht
 
 /// The value of the facet by which the tasks of a job in a room are listed.
 pub fn room_and_job(room: &str, job: &FullName) -> String {
-    crate::auth::hex(&Sha256::digest(format!("{room}\n{job}")))
+    windlass_api::hex(&Sha256::digest(format!("{room}\n{job}")))
 }
 
 #[cfg(test)]

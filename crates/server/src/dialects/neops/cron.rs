@@ -11,15 +11,21 @@ use super::{
         submit::{self, Start},
     },
 };
-use crate::{calendar::Calendar, dialects::neops::namespace, duties::Running, problem::Problem, records::Records};
+use crate::{
+    calendar::Calendar,
+    dialects::neops::namespace,
+    problem::Problem,
+    records::Records,
+    running::Running,
+    scheduler::{LATE_MAX, between, pause},
+};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
-use tokio::time::sleep;
 use windlass_api::Uuid;
 use windlass_core::{
-    Command, Millis, Timestamp,
+    Command, Timestamp,
     commands::{all::All, records::Expect},
 };
 use windlass_engine::records::Kept;
@@ -27,11 +33,6 @@ use windlass_plan::neops::{document::Document, reference::Reference, schedule::C
 
 /// By workflow and position: `package/name#0`.
 const NEXT: Records<Next> = Records::new("neops_cron", namespace);
-
-/// A start later than this was missed: no busy server takes so long.
-const LATE_MAX: Millis = Millis::from_secs(30);
-/// Where other servers may have published versions, they are found by looking.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Next {
@@ -59,17 +60,8 @@ async fn run(neops: Neops) {
             follow(&neops).await?;
             tick(&neops).await
         };
-        let wait = match next.await {
-            Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
-            Err(no) => {
-                tracing::warn!(why = no.message, "scheduled neops workflows could not be looked at");
-                LOOK_EVERY
-            }
-        };
-        tokio::select! {
-            () = neops.own.scheduler.notified() => {}
-            () = sleep(wait) => {}
-        }
+        let next = next.await.map_err(|refused: HttpError| refused.message);
+        pause(next, &neops.own.scheduler, "scheduled neops workflows").await;
     }
 }
 
@@ -127,7 +119,7 @@ pub async fn tick(neops: &Neops) -> Result<Option<Duration>, HttpError> {
         soonest = [soonest, next].into_iter().flatten().min();
     }
     let now = neops.engine.wall().await?;
-    Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
+    Ok(soonest.map(|at| between(now, at)))
 }
 
 async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {
@@ -154,9 +146,13 @@ async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -
     match submit::start(neops, start).await {
         Ok(_) => {}
         // Another server started it.
-        Err(no) if no.status == StatusCode::CONFLICT => {}
-        Err(no) => {
-            tracing::warn!(schedule = &*kept.key, why = no.message, "a scheduled neops workflow could not be started");
+        Err(refused) if refused.status == StatusCode::CONFLICT => {}
+        Err(refused) => {
+            tracing::warn!(
+                schedule = &*kept.key,
+                why = refused.message,
+                "a scheduled neops workflow could not be started"
+            );
             definitions::written(neops.engine.run(All { commands: vec![put(&Next { run: None, ..next })] }).await)?;
         }
     }

@@ -8,7 +8,6 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use windlass_core::Refusal;
-use windlass_engine::{Error, StoreError};
 
 #[derive(Debug)]
 pub struct HttpError {
@@ -113,26 +112,7 @@ impl From<Refusal> for HttpError {
     }
 }
 
-impl From<Error> for HttpError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            error @ (Error::Overloaded | Error::Store(_) | Error::Closed) => Problem::from(error).into(),
-        }
-    }
-}
-
-impl From<StoreError> for HttpError {
-    fn from(error: StoreError) -> Self {
-        Problem::from(error).into()
-    }
-}
-
-impl From<windlass_product::Error> for HttpError {
-    fn from(error: windlass_product::Error) -> Self {
-        Problem::from(error).into()
-    }
-}
+crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {

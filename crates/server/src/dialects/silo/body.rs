@@ -3,6 +3,7 @@
 //! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
 
 use super::{error::HttpError, products};
+pub use crate::ask::{Answer as Json, created, ok};
 use crate::{
     app::App,
     ask,
@@ -125,23 +126,6 @@ impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
     type Rejection = HttpError;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
         path::take(parts).map(Self).map_err(|_| HttpError::missing("such path:", parts.uri.path()))
-    }
-}
-
-/// JSON with a status.
-pub struct Json<T>(pub StatusCode, pub T);
-
-pub fn ok<T>(body: T) -> Json<T> {
-    Json(StatusCode::OK, body)
-}
-
-pub fn created<T>(body: T) -> Json<T> {
-    Json(StatusCode::CREATED, body)
-}
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        ask::Answer(self.0, self.1).into_response()
     }
 }
 

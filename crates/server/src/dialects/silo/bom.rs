@@ -19,8 +19,6 @@ use windlass_product::{
     },
 };
 
-const DEPTH: u32 = 10;
-const DEPTH_MAX: u64 = 20;
 /// Rows and parents are not paged in this protocol.
 const ALL: usize = 100_000;
 
@@ -62,7 +60,7 @@ pub async fn expanded(
     params: Params,
 ) -> Result<Listed<Value>, HttpError> {
     items::find(&products, &part).await?;
-    let depth = params.number("depth", 1, DEPTH_MAX)?.map_or(DEPTH, |depth| depth as u32);
+    let depth = params.number("depth", 1, bom::DEPTH_MAX.into())?.map_or(bom::DEPTH, |depth| depth as u32);
     let below = bom::below(&products, &part, depth).await?;
     let levels = below.expanded(&part, depth)?;
     let known = bom::items_of(&products, levels.iter().map(|level| level.row.child.clone()).collect()).await?;

@@ -1,7 +1,7 @@
 //! What a server does by itself for this dialect: loads the definitions, fires schedules, releases locks nobody keeps.
 
 use super::{Silo, definitions::folder, schedule, sessions};
-use crate::{definitions::notice, duties::Running};
+use crate::{folders::notice, running::Running};
 use std::sync::Arc;
 use tokio::time::sleep;
 

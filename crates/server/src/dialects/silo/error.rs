@@ -12,7 +12,6 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use windlass_core::{Refusal, State};
-use windlass_engine::{Error, StoreError};
 
 #[derive(Clone, Debug)]
 pub struct HttpError {
@@ -113,12 +112,6 @@ impl From<Refusal> for HttpError {
     }
 }
 
-impl From<windlass_product::Error> for HttpError {
-    fn from(error: windlass_product::Error) -> Self {
-        Problem::from(error).into()
-    }
-}
-
 /// What was refused before a handler saw it.
 impl From<Problem> for HttpError {
     fn from(problem: Problem) -> Self {
@@ -143,20 +136,7 @@ impl From<Problem> for HttpError {
     }
 }
 
-impl From<Error> for HttpError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            other => Problem::from(other).into(),
-        }
-    }
-}
-
-impl From<StoreError> for HttpError {
-    fn from(error: StoreError) -> Self {
-        Problem::from(error).into()
-    }
-}
+crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Browsers' pages from elsewhere are told so.
 pub fn refuse(problem: &Problem, response: &mut Response) {

@@ -214,7 +214,7 @@ pub async fn delete(
     let file = files::find(&products, &item, number, &name).await?.ok_or_else(|| HttpError::missing("file", &name))?;
     let (held, kept) = (&products, &file);
     let delete = || async move {
-        let delete = records::delete(held, records::FILE, &kept.key, kept.unchanged());
+        let delete = records::delete(held, windlass_product::files::FILE, &kept.key, kept.unchanged());
         Ok(records::commit(held, vec![delete]).await?)
     };
     if content::freeing(&app, async { Ok(vec![kept.value.content]) }, delete).await?.is_none() {

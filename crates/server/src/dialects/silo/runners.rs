@@ -103,7 +103,7 @@ pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Resu
     let body: Create = raw.parse(&app).await?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
-    let token = format!("{PREFIX}{}", auth::hex(&random));
+    let token = format!("{PREFIX}{}", windlass_api::hex(&random));
     let runner = Runner {
         id: ids::job_id().0,
         name: body.name,

@@ -10,11 +10,14 @@ use super::{
     jobs, products,
     trigger::{self, Asked, Target},
 };
-use crate::{app::App, calendar::Calendar};
+use crate::{
+    app::App,
+    calendar::Calendar,
+    scheduler::{LATE_MAX, between, pause},
+};
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use tokio::time::sleep;
-use windlass_core::{Command, Millis, Timestamp, commands::records::Expect};
+use windlass_core::{Command, Timestamp, commands::records::Expect};
 use windlass_product::{
     Products, items, projects,
     records::{self, Kept, Kind, Of, Put},
@@ -23,10 +26,6 @@ use windlass_product::{
 
 const SCHEDULE: Kind<Next> = Kind::new("silo_schedule");
 
-/// A firing later than this was missed: no busy server takes so long.
-const LATE_MAX: Millis = Millis::from_secs(30);
-/// Where other servers may have loaded definitions, they are found by looking.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// Jobs made in one transaction.
 const JOBS_AT_ONCE: usize = 500;
 
@@ -82,17 +81,8 @@ pub async fn follow(app: &Silo) -> Result<(), HttpError> {
 /// Runs until it is aborted.
 pub async fn run(app: Silo) {
     loop {
-        let wait = match tick(&app).await {
-            Ok(next) => next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY),
-            Err(no) => {
-                tracing::warn!(why = no.message, "scheduled definitions could not be looked at");
-                LOOK_EVERY
-            }
-        };
-        tokio::select! {
-            () = app.own.scheduler.notified() => {}
-            () = sleep(wait) => {}
-        }
+        let next = tick(&app).await.map_err(|refused| refused.message);
+        pause(next, &app.own.scheduler, "scheduled definitions").await;
     }
 }
 
@@ -106,7 +96,7 @@ pub async fn tick(app: &App) -> Result<Option<Duration>, HttpError> {
         soonest = [soonest, next].into_iter().flatten().min();
     }
     let now = app.engine.wall().await?;
-    Ok(soonest.map(|at| Duration::from_millis((at - now).0.max(1).unsigned_abs())))
+    Ok(soonest.map(|at| between(now, at)))
 }
 
 async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {

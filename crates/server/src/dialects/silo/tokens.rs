@@ -103,7 +103,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     }
     let role = asked_role(&body, &caller)?;
     let random: [u8; 32] = rand::random();
-    let text = format!("{PREFIX}{}", auth::hex(&random));
+    let text = format!("{PREFIX}{}", windlass_api::hex(&random));
     let token = Token {
         id: ids::job_id().0,
         name: body.name,

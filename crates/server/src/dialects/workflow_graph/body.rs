@@ -1,5 +1,6 @@
 //! How this protocol reads bodies and says no: statuses and plain sentences, not problem documents.
 
+pub use crate::ask::Answer as Json;
 use crate::{
     app::App,
     ask,
@@ -12,10 +13,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header, request::Parts};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use windlass_core::Refusal;
-use windlass_engine::Error;
 
 /// A refusal: a status, and for the reader a sentence.
 #[derive(Debug)]
@@ -78,20 +78,7 @@ impl From<Problem> for HttpError {
     }
 }
 
-impl From<Error> for HttpError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            other => Problem::from(other).into(),
-        }
-    }
-}
-
-impl From<windlass_engine::StoreError> for HttpError {
-    fn from(error: windlass_engine::StoreError) -> Self {
-        Problem::from(error).into()
-    }
-}
+crate::problem::in_words!(HttpError);
 
 /// A JSON body, held to the content type the original demands.
 pub struct Sent<T>(pub T);
@@ -151,14 +138,5 @@ impl FromRequestParts<App> for Who {
             caller.check_namespace(&super::namespace())?;
         }
         Ok(Self(caller.map(|caller| caller.name.clone())))
-    }
-}
-
-/// JSON with a status.
-pub struct Json<T>(pub StatusCode, pub T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        ask::Answer(self.0, self.1).into_response()
     }
 }

@@ -4,7 +4,7 @@ use super::{
     file,
     status::{self, Stored},
 };
-use crate::{app::App, duties::Running};
+use crate::{app::App, running::Running};
 use std::path::{Path, PathBuf};
 use windlass_core::commands::all::All;
 

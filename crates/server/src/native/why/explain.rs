@@ -1,7 +1,7 @@
 //! What the facts mean, in words. Pure: a table of cases says all of it.
 
 use super::{Facts, NAMED_MAX, pending::pending};
-use crate::{native::convert, wire_time::text};
+use crate::{convert, wire_time::text};
 use windlass_api::why::{Cause, Why};
 use windlass_core::{Job, Reason, State as JobState, stage::Hold};
 

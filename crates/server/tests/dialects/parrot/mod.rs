@@ -24,9 +24,9 @@ use windlass_server::{
         values::Values,
     },
     dialect::{Dialect, Mount, Served, With},
-    duties::Running,
     problem::Problem,
     route::{Access, Identify, Route, Rules, Surface},
+    running::Running,
 };
 
 pub static DIALECT: Dialect = Dialect {

@@ -55,7 +55,7 @@ pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Resu
         return Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     }
     let random: [u8; 32] = rand::random();
-    let (code, secret) = (code(), auth::hex(&random));
+    let (code, secret) = (code(), windlass_api::hex(&random));
     let now = app.engine.now().await?;
     let device =
         Device { hash: auth::hash(&secret), until: Timestamp(now.0.saturating_add(LIVES_MS)), approved_by: None };

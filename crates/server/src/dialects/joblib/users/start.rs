@@ -1,7 +1,7 @@
 //! At the start: the default admin is made, or made superuser.
 
 use super::{super::Joblib, Unwritten, User, with_address, write};
-use crate::{duties::Running, problem::Problem};
+use crate::{problem::Problem, running::Running};
 
 const SECRET_BYTES_MIN: usize = 16;
 

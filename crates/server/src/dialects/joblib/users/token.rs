@@ -54,7 +54,7 @@ async fn stored_secret(joblib: &Joblib) -> Result<String, Problem> {
         return Ok(found.value);
     }
     let random: [u8; 32] = rand::random();
-    let drawn = crate::auth::hex(&random);
+    let drawn = windlass_api::hex(&random);
     match joblib.engine.run(SECRET.put(SECRET_KEY, &drawn, Expect::Nothing)).await {
         Ok(_) => Ok(drawn),
         // Another server drew one.

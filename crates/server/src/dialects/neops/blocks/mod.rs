@@ -166,7 +166,7 @@ async fn ready(app: &App, reference: Reference, head: &DefinitionHead) -> Result
     let id: Arc<str> = reference.to_string().into();
     let (body, _) = read(app, &id, head).await?;
     let compile = body.clone();
-    let schemas = app.pairs.get(app, (namespace(), id.clone(), head.latest), move || compile.compile()).await?;
+    let schemas = app.pairs.get((namespace(), id.clone(), head.latest), move || compile.compile()).await?;
     Ok(Arc::new(Block { id, reference, run_on: EntityType::parse(&body.run_on), body, schemas }))
 }
 

@@ -3,7 +3,7 @@
 use super::{Body, compat, read, versions};
 use crate::{
     app::App,
-    auth::{Caller, hex},
+    auth::Caller,
     dialects::neops::{
         HttpError, Neops,
         body::{Sent, Whole, empty, id},
@@ -132,7 +132,7 @@ pub async fn register(
 }
 
 fn link(definition: Arc<str>, body: Arc<str>, worker: WorkerId, caller: &Caller) -> Link {
-    let print = hex(&Sha256::digest(body.as_bytes())).into();
+    let print = windlass_api::hex(&Sha256::digest(body.as_bytes())).into();
     Link { namespace: namespace(), definition, body, print, retires: false, worker, principal: principal(caller) }
 }
 

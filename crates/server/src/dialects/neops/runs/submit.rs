@@ -121,7 +121,7 @@ fn remember(neops: &Neops, row: &Row, made: Option<(Plan, Near)>) {
             ahead::remember(neops, course);
         }
         neops.own.plans.lock().put(run, plan, 1);
-        neops.native.plans.put_reader(run, NAME.into());
+        neops.plans.put_reader(run, NAME.into());
     }
 }
 

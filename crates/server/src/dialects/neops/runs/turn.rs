@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     dialects::neops::{Neops, namespace},
-    flows::{self, reader::Decided, turns::Unit},
+    flows,
+    planned::{Decided, Unit},
     problem::{Code, Problem},
 };
 use std::sync::Arc;

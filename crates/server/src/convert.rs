@@ -85,7 +85,7 @@ pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> 
         0 => UniqueUntil::Final,
         length => UniqueUntil::After(millis(length)),
     };
-    let body_hash = crate::auth::hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
+    let body_hash = windlass_api::hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
     Ok(Some(UniqueKey { key: key.as_str().into(), body_hash: body_hash.into(), until }))
 }
 

@@ -2,7 +2,7 @@
 //! after pauses that grow, and at once when they are told again ([`windlass_core::commands::remind::Remind`]). Nothing here has
 //! to outlive the server: another one looks at every turn that it knows nothing about.
 
-use super::turns::Unit;
+use super::Unit;
 use parking_lot::Mutex;
 use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
