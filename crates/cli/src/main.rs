@@ -11,6 +11,7 @@ mod dialects;
 mod fail;
 mod ids;
 mod output;
+mod pages;
 mod parent;
 mod profile;
 mod remote;

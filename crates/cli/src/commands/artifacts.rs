@@ -1,6 +1,6 @@
 //! `windlass artifact`: files that jobs read or leave.
 
-use super::{Context, Done, PAGE};
+use super::{Context, Done, all};
 use crate::{
     fail::code,
     ids,
@@ -18,6 +18,7 @@ use tokio::{
 use windlass_api::{
     Uuid,
     artifact::{Artifact, ListArtifacts, UploadArtifact},
+    page::Paging,
 };
 use windlass_sdk::Client;
 
@@ -91,16 +92,10 @@ impl ArtifactCommand {
                     Some(text) => Some(ids::job(&client, &text).await?),
                     None => None,
                 };
-                let mut query = ListArtifacts { job, limit: Some(PAGE), ..ListArtifacts::default() };
-                let mut found = Vec::new();
-                loop {
-                    let page = client.artifacts(&query).await?;
-                    found.extend(page.items);
-                    query.cursor = page.next;
-                    if query.cursor.is_none() {
-                        break;
-                    }
-                }
+                let page = async |Paging { limit, cursor }| {
+                    client.artifacts(&ListArtifacts { job, limit, cursor, ..ListArtifacts::default() }).await
+                };
+                let found = all(page).await?;
                 context.format.many(&found, || table(&found))?;
             }
             ArtifactCommand::Delete { ids } => {

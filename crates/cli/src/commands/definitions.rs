@@ -1,6 +1,6 @@
 //! `windlass definitions`: recipes for jobs, from files or one by one.
 
-use super::{Context, Done, PAGE};
+use super::{Context, Done, all};
 use crate::{
     fail::code,
     output::{Facts, Rows, cell, clean_lines, cut, note, say},
@@ -15,7 +15,7 @@ use std::{
 use windlass_api::{
     definition::{Definition, DefinitionBody},
     overview::DefinitionFigures,
-    page::{Page, Paging},
+    page::Paging,
 };
 use windlass_core::Limits;
 use windlass_server::{definitions, folders::InFile};
@@ -92,15 +92,7 @@ impl DefinitionsCommand {
 
 async fn list(context: &Context) -> Done {
     let client = context.client()?;
-    let (mut found, mut cursor) = (Vec::new(), None);
-    loop {
-        let page: Page<Definition> = client.definitions(&Paging { limit: Some(PAGE), cursor }).await?;
-        found.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let found = all(async |paging| client.definitions(&paging).await).await?;
     context.format.many(&found, || table(&found))?;
     Ok(code::OK)
 }

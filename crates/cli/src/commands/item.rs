@@ -1,6 +1,6 @@
 //! `windlass item`: items, their revisions, and what contains what.
 
-use super::{Context, Done, PAGE};
+use super::{Context, Done, all, some};
 use crate::{
     fail::code,
     output::{Facts, Rows, cell, clean, cut},
@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use windlass_api::{
     item::{BomDepth, BomRow, CreateItem, CreateRevision, Item, Leaf, ListItems, Relation, Revision},
-    page::{Page, Paging},
+    page::Paging,
 };
 use windlass_sdk::Client;
 
@@ -142,7 +142,7 @@ impl ItemCommand {
             ItemCommand::Revise(revise) => {
                 let body = CreateRevision {
                     comment: revise.comment.clone(),
-                    properties: some(properties(&revise.properties)?),
+                    properties: unless_empty(properties(&revise.properties)?),
                     quiet: revise.quiet,
                 };
                 let made = client.create_revision(&revise.part, &body).await?;
@@ -158,22 +158,7 @@ impl ItemCommand {
     }
 }
 
-/// All pages of a list.
-async fn all<T>(
-    read: impl AsyncFn(Paging) -> Result<Page<T>, windlass_sdk::Error>,
-) -> Result<Vec<T>, windlass_sdk::Error> {
-    let (mut found, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = read(Paging { limit: Some(PAGE), cursor }).await?;
-        found.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(found);
-        }
-    }
-}
-
-fn some(map: Map<String, Value>) -> Option<Map<String, Value>> {
+fn unless_empty(map: Map<String, Value>) -> Option<Map<String, Value>> {
     (!map.is_empty()).then_some(map)
 }
 
@@ -195,7 +180,7 @@ impl Create {
             schema: self.schema.clone(),
             category: self.category.clone(),
             description: self.description.clone(),
-            properties: some(properties(&self.properties)?),
+            properties: unless_empty(properties(&self.properties)?),
             projects: (!self.projects.is_empty()).then(|| self.projects.clone()),
         })
     }
@@ -203,23 +188,18 @@ impl Create {
 
 impl List {
     async fn run(&self, context: &Context, client: &Client) -> anyhow::Result<()> {
-        let mut query = ListItems {
-            item_type: self.item_type.clone(),
-            schema: self.schema.clone(),
-            project: self.project.clone(),
-            search: self.search.clone(),
-            ..ListItems::default()
+        let page = async |Paging { limit, cursor }| {
+            let query = ListItems {
+                item_type: self.item_type.clone(),
+                schema: self.schema.clone(),
+                project: self.project.clone(),
+                search: self.search.clone(),
+                limit,
+                cursor,
+            };
+            client.items(&query).await
         };
-        let mut found: Vec<Item> = Vec::new();
-        while found.len() < self.limit as usize {
-            query.limit = Some((self.limit - found.len() as u32).min(PAGE));
-            let page = client.items(&query).await?;
-            found.extend(page.items);
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
-        }
+        let found = some(self.limit, page).await?;
         context.format.many(&found, || table(&found))
     }
 }

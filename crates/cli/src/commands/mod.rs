@@ -23,6 +23,4 @@ pub mod workers;
 pub mod workflow;
 
 pub use crate::context::{Context, Done};
-
-/// Pages that lists are fetched in.
-pub const PAGE: u32 = 500;
+pub use crate::pages::{PAGE, all, some};

@@ -1,16 +1,13 @@
 //! `windlass principal`: whom tokens stand for.
 
-use super::{Context, Done, PAGE, tokens::role};
+use super::{Context, Done, all, tokens::role};
 use crate::{
     fail::code,
     output::{Rows, cell},
     times,
 };
 use clap::{Args, Subcommand};
-use windlass_api::{
-    page::Paging,
-    token::{ChangePrincipal, EndPrincipal, Principal},
-};
+use windlass_api::token::{ChangePrincipal, EndPrincipal, Principal};
 
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
@@ -66,15 +63,7 @@ impl PrincipalCommand {
         let client = context.client()?;
         match self {
             PrincipalCommand::List => {
-                let (mut found, mut cursor) = (Vec::new(), None);
-                loop {
-                    let page = client.principals(&Paging { limit: Some(PAGE), cursor }).await?;
-                    found.extend(page.items);
-                    cursor = page.next;
-                    if cursor.is_none() {
-                        break;
-                    }
-                }
+                let found = all(async |paging| client.principals(&paging).await).await?;
                 context.format.many(&found, || table(&found))?;
             }
             PrincipalCommand::Change(change) => {

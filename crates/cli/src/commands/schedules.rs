@@ -1,6 +1,6 @@
 //! `windlass schedules`: jobs made again and again.
 
-use super::{Context, Done, PAGE, options::JobOptions};
+use super::{Context, Done, all, options::JobOptions};
 use crate::{
     fail::code,
     ids,
@@ -10,7 +10,6 @@ use crate::{
 use clap::{Args, Subcommand};
 use windlass_api::{
     job::State,
-    page::Paging,
     schedule::{Missed, PutSchedule, Schedule},
 };
 
@@ -106,15 +105,7 @@ async fn pause(context: &Context, name: &str, paused: bool) -> anyhow::Result<()
 
 async fn list(context: &Context) -> Done {
     let client = context.client()?;
-    let (mut found, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = client.schedules(&Paging { limit: Some(PAGE), cursor }).await?;
-        found.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let found = all(async |paging| client.schedules(&paging).await).await?;
     context.format.many(&found, || table(&found))?;
     Ok(code::OK)
 }

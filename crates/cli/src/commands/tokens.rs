@@ -1,6 +1,6 @@
 //! `windlass token`: who may call.
 
-use super::{Context, Done, PAGE};
+use super::{Context, Done, all};
 use crate::{
     fail::code,
     output::{Facts, Rows, cell, note, say},
@@ -9,10 +9,7 @@ use crate::{
 };
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
-use windlass_api::{
-    page::Paging,
-    token::{CreateToken, Role, Token},
-};
+use windlass_api::token::{CreateToken, Role, Token};
 
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
@@ -61,15 +58,7 @@ impl TokenCommand {
         match self {
             TokenCommand::Create(create) => create.run(context).await?,
             TokenCommand::List => {
-                let (mut found, mut cursor) = (Vec::new(), None);
-                loop {
-                    let page = client.tokens(&Paging { limit: Some(PAGE), cursor }).await?;
-                    found.extend(page.items);
-                    cursor = page.next;
-                    if cursor.is_none() {
-                        break;
-                    }
-                }
+                let found = all(async |paging| client.tokens(&paging).await).await?;
                 context.format.many(&found, || table(&found))?;
             }
             TokenCommand::Revoke { ids, force } => {

@@ -1,6 +1,6 @@
 //! `windlass workers`.
 
-use super::{Context, Done, PAGE};
+use super::{Context, Done};
 use crate::{
     fail::code,
     output::{Colour, Facts, Rows, cell},
@@ -9,7 +9,6 @@ use crate::{
 use clap::Subcommand;
 use windlass_api::{
     overview::WorkerFigures,
-    page::Paging,
     worker::{Liveness, Worker},
 };
 use windlass_sdk::Client;
@@ -70,15 +69,7 @@ impl WorkersCommand {
 }
 
 pub async fn all(client: &Client) -> anyhow::Result<Vec<Worker>> {
-    let (mut found, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = client.workers(&Paging { limit: Some(PAGE), cursor }).await?;
-        found.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(found);
-        }
-    }
+    Ok(super::all(async |paging| client.workers(&paging).await).await?)
 }
 
 pub fn liveness(worker: &Worker) -> (&'static str, Colour) {

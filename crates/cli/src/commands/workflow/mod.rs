@@ -13,6 +13,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
 use windlass_api::{
     RawValue, Uuid,
+    page::Paging,
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, StartRun, StartedRun},
 };
 use windlass_sdk::Client;
@@ -225,7 +226,7 @@ impl WorkflowCommand {
 async fn whole(client: &Client, id: Uuid) -> anyhow::Result<Run> {
     let mut run = client.run(id).await?;
     while let Some(cursor) = run.steps_next.take() {
-        let paging = windlass_api::page::Paging { cursor: Some(cursor), ..Default::default() };
+        let paging = Paging { cursor: Some(cursor), ..Default::default() };
         let page = client.run_steps(id, &paging).await?;
         run.steps.extend(page.items);
         run.steps_next = page.next;
@@ -268,17 +269,11 @@ impl RunArgs {
 
 impl List {
     async fn run(&self, context: &Context, client: &Client) -> Done {
-        let mut query = ListRuns { workflow: self.workflow.clone(), state: self.state, ..ListRuns::default() };
-        let mut runs: Vec<Run> = Vec::new();
-        while runs.len() < self.limit as usize {
-            query.limit = Some((self.limit - runs.len() as u32).min(super::PAGE));
-            let page = client.runs(&query).await?;
-            runs.extend(page.items);
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
-        }
+        let runs = super::some(self.limit, async |Paging { limit, cursor }| {
+            let (workflow, state) = (self.workflow.clone(), self.state);
+            client.runs(&ListRuns { workflow, state, limit, cursor, ..ListRuns::default() }).await
+        });
+        let runs = runs.await?;
         context.format.many(&runs, || show::list(&runs, times::now()))?;
         Ok(code::OK)
     }

@@ -2,14 +2,13 @@
 
 use super::draw::sign;
 use crate::{
-    commands::{Context, Done, PAGE},
+    commands::{Context, Done, all},
     fail::code,
     output::{Colour, Facts, Rows, cell, clean, cut},
     times,
 };
 use windlass_api::{
     job::State,
-    page::Paging,
     workflow::{Run, RunState, Step, WaitsFor},
 };
 use windlass_sdk::Client;
@@ -159,16 +158,7 @@ fn open_parents(step: &Step, run: &Run) -> Vec<String> {
 }
 
 pub async fn stored(context: &Context, client: &Client) -> Done {
-    let mut paging = Paging { limit: Some(PAGE), ..Paging::default() };
-    let mut all = Vec::new();
-    loop {
-        let page = client.workflows(&paging).await?;
-        all.extend(page.items);
-        match page.next {
-            Some(next) => paging.cursor = Some(next),
-            None => break,
-        }
-    }
+    let all = all(async |paging| client.workflows(&paging).await).await?;
     let now = times::now();
     context.format.many(&all, || {
         let empty = "No stored workflows. Store one: windlass workflow apply FILE";

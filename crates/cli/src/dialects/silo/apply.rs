@@ -4,15 +4,13 @@ use super::{
     check::Known,
     row::{Bom, Item, Rows},
 };
+use crate::pages::all;
 use anyhow::Context as _;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use windlass_api::{
-    item::{BomRow, CreateItem, CreateProject, CreateRevision, Item as There, PutBomRow, UpdateItem},
-    page::Paging,
-};
+use windlass_api::item::{BomRow, CreateItem, CreateProject, CreateRevision, Item as There, PutBomRow, UpdateItem};
 use windlass_sdk::Client;
 
 /// Items written at a time.
@@ -194,15 +192,8 @@ async fn bom(client: &Client, rows: &Rows, known: &Known, bar: &ProgressBar, cou
 }
 
 async fn children(client: &Client, parent: &str) -> anyhow::Result<HashMap<String, BomRow>> {
-    let (mut found, mut cursor) = (HashMap::new(), None);
-    loop {
-        let page = client.bom(parent, &Paging { limit: Some(1_000), cursor }).await?;
-        found.extend(page.items.into_iter().map(|row| (row.child.clone(), row)));
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(found);
-        }
-    }
+    let found = all(async |paging| client.bom(parent, &paging).await).await?;
+    Ok(found.into_iter().map(|row| (row.child.clone(), row)).collect())
 }
 
 fn is_same(row: &Bom, there: &BomRow) -> bool {

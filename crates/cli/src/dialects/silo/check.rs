@@ -1,6 +1,7 @@
 //! All rows together, and against what the server has.
 
 use super::row::{Faults, Rows, Spot};
+use crate::pages::all;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     hash::Hash,
@@ -11,8 +12,6 @@ use windlass_api::{
 };
 use windlass_sdk::Client;
 
-const PAGE: u32 = 1_000;
-
 /// What the server has already.
 #[derive(Default)]
 pub struct Known {
@@ -22,25 +21,14 @@ pub struct Known {
 
 impl Known {
     pub async fn read(client: &Client) -> anyhow::Result<Self> {
-        let mut known = Self::default();
-        let mut query = ListItems { limit: Some(PAGE), ..ListItems::default() };
-        loop {
-            let page = client.items(&query).await?;
-            known.items.extend(page.items.into_iter().map(|item| (item.part_number.clone(), item)));
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
-        }
-        let mut cursor = None;
-        loop {
-            let page = client.projects(&Paging { limit: Some(PAGE), cursor }).await?;
-            known.projects.extend(page.items.into_iter().map(|project| project.code));
-            cursor = page.next;
-            if cursor.is_none() {
-                return Ok(known);
-            }
-        }
+        let items =
+            async |Paging { limit, cursor }| client.items(&ListItems { limit, cursor, ..ListItems::default() }).await;
+        let items = all(items).await?.into_iter();
+        let projects = all(async |paging| client.projects(&paging).await).await?.into_iter();
+        Ok(Self {
+            items: items.map(|item| (item.part_number.clone(), item)).collect(),
+            projects: projects.map(|project| project.code).collect(),
+        })
     }
 }
 
