@@ -99,7 +99,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         }
         State::Blocked if stage::due(&job).is_some_and(|due| due <= now) => steps::wait_over(desk, job)?,
         state if state.is_final() => {
-            if job.live.slot_until.is_some_and(|until| until <= now) {
+            if job.live.place_until.is_some_and(|until| until <= now) {
                 concurrency::free_place(desk, job)?;
             } else if job.live.unsettled {
                 life::settle(desk, vec![job])?;

@@ -69,7 +69,7 @@ impl Holder {
             }
             let refusal = Refusal::LeaseLost { state: job.state };
             return match said {
-                Some(_) if job.live.slot_until.is_some() => Ok(self.stopped(desk, job)?),
+                Some(_) if job.live.place_until.is_some() => Ok(self.stopped(desk, job)?),
                 _ => Err(refusal.into()),
             };
         }
@@ -89,7 +89,7 @@ impl Holder {
     /// The job this holder hands back.
     pub(crate) fn handed_back(&self, desk: &mut Desk) -> Result<Result<Job, Refusal>, Stop> {
         let key = self.job_key();
-        let kept = desk.job(&key)?.filter(|job| job.state.is_final() && job.live.slot_until.is_some());
+        let kept = desk.job(&key)?.filter(|job| job.state.is_final() && job.live.place_until.is_some());
         if let Some(job) = kept.filter(|job| self.check_identity(job).is_ok()) {
             return match self.stopped(desk, job)? {
                 Found::Late(refusal) => Ok(Err(refusal)),

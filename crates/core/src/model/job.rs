@@ -241,12 +241,12 @@ pub struct Live {
     #[serde(skip_serializing_if = "is_default")]
     pub unsettled: bool,
     /// Counted under its concurrency key.
-    #[serde(skip_serializing_if = "is_default")]
-    pub slot: bool,
+    #[serde(rename = "slot", skip_serializing_if = "is_default")]
+    pub has_place: bool,
     /// The job was taken from its holder, whose work may not have stopped yet: its place under the key is kept until the holder
     /// confirms, or until then.
-    #[serde(skip_serializing_if = "is_default")]
-    pub slot_until: Option<Timestamp>,
+    #[serde(rename = "slot_until", skip_serializing_if = "is_default")]
+    pub place_until: Option<Timestamp>,
     #[serde(skip_serializing_if = "is_default")]
     pub progress: Option<Progress>,
     #[serde(skip_serializing_if = "is_default")]
@@ -457,8 +457,8 @@ impl Job {
                 if self.live.unsettled {
                     return Some(finished);
                 }
-                if self.live.slot {
-                    return self.live.slot_until;
+                if self.live.has_place {
+                    return self.live.place_until;
                 }
                 let kept = finished + self.spec.policy.retention.unwrap_or(retention);
                 // Whoever repeats the submit is told what became of the job, so it outlives its key.

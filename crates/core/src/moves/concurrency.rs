@@ -39,23 +39,23 @@ impl Kind for KeptPlace {
 
 /// Takes a place for the job if there is one. True as well for a job without a key, or that has its place already.
 pub(crate) fn take(desk: &mut Desk, job: &mut Job) -> Result<bool, Stop> {
-    let Some(concurrency) = job.spec.concurrency.clone().filter(|_| !job.live.slot) else { return Ok(true) };
+    let Some(concurrency) = job.spec.concurrency.clone().filter(|_| !job.live.has_place) else { return Ok(true) };
     let namespace = job.key.namespace.clone();
     let used = desk.get::<KeyUse>(&namespace, &concurrency.key)?.map_or(0, |key| key.used);
     if used >= concurrency.limit {
         return Ok(false);
     }
     desk.put(&namespace, &concurrency.key, &KeyUse { used: used + 1 })?;
-    job.live.slot = true;
+    job.live.has_place = true;
     Ok(true)
 }
 
 /// Gives the job's place back and hands it to the next in line; where limits differ, to as many as there is room for.
 pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
-    let Some(concurrency) = job.spec.concurrency.clone().filter(|_| job.live.slot) else { return Ok(()) };
-    job.live.slot = false;
+    let Some(concurrency) = job.spec.concurrency.clone().filter(|_| job.live.has_place) else { return Ok(()) };
+    job.live.has_place = false;
     let namespace = job.key.namespace.clone();
-    if job.live.slot_until.take().is_some() {
+    if job.live.place_until.take().is_some() {
         desk.remove::<KeptPlace>(&namespace, &job.key.id.to_string())?;
     }
     let used = desk.get::<KeyUse>(&namespace, &concurrency.key)?.map_or(0, |key| key.used).saturating_sub(1);
@@ -68,7 +68,7 @@ pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     while let Some(next) = desk.next_in_key_queue(&namespace, &concurrency.key)? {
         limit = limit.max(next.spec.concurrency.as_ref().map_or(0, |next| next.limit));
         // Strict order: nobody overtakes the first in line, however small its limit.
-        let promoted = life::requeue_waiting(desk, next)?.live.slot;
+        let promoted = life::requeue_waiting(desk, next)?.live.has_place;
         used += u32::from(promoted);
         if !promoted || used >= limit {
             break;
@@ -80,10 +80,12 @@ pub(crate) fn release(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
 /// Keeps the place of a job that is taken from its holder: until the holder says that its work has stopped, at most as long as
 /// the lease would have lasted.
 pub(crate) fn keep_place(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
-    let Some(lease) = job.live.lease.as_ref().filter(|_| job.live.slot && job.state.is_held()) else { return Ok(()) };
+    let Some(lease) = job.live.lease.as_ref().filter(|_| job.live.has_place && job.state.is_held()) else {
+        return Ok(());
+    };
     let over = lease.until.unwrap_or_else(|| desk.now() + lease.length);
     let kept = KeptPlace { worker: lease.worker.as_str().into() };
-    job.live.slot_until = Some(lease.deadline.map_or(over, |deadline| over.min(deadline)));
+    job.live.place_until = Some(lease.deadline.map_or(over, |deadline| over.min(deadline)));
     desk.put(&job.key.namespace, &job.key.id.to_string(), &kept)
 }
 
@@ -97,7 +99,7 @@ pub(crate) fn free_places(
     let kept = desk.siblings(namespace, KeptPlace::KIND, worker.as_str())?;
     desk.for_all(kept, |desk, kept| {
         let Ok(id) = kept.key.parse() else { return Ok(()) };
-        let meant = |job: &Job| job.live.slot_until.is_some() && (!only_bound || job.lives_with_worker());
+        let meant = |job: &Job| job.live.place_until.is_some() && (!only_bound || job.lives_with_worker());
         match desk.job(&JobKey::new(namespace, id))?.filter(meant) {
             Some(job) => free_place(desk, job).map(drop),
             None => Ok(()),

@@ -196,7 +196,7 @@ fn gather(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
         let key = unique::record_key(job.spec.owner.as_deref(), &unique.key);
         missing |= desk.lacks_record(key_of::<Taken>(namespace, &key));
     }
-    if let Some(concurrency) = job.spec.concurrency.as_ref().filter(|_| job.live.slot) {
+    if let Some(concurrency) = job.spec.concurrency.as_ref().filter(|_| job.live.has_place) {
         missing |= desk.lacks_record(key_of::<KeyUse>(namespace, &concurrency.key));
         missing |= desk.next_in_key_queue(namespace, &concurrency.key).is_err();
     }
@@ -217,7 +217,7 @@ pub(crate) fn close(desk: &mut Desk, mut job: Job, state: State, outcome: Option
     job.live.pending_since = None;
     job.live.outcome = outcome;
     steps::let_go(desk, &mut job)?;
-    if job.live.slot_until.is_none() {
+    if job.live.place_until.is_none() {
         concurrency::release(desk, &mut job)?;
     }
     unique::release(desk, &job)?;

@@ -80,7 +80,7 @@ impl Tables {
         let mut open: HashMap<(&Namespace, RunId), u32> = HashMap::new();
         for job in self.jobs.values() {
             check_row(job, self.limits);
-            if let Some(key) = job.spec.concurrency.as_ref().filter(|_| job.live.slot) {
+            if let Some(key) = job.spec.concurrency.as_ref().filter(|_| job.live.has_place) {
                 *used.entry((&job.key.namespace, &key.key)).or_default() += 1;
             }
             if let Some(run) = job.run().filter(|_| !job.state.is_final()) {
@@ -128,8 +128,8 @@ fn check_change(old: &Job, new: &Job) {
     if old.state.is_final() {
         let mut settled = new.clone();
         settled.live.unsettled = old.live.unsettled;
-        if !new.live.slot {
-            (settled.live.slot, settled.live.slot_until) = (old.live.slot, old.live.slot_until);
+        if !new.live.has_place {
+            (settled.live.has_place, settled.live.place_until) = (old.live.has_place, old.live.place_until);
         }
         settled.due = old.due;
         // Lines that name the job may come after its end.
@@ -162,6 +162,6 @@ fn check_row(job: &Job, limits: Limits) {
         State::Failed | State::Cancelled | State::Skipped => assert!(live.outcome.is_some(), "no reason: {job:?}"),
     }
     let needs_place = matches!(job.state, State::Pending | State::Claimed | State::Running);
-    let keeps_place = job.state == State::Cancelled && live.slot_until.is_some();
-    assert_eq!(live.slot, keeps_place || needs_place && job.spec.concurrency.is_some(), "{job:?}");
+    let keeps_place = job.state == State::Cancelled && live.place_until.is_some();
+    assert_eq!(live.has_place, keeps_place || needs_place && job.spec.concurrency.is_some(), "{job:?}");
 }

@@ -327,7 +327,7 @@ fn job_fact(job: &Job, names: &Names, fact: &str) -> Option<String> {
         "run-at" => time(live.run_at),
         "started" => time(live.started_at),
         "finished" => time(live.finished_at),
-        "slot" => yes(live.slot),
+        "slot" => yes(live.has_place),
         "progress" => live.progress.as_ref().map_or_else(|| "none".to_string(), |p| p.percent.to_string()),
         "progress-message" => live.progress.as_ref().map_or_else(String::new, |p| p.message.to_string()),
         "cancel-message" => live.cancel.as_ref().map_or_else(String::new, |cancel| cancel.message.to_string()),

@@ -130,17 +130,17 @@ impl<'a> Rows<'a> {
         let live = &job.live;
         let wrong = |why: &str| Err(why.to_string());
         let may_hold = job.state == State::Pending || job.state.is_held();
-        let kept = job.state == State::Cancelled && live.slot_until.is_some();
-        if live.slot && !may_hold && !kept {
+        let kept = job.state == State::Cancelled && live.place_until.is_some();
+        if live.has_place && !may_hold && !kept {
             return wrong("it counts under its key without being pending or held, or taken from its holder");
         }
-        if live.slot_until.is_some() && !(kept && live.slot) {
+        if live.place_until.is_some() && !(kept && live.has_place) {
             return wrong("it keeps a place that it does not have");
         }
         if kept && self.read::<KeptPlace>(&job.key.namespace, &job.key.id.to_string()).is_none() {
             return wrong("it keeps a place that nobody finds when its worker goes");
         }
-        if may_hold && job.spec.concurrency.is_some() && !live.slot {
+        if may_hold && job.spec.concurrency.is_some() && !live.has_place {
             return wrong("it does not count under its key");
         }
         if job.state.is_held() && live.lease.is_none() {
@@ -167,7 +167,7 @@ impl<'a> Rows<'a> {
     /// `used` is the number of jobs with a place, and no more than the most generous of them allows.
     fn concurrency(&self) -> Result<(), String> {
         let mut used: HashMap<(&Namespace, &str), (u32, u32)> = HashMap::new();
-        for job in self.jobs.values().filter(|job| job.live.slot) {
+        for job in self.jobs.values().filter(|job| job.live.has_place) {
             let Some(concurrency) = &job.spec.concurrency else { return Err(format!("a place under no key: {job:?}")) };
             let (count, most) = used.entry((&job.key.namespace, &concurrency.key)).or_default();
             (*count, *most) = (*count + 1, (*most).max(concurrency.limit));
@@ -193,7 +193,7 @@ impl<'a> Rows<'a> {
             "kept_place" => {
                 let id: JobId = record.key.key.parse().map_err(|_| "no job id")?;
                 let job = self.jobs.get(&JobKey::new(&record.key.namespace, id)).ok_or("its job is gone")?;
-                if job.live.slot_until.is_some() { Ok(()) } else { Err("its job has no place any more".into()) }
+                if job.live.place_until.is_some() { Ok(()) } else { Err("its job has no place any more".into()) }
             }
             "unique" => self.unique(record, &from_str(&record.value).map_err(odd)?),
             "worker" => {

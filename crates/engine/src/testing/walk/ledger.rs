@@ -298,8 +298,8 @@ impl Entry {
             (same.due, same.live.unsettled) = (before.due, before.live.unsettled);
             // Lines that are addressed to the job are taken after its end, too.
             same.live.log = before.live.log.clone();
-            if !same.live.slot {
-                (same.live.slot, same.live.slot_until) = (before.live.slot, before.live.slot_until);
+            if !same.live.has_place {
+                (same.live.has_place, same.live.place_until) = (before.live.has_place, before.live.place_until);
             }
             if same != *before {
                 return Err(format!("a final job has changed from {before:?}"));

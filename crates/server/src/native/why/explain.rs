@@ -56,7 +56,7 @@ fn name(job: &Job) -> String {
 /// How far it is, and with whom.
 pub(super) fn doing(job: &Job) -> String {
     let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
-    match (job.holder(), job.live.slot_until, &job.live.lease) {
+    match (job.holder(), job.live.place_until, &job.live.lease) {
         (Some(worker), ..) => format!("{} on {worker}{since}", job.state.name()),
         (None, Some(until), Some(lease)) => format!(
             "{}, but {} has not said yet that its work has stopped; its time is over at {}",
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_job_behind_one_that_was_cancelled_names_that_one_and_when_its_time_is_over() {
-        let mut rival = job(JobState::Cancelled, &[], Live { slot: true, slot_until: Some(NOW), ..held(5_000) });
+        let mut rival = job(JobState::Cancelled, &[], Live { has_place: true, place_until: Some(NOW), ..held(5_000) });
         rival.key.id = JobId::from_u128(7);
         let mut waits = facts(job(JobState::Blocked, &[], Live::default()), Vec::new(), 0);
         waits.rivals = vec![rival];

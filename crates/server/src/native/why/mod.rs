@@ -156,7 +156,8 @@ async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
     // One that was taken from its worker has its place until that has stopped.
     for states in [vec![JobState::Claimed, JobState::Running], vec![JobState::Cancelled], vec![JobState::Pending]] {
         let found = held(app, job, None, states, LOOK_MAX).await?;
-        let holds = |job: &Job| job.live.slot && job.spec.concurrency.as_ref().is_some_and(|key| key.key == own.key);
+        let holds =
+            |job: &Job| job.live.has_place && job.spec.concurrency.as_ref().is_some_and(|key| key.key == own.key);
         rivals.extend(found.into_iter().filter(holds));
         if rivals.len() >= own.limit as usize {
             break;
