@@ -1,9 +1,10 @@
 //! How often a batch waits for the database: counted, because how long that takes depends on the machine.
 
 use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
+use std::sync::Arc;
 use windlass_core::{
-    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State,
-    commands::{holder::Holder, renew::Renew},
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State, Tags, WorkerId,
+    commands::{claim::Offer, holder::Holder, renew::Renew, workers::DrainWorker},
     decider::Item,
 };
 use windlass_engine::{
@@ -14,6 +15,10 @@ use windlass_stores::{
     postgres::{Postgres, statement_texts},
     testing::Cluster,
 };
+
+async fn open_at(url: &str) -> Arc<Postgres> {
+    Arc::new(Postgres::connect(quiet(url.to_owned())).await.unwrap())
+}
 
 async fn open() -> Postgres {
     Postgres::connect(quiet(Cluster::shared().fresh_database())).await.unwrap()
@@ -95,20 +100,153 @@ async fn an_id_that_is_taken_is_refused_and_nothing_is_written_twice() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn claims_that_find_their_jobs_take_two_flights() {
-    let store = open().await;
-    run(&store, (1..=40).map(|id| submit(id).into()).collect()).await.unwrap();
-    let claims = |secrets: std::ops::RangeInclusive<u128>| -> Vec<Command> {
-        secrets.map(|secret| claim(&format!("w{}", secret % 20), secret, 1).into()).collect()
-    };
+fn claims(secrets: std::ops::RangeInclusive<u128>) -> Vec<Command> {
+    secrets.map(|secret| claim(&format!("w{}", secret % 20), secret, 1).into()).collect()
+}
+
+async fn claimed(store: &Postgres) -> usize {
+    let page = store.events_after(0, 10_000).await.unwrap();
+    page.events.iter().filter(|(_, event)| event.what.name() == "claimed").count()
+}
+
+fn jobs_of(replies: &[Result<Reply, Refusal>]) -> Vec<u128> {
+    leases_of(replies).iter().map(|lease| lease.job.0.as_u128()).collect()
+}
+
+/// Of the jobs 2, 4, … 200 the first forty are claimed; the lane is known to be busy and its workers are known, so that the next
+/// ones are read ahead.
+async fn read_ahead(store: &Postgres) {
+    run(store, (1..=100).map(|id| submit(2 * id).into()).collect()).await.unwrap();
     // The first claim of a worker writes down who it is.
-    run(&store, claims(1..=20)).await.unwrap();
-    let (taken, replies) = flights(&store, claims(21..=40)).await;
-    assert_eq!((taken, leases_of(&replies).len()), (2, 20));
-    let page = store.events_after(0, 1_000).await.unwrap();
-    assert_eq!(page.events.iter().filter(|(_, event)| event.what.name() == "claimed").count(), 40);
+    run(store, claims(1..=20)).await.unwrap();
+    let (taken, replies) = flights(store, claims(21..=40)).await;
+    assert_eq!((taken, leases_of(&replies).len()), (2, 20), "a look, and a write");
+}
+
+#[tokio::test]
+async fn claims_of_jobs_that_were_read_ahead_take_one_flight() {
+    let store = open().await;
+    read_ahead(&store).await;
+    for from in [41, 61] {
+        let (taken, replies) = flights(&store, claims(from..=from + 19)).await;
+        assert_eq!((taken, jobs_of(&replies)), (1, (from..from + 20).map(|n| 2 * n).collect()));
+    }
+    // They are this server's to complete, with the payload that was read with them.
+    let (taken, replies) = flights(&store, claims(81..=81)).await;
+    let reply = leases_of(&replies)[0];
+    assert_eq!(taken, 1);
+    let Ok(Reply::Leases(leases)) = &replies[0] else { panic!("{replies:?}") };
+    assert_eq!((leases[0].payload.as_bytes(), leases[0].job.live.attempt), (&b"payload 162"[..], 1));
+    let (taken, replies) = flights(&store, vec![complete(reply, "done").into()]).await;
+    assert!(taken == 1 && all_ended(&replies), "{taken} {replies:?}");
+    // The rest, and then nothing.
+    let rest = jobs_of(&run(&store, claims(82..=101)).await.unwrap().replies);
+    assert_eq!(rest, (82..=100).map(|n| 2 * n).collect::<Vec<_>>());
+    assert_eq!(
+        (claimed(&store).await, jobs_of(&run(&store, claims(102..=103)).await.unwrap().replies).len()),
+        (100, 0)
+    );
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_stands_in_front_meanwhile_is_claimed_first() {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    read_ahead(&one).await;
+    let mut urgent = submit(7);
+    urgent.job.priority = -1;
+    run(&other, vec![urgent.into()]).await.unwrap();
+    let (taken, replies) = flights(&one, claims(41..=60)).await;
+    assert_eq!(taken, 3, "one in vain");
+    assert_eq!(jobs_of(&replies), [7].into_iter().chain((41..60).map(|n| 2 * n)).collect::<Vec<_>>());
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_job_that_another_server_has_taken_is_not_claimed_again() {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    read_ahead(&one).await;
+    assert_eq!(jobs_of(&run(&other, claims(901..=901)).await.unwrap().replies), [82]);
+    let replies = run(&one, claims(41..=60)).await.unwrap().replies;
+    assert_eq!(jobs_of(&replies), (42..62).map(|n| 2 * n).collect::<Vec<_>>());
+    assert_eq!((claimed(&one).await, claimed(&other).await), (61, 61));
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_worker_that_another_server_lets_drain_gets_nothing_of_what_was_read_ahead() {
+    let url = Cluster::shared().fresh_database();
+    let one = Postgres::connect(quiet(url.clone())).await.unwrap();
+    let other = Postgres::connect(quiet(url)).await.unwrap();
+    read_ahead(&one).await;
+    let drain = DrainWorker { namespace: ns(), worker: WorkerId::new("w1").unwrap(), draining: true, principal: None };
+    run(&other, vec![drain.into()]).await.unwrap();
+    let replies = run(&one, claims(41..=60)).await.unwrap().replies;
+    assert!(matches!(replies[0], Err(Refusal::WorkerDraining { .. })), "{:?}", replies[0]);
+    assert_eq!(jobs_of(&replies), (41..60).map(|n| 2 * n).collect::<Vec<_>>(), "everybody else does, in order");
+}
+
+#[tokio::test]
+async fn offers_of_several_lanes_are_read_ahead_in_the_order_of_all() {
+    let store = open().await;
+    let tagged = |id: u128| {
+        let mut job = submit(id);
+        job.job.tags = if id.is_multiple_of(3) { ["gpu"].into_iter().collect() } else { Tags::default() };
+        job
+    };
+    run(&store, (1..=40).map(|id| tagged(id).into()).collect()).await.unwrap();
+    let offer = |secret: u128, count: u128| {
+        let mut claim = claim("w", secret, count);
+        claim.offer = Offer::Tags(["gpu"].into_iter().collect());
+        claim
+    };
+    let mut got = Vec::new();
+    for (secret, expected) in [(100, 3), (200, 2), (300, 1), (400, 1)] {
+        let (taken, replies) = flights(&store, vec![offer(secret, 10).into()]).await;
+        got.extend(jobs_of(&replies));
+        assert!(taken <= expected, "{taken} flights after {} jobs", got.len());
+    }
+    assert_eq!(got, (1..=40).collect::<Vec<_>>());
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_that_read_ahead_in_one_lane_claim_every_job_once() {
+    const JOBS: u128 = 600;
+    let url = Cluster::shared().fresh_database();
+    let stores = [open_at(&url).await, open_at(&url).await];
+    run(&*stores[0], (1..=JOBS).map(|id| submit(id).into()).collect()).await.unwrap();
+    let drains = stores.iter().enumerate().flat_map(|(at, store)| (0..3).map(move |n| (at * 3 + n, store.clone())));
+    let drains: Vec<_> = drains
+        .map(|(at, store)| {
+            tokio::spawn(async move {
+                let mut got = Vec::new();
+                for round in 1.. {
+                    let secret = (at as u128 + 1) * 1_000_000 + round * 10;
+                    let found = leases_of(
+                        &run(&*store, vec![claim(&format!("w{at}"), secret, 4).into()]).await.unwrap().replies,
+                    );
+                    if found.is_empty() {
+                        return got;
+                    }
+                    got.extend(found);
+                }
+                got
+            })
+        })
+        .collect();
+    let mut all = Vec::new();
+    for drain in drains {
+        all.extend(drain.await.unwrap().iter().map(|lease| lease.job.0.as_u128()));
+    }
+    all.sort_unstable();
+    assert_eq!(all, (1..=JOBS).collect::<Vec<_>>(), "every job once, and none left behind");
+    assert_eq!(claimed(&stores[0]).await, JOBS as usize);
+    assert_eq!(stores[1].check().await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]

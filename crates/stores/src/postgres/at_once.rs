@@ -1,14 +1,16 @@
 //! A batch that needs no look: it is decided by what this server knows, and written in one flight.
 //!
 //! Most reports end a job that this very server handed out a moment ago, and that nobody has touched since; most new jobs
-//! depend on nothing. The database compares every row that was decided by with the one it has while it writes; where one differs
-//! nothing is written, and the batch is looked at first, like any other.
+//! depend on nothing; most claims of a busy queue take what was read ahead of them (`claim_at_once`). The database compares every
+//! row that was decided by with the one it has while it writes; where one differs nothing is written, and the batch is looked
+//! at first, like any other.
 //!
 //! Where it takes more than one statement, each of them makes sure that the transaction was begun: they are on their way
 //! together, and one that found none would be a transaction by itself.
 
 use super::{
     Inner,
+    claim_at_once::Claimed,
     connection::{Connection, Taken},
     failure::Failure,
     pipe::{Sent, send},
@@ -23,10 +25,17 @@ use windlass_engine::store::Batch;
 
 /// A decision by what is known, and the time it was made at.
 pub struct Foreseen {
-    decision: Decision,
-    now: Timestamp,
+    pub decision: Decision,
+    pub now: Timestamp,
     /// What the database's clock should say. None: another clock decides.
-    database: Option<Timestamp>,
+    pub database: Option<Timestamp>,
+    pub kind: Kind,
+}
+
+pub enum Kind {
+    /// Jobs that end, and new ones.
+    Jobs,
+    Claims(Claimed),
 }
 
 type Answers<'a> = Vec<Sent<'a, Result<Vec<Row>, Failure>>>;
@@ -34,6 +43,10 @@ type Answers<'a> = Vec<Sent<'a, Result<Vec<Row>, Failure>>>;
 impl Inner {
     /// None: it has to be looked at first. `wary`: so have ids of new jobs.
     pub fn foresee(&self, batch: &Batch, wary: bool) -> Option<Foreseen> {
+        self.foresee_claims(batch).or_else(|| self.foresee_jobs(batch, wary))
+    }
+
+    fn foresee_jobs(&self, batch: &Batch, wary: bool) -> Option<Foreseen> {
         let (now, database) = self.now_unasked()?;
         // Places in the queue are counted from where the database says.
         let mut decider = batch.decider(now, 0);
@@ -45,16 +58,22 @@ impl Inner {
         let jobs = self.known.all(wanted.iter())?;
         let Step::Done(decision) = decider.step(Rows { jobs, ..Rows::default() }) else { return None };
         let simple = is_simple(&decision, wanted.len()) && check_assumed(&decision, &new).is_ok();
-        (simple && self.lanes.to_confirm(&decision.wakes).is_empty()).then_some(Foreseen { decision, now, database })
+        (simple && self.lanes.to_confirm(&decision.wakes).is_empty()).then_some(Foreseen {
+            decision,
+            now,
+            database,
+            kind: Kind::Jobs,
+        })
     }
 
     /// None: something was not as it was thought to be, and nothing is written.
     pub async fn write_at_once(&self, connection: &Taken, foreseen: Foreseen) -> Result<Option<Ended>, Failure> {
-        let Foreseen { mut decision, now, database } = foreseen;
+        let Foreseen { mut decision, now, database, kind } = foreseen;
         let (batch, begun) = (Uuid::new_v4(), self.monotonic());
         self.flights.fetch_add(1, Ordering::Relaxed);
         let by = Unlooked { batch, now: now.0, clock: database.map(|time| time.0) };
-        let sent = send_all(connection, writes(&decision, by), batch).await?;
+        let sent = send_all(connection, writes(&decision, &kind, by), batch).await?;
+        self.marks.count(&decision);
         let answer = tokio::time::timeout(self.attempt_max, first_row(sent)).await;
         let took = self.monotonic().saturating_sub(begun);
         match answer.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
@@ -63,7 +82,10 @@ impl Inner {
                     // Keeps the clocks together; where they are not, the next batch finds out before it is written.
                     drop(self.now(Timestamp(time), begun));
                 }
-                self.known.learn(std::mem::take(&mut decision.jobs));
+                if let Kind::Claims(claimed) = &kind {
+                    self.ahead.was_right(&claimed.query);
+                }
+                self.known.learn(&mut decision);
                 Ok(Some(Ended::Committed(outcome(&mut decision, now, took))))
             }
             Err(Failure::Lost(why)) => {
@@ -72,14 +94,18 @@ impl Inner {
             }
             Err(Failure::Conflict(why)) => {
                 tracing::debug!(why, "a batch is decided again: something was not as it was known");
-                self.doubt(&decision);
+                self.doubt(&decision, &kind);
                 Ok(None)
             }
             Err(failure) => Err(failure),
         }
     }
 
-    fn doubt(&self, decision: &Decision) {
+    fn doubt(&self, decision: &Decision, kind: &Kind) {
+        if let Kind::Claims(claimed) = kind {
+            self.ahead.was_wrong(&claimed.query);
+            self.known.forget_records(claimed.records.iter().map(|(key, _)| key));
+        }
         if decision.jobs.iter().any(|change| change.old.is_none()) {
             self.wary_for.store(WARY_FOR, Ordering::Relaxed);
         }
@@ -88,7 +114,10 @@ impl Inner {
 }
 
 /// The first of them answers with the database's time.
-fn writes(decision: &Decision, by: Unlooked) -> Vec<Write> {
+fn writes(decision: &Decision, kind: &Kind, by: Unlooked) -> Vec<Write> {
+    if let Kind::Claims(claimed) = kind {
+        return vec![write::claim_known(decision, claimed, by)];
+    }
     if decision.jobs.iter().all(|change| change.old.is_some()) {
         return vec![write::finish_known(decision, by, true)];
     }

@@ -41,6 +41,10 @@ const ROUNDS_MAX: usize = 64;
 pub struct Look(Option<Vec<Found>>);
 
 impl Look {
+    pub fn found(&self) -> usize {
+        self.0.as_ref().map_or(0, Vec::len)
+    }
+
     /// As it is, for whoever need not wait for what others have locked.
     pub fn glanced(self) -> Result<Vec<Found>, Self> {
         self.0.ok_or(Self(None))

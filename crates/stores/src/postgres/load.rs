@@ -4,10 +4,12 @@
 //! those without waiting.
 
 use super::{
+    ahead::{self, Ahead},
     columns::READ_COUNT,
     connection::Connection,
     failure::Failure,
     heads,
+    known::Known,
     lanes::Lanes,
     pipe::{Sent, send},
     rows::{Names, payload, uuid_of},
@@ -24,16 +26,21 @@ use std::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_core::{
-    Access, Facet, Job, JobId, JobKey, Keys, Lane, Namespace, RecordKey, Rows, RunId, State, WorkerId, WorkerKey,
-    select,
+    Access, Facet, Head, HeadQuery, Job, JobId, JobKey, Keys, Lane, Namespace, Record, RecordKey, Rows, RunId, State,
+    WorkerId, WorkerKey, select,
 };
 
 type Answer<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
+type Heads<'a> = Sent<'a, Result<Vec<Head>, Failure>>;
 
 /// Loads within one transaction, and remembers what the writing half needs to know of the rows that were there.
 pub struct Loader<'a> {
     pub connection: &'a Connection,
     pub lanes: &'a Lanes,
+    pub known: &'a Known,
+    pub ahead: &'a Ahead,
+    /// What claims will want after this batch.
+    pub next: Option<(HeadQuery, Vec<Head>)>,
     pub facets: HashMap<RecordKey, Vec<Facet>>,
     /// Where the jobs that are locked stand.
     pub spots: Spots,
@@ -69,6 +76,7 @@ impl<'a> Loader<'a> {
                 false => send(heads::first_look(connection, self.lanes, query, count)),
             })
             .collect();
+        let next = self.send_ahead(keys);
 
         let mut rows = Rows::default();
         let mut names = Names::default();
@@ -81,6 +89,10 @@ impl<'a> Loader<'a> {
                 rows.records.push(record);
             }
         }
+        if !keys.heads.is_empty() {
+            let looks = |record: &&Record| keys.records.get(&record.key) == Some(&Access::Look);
+            self.known.saw(rows.records.iter().filter(looks).cloned());
+        }
         read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
         self.add_locked(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
         for row in answer(payloads).await? {
@@ -92,12 +104,19 @@ impl<'a> Loader<'a> {
         for sent in heads {
             looks.push(sent.await?);
         }
+        if let Some((query, next)) = next {
+            self.next = Some((query, next.await?));
+        }
         let related = self.lock_related(&wanted, &mut names, &mut rows).await?;
         wanted.extend(related);
         self.lock_done(&wanted, &mut names, &mut rows).await?;
         check_related(&mut rows)?;
         for (looked, (query, &count)) in looks.into_iter().zip(&keys.heads) {
-            let glanced = if keys.glances.contains(query) { looked.glanced() } else { Err(looked) };
+            let glances = keys.glances.contains(query);
+            if !glances {
+                self.ahead.looked(query, looked.found() >= count);
+            }
+            let glanced = if glances { looked.glanced() } else { Err(looked) };
             let mut found = match glanced {
                 Ok(found) => found,
                 Err(looked) => heads::settle(connection, self.lanes, query, count, looked, self.flights).await?,
@@ -107,6 +126,17 @@ impl<'a> Loader<'a> {
             rows.heads.insert(query.clone(), found.into_iter().map(|(head, _)| head).collect());
         }
         Ok(rows)
+    }
+
+    /// What the claims after these will want, if one offer is all there is to it.
+    fn send_ahead(&self, keys: &Keys) -> Option<(HeadQuery, Heads<'a>)> {
+        let mut queries = keys.heads.iter();
+        let (Some((query, &count)), None) = (queries.next(), queries.next()) else { return None };
+        let lanes = self.lanes.serving(query);
+        let limit = self.ahead.limit(query, count, lanes.len())?;
+        let (connection, asked) = (self.connection, query.clone());
+        let sent = send(async move { ahead::read(connection, &asked, &lanes, limit).await });
+        Some((query.clone(), sent))
     }
 
     /// Unfinished jobs among those that were named by what was just read; gives all that were named.

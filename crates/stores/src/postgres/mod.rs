@@ -2,13 +2,15 @@
 //!
 //! The server is the batcher: many commands become one transaction of a few set-based statements over a few connections.
 //! Rules never live in SQL, except the claim's selection. `run` has the transaction, `load` and `write` its two halves,
-//! `at_once` what needs only one of them by what is `known`; `heads` and `lanes` the claim; `events` numbers the feed;
+//! `at_once` what needs only one of them by what is `known` or was read `ahead`; `heads` and `lanes` the claim; `events` numbers the feed;
 //! `doorbell` wakes other servers.
 
 mod address;
+mod ahead;
 mod at_once;
 mod bulk;
 mod check;
+mod claim_at_once;
 mod columns;
 mod connection;
 mod counts;
@@ -34,6 +36,7 @@ mod write;
 
 pub use open::{OpenError, name_of_url, session};
 
+use ahead::Ahead;
 use async_trait::async_trait;
 use connection::{Pool, Target};
 use doorbell::Doorbell;
@@ -122,6 +125,7 @@ struct Inner {
     doorbell: Option<Doorbell>,
     marks: Marks,
     known: Known,
+    ahead: Ahead,
     /// How often batches waited for an answer.
     flights: AtomicU64,
     /// Other servers were at work when this one came.

@@ -3,6 +3,7 @@
 use super::{
     Inner, Options, Postgres,
     address::Address,
+    ahead::Ahead,
     connection::{Pool, READER_SETTINGS, Target, WRITER_SETTINGS},
     doorbell::Doorbell,
     failure::describe,
@@ -115,6 +116,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         doorbell,
         marks,
         known: Known::default(),
+        ahead: Ahead::default(),
         flights: AtomicU64::new(0),
         others,
     };

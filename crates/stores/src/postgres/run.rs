@@ -16,12 +16,12 @@ use super::{
     write::{self, Writes},
 };
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 use uuid::Uuid;
-use windlass_core::{Decision, JobKey, Step, Timestamp};
+use windlass_core::{Decision, Head, JobChange, JobKey, Step, Timestamp};
 use windlass_engine::{
     StoreError,
     store::{Batch, Outcome},
@@ -140,12 +140,13 @@ impl Inner {
     async fn transact(&self, connection: &Taken, batch: &Batch, wary: bool) -> Result<Ended, Failure> {
         let begun = Instant::now();
         let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
+        let Inner { lanes, known, ahead, flights, .. } = self;
         let mut loader =
-            Loader { connection, lanes: &self.lanes, facets, spots, wary, assumed_new, flights: &self.flights };
+            Loader { connection, lanes, known, ahead, next: None, facets, spots, wary, assumed_new, flights };
         let decided = tokio::time::timeout(self.attempt_max, self.decide(&mut loader, batch)).await;
         let (decision, now) = decided.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))?;
         check_assumed(&decision, &loader.assumed_new)?;
-        self.write(connection, decision, &loader, now, begun).await
+        self.write(connection, decision, loader, now, begun).await
     }
 
     async fn decide(&self, loader: &mut Loader<'_>, batch: &Batch) -> Result<(Decision, Timestamp), Failure> {
@@ -176,7 +177,7 @@ impl Inner {
         &self,
         connection: &Taken,
         mut decision: Decision,
-        loader: &Loader<'_>,
+        loader: Loader<'_>,
         now: Timestamp,
         begun: Instant,
     ) -> Result<Ended, Failure> {
@@ -201,7 +202,10 @@ impl Inner {
         let outcome = outcome(&mut decision, now, begun.elapsed());
         match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
             Ok(()) => {
-                self.known.learn(decision.jobs);
+                if let Some((query, heads)) = loader.next {
+                    self.ahead.learn(&query, untaken(heads, &decision));
+                }
+                self.known.learn(&mut decision);
                 Ok(Ended::Committed(outcome))
             }
             Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, outcome, why }),
@@ -262,6 +266,13 @@ pub fn check_assumed(decision: &Decision, assumed: &BTreeSet<JobKey>) -> Result<
         true => Ok(()),
         false => Err(Failure::Conflict("a new job was not written".into())),
     }
+}
+
+/// What was read ahead, but for what this batch has changed itself.
+fn untaken(mut heads: Vec<Head>, decision: &Decision) -> Vec<Head> {
+    let changed: HashSet<&JobKey> = decision.jobs.iter().map(JobChange::key).collect();
+    heads.retain(|head| !changed.contains(&head.job.key));
+    heads
 }
 
 /// Waits for all answers.

@@ -4,6 +4,7 @@
 //! and writes nothing. That is why nobody has to wait for the answers in between.
 
 use super::{
+    claim_at_once::Claimed,
     columns::{Column, FINISH, INSERT, UPDATE, column, values},
     connection::Connection,
     failure::Failure,
@@ -18,7 +19,7 @@ use tokio_postgres::{Row, types::ToSql};
 use uuid::Uuid;
 use windlass_core::{
     Attempt, Decision, Facet, Job, JobChange, JobKey, Namespace, Payload, Record, RecordChange, RecordKey, State,
-    counts,
+    counts, select,
 };
 
 /// One statement, with a column of values for each parameter.
@@ -297,6 +298,30 @@ pub fn finish_known(decision: &Decision, by: Unlooked, alone: bool) -> Write {
     columns.push(Box::new((!alone).then(|| by.batch.to_string())));
     columns.extend(event_columns(decision, by.now, by.batch));
     Write { sql: Sql::FinishKnown, columns }
+}
+
+/// Claims, whose jobs must be the front of the lanes and as they were known, and the events.
+pub fn claim_known(decision: &Decision, claimed: &Claimed, by: Unlooked) -> Write {
+    let mut changes: Vec<&JobChange> = decision.jobs.iter().collect();
+    changes.sort_by_key(|change| change.old.as_ref().map(select::order));
+    let old: Vec<&Job> = changes.iter().filter_map(|change| change.old.as_ref()).collect();
+    let new: Vec<&Job> = changes.iter().filter_map(|change| change.new.as_ref()).collect();
+    let mut columns: Vec<Column> = vec![
+        Box::new(claimed.query.namespace.to_string()),
+        Box::new(claimed.lanes.to_vec()),
+        Box::new(new.len() as i64),
+        column(&new, |job| job.key.id.0),
+    ];
+    columns.extend(values(UPDATE, &new));
+    columns.extend(values(FINISH, &old));
+    columns.push(column(&claimed.records, |(key, _)| key.namespace.to_string()));
+    columns.push(column(&claimed.records, |(key, _)| key.kind.to_string()));
+    columns.push(column(&claimed.records, |(key, _)| key.key.to_string()));
+    columns.push(column(&claimed.records, |(_, version)| *version as i64));
+    columns.push(Box::new(by.clock));
+    columns.extend(event_columns(decision, by.now, by.batch));
+    let sql = if claimed.lanes.len() == 1 { Sql::ClaimKnownOne } else { Sql::ClaimKnown };
+    Write { sql, columns }
 }
 
 /// By how much the numbers of jobs change, for the row of events; nothing where there are none, or where it has no events and
