@@ -34,6 +34,13 @@ impl Failure {
 /// Raised by our own checks of row counts.
 const ROW_COUNT: &str = "WL001";
 
+const POOLER: &str = "; if a pooler gives every transaction another session, say so with ?pooled=true in the address";
+
+/// A prepared statement that is not there, or of which there are two: somebody hands out sessions in between.
+fn names_pooler(code: &SqlState) -> bool {
+    ["26000", "42P05"].contains(&code.code())
+}
+
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else { return Failure::Lost(describe(&error)) };
@@ -49,10 +56,7 @@ impl From<tokio_postgres::Error> for Failure {
             (_, "53100") => Failure::Refused(StoreError::Full(why)),
             // A statement that ran too long, or was cancelled by somebody.
             (_, "57014") => Failure::Refused(StoreError::Unavailable(why)),
-            // A prepared statement that is not there, or of which there are two: somebody hands out sessions in between.
-            (_, "26000" | "42P05") => Failure::Lost(format!(
-                "{why}; if a pooler gives every transaction another session, say so with ?pooled=true in the address"
-            )),
+            _ if names_pooler(code) => Failure::Lost(why + POOLER),
             // Shutting down, out of connections or memory, a standby.
             ("57" | "08" | "53", _) | (_, "25006" | "25P02" | "25P03" | "0A000") => Failure::Lost(why),
             // A value PostgreSQL cannot hold, such as a NUL character in a text.
@@ -76,6 +80,9 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     while let Some(cause) = source {
         text = format!("{text}: {cause}");
         source = cause.source();
+    }
+    if error.code().is_some_and(names_pooler) {
+        text += POOLER;
     }
     text
 }
