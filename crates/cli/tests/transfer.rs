@@ -220,6 +220,7 @@ async fn half_an_import_is_neither_served_nor_exported_nor_filled_up() {
         value: "{}".into(),
         facets: Vec::new(),
         due: None,
+        decoded: Default::default(),
     };
     let rows = windlass_engine::bulk::Rows { records: vec![record], ..Default::default() };
     open(&home.path().join("b")).insert(rows).await.unwrap();

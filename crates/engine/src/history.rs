@@ -2,9 +2,10 @@
 //! held until somebody writes it down.
 
 use crate::tally::{Counted, LONG, counted};
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::hash_map::Entry, sync::Arc};
 use windlass_core::{Event, Job, JobId, Namespace, Refusal, Reply, State, Timestamp, reply::Ended};
 
 pub const MINUTE_MS: i64 = 60_000;
@@ -96,7 +97,11 @@ impl Figures {
         self.skipped += other.skipped;
         self.wait.add(&other.wait);
         self.run.add(&other.run);
-        self.recent.extend(&other.recent);
+        other.recent.iter().for_each(|job| self.remember(*job));
+    }
+
+    fn remember(&mut self, job: JobId) {
+        self.recent.push(job);
         self.recent.drain(..self.recent.len().saturating_sub(RECENT_MAX));
     }
 
@@ -147,19 +152,16 @@ impl History {
     pub(crate) fn count(&self, events: &[Event], replies: &[Result<Reply, Refusal>]) {
         let mut held = self.held.lock();
         // Events of one batch are mostly of one namespace and one minute.
-        let mut last: Option<(&Namespace, Minute, Figures)> = None;
-        for event in events {
-            let Some(what) = counted(&event.what) else { continue };
-            let minute = event.at.0 / MINUTE_MS;
-            if last.as_ref().is_none_or(|(namespace, at, _)| (*namespace, *at) != (&event.namespace, minute)) {
-                last.take()
-                    .into_iter()
-                    .for_each(|(namespace, at, figures)| add(&mut held, namespace, None, at, &figures));
-                last = Some((&event.namespace, minute, Figures::default()));
+        let alike = |a: &Event, b: &Event| a.namespace == b.namespace && a.at.0 / MINUTE_MS == b.at.0 / MINUTE_MS;
+        for run in events.chunk_by(alike) {
+            let mut happened = run.iter().filter_map(|event| counted(&event.what)).peekable();
+            if happened.peek().is_none() {
+                continue;
             }
-            last.iter_mut().for_each(|(_, _, figures)| figures.count(what));
+            if let Some(figures) = of(&mut held, &run[0].namespace, None, run[0].at.0 / MINUTE_MS) {
+                happened.for_each(|what| figures.count(what));
+            }
         }
-        last.into_iter().for_each(|(namespace, at, figures)| add(&mut held, namespace, None, at, &figures));
         replies.iter().flatten().for_each(|reply| count_reply(&mut held, reply));
         drop(held);
         if let Some(event) = events.last() {
@@ -202,10 +204,17 @@ impl History {
     }
 }
 
-fn add(held: &mut Held, namespace: &Namespace, definition: Option<&Arc<str>>, minute: Minute, figures: &Figures) {
+fn of<'a>(
+    held: &'a mut Held,
+    namespace: &Namespace,
+    definition: Option<&Arc<str>>,
+    minute: Minute,
+) -> Option<&'a mut Figures> {
     let key = (Whose { namespace: namespace.clone(), definition: definition.cloned() }, minute);
-    if held.len() < HELD_MAX || held.contains_key(&key) {
-        held.entry(key).or_default().add(figures);
+    let full = held.len() >= HELD_MAX;
+    match held.entry(key) {
+        Entry::Vacant(_) if full => None,
+        entry => Some(entry.or_default()),
     }
 }
 
@@ -213,10 +222,9 @@ fn count_reply(held: &mut Held, reply: &Reply) {
     match reply {
         Reply::Leases(leases) => {
             for job in leases.iter().map(|leased| &leased.job) {
-                let mut figures = Figures::default();
-                if let Some((at, ms)) = between(job.live.pending_since, job.live.claimed_at) {
+                let Some((at, ms)) = between(job.live.pending_since, job.live.claimed_at) else { continue };
+                if let Some(figures) = of(held, &job.key.namespace, None, at) {
                     figures.wait.observe(ms);
-                    add(held, &job.key.namespace, None, at, &figures);
                 }
             }
         }
@@ -227,18 +235,19 @@ fn count_reply(held: &mut Held, reply: &Reply) {
 }
 
 fn count_end(held: &mut Held, job: &Job) {
-    let mut figures = Figures::default();
     let Some((at, ms)) = between(job.live.claimed_at, job.live.finished_at) else { return };
-    figures.run.observe(ms);
-    add(held, &job.key.namespace, None, at, &figures);
+    if let Some(figures) = of(held, &job.key.namespace, None, at) {
+        figures.run.observe(ms);
+    }
     let Some(definition) = &job.spec.definition else { return };
+    let Some(figures) = of(held, &job.key.namespace, Some(&definition.name), at) else { return };
+    figures.run.observe(ms);
     match job.state {
-        State::Completed => figures.completed = 1,
-        State::Failed => figures.failed = 1,
+        State::Completed => figures.completed += 1,
+        State::Failed => figures.failed += 1,
         _ => {}
     }
-    figures.recent.push(job.key.id);
-    add(held, &job.key.namespace, Some(&definition.name), at, &figures);
+    figures.remember(job.key.id);
 }
 
 fn count_report(held: &mut ByWorker, hour: Hour, reply: &Reply) {

@@ -160,7 +160,15 @@ impl From<Record> for RecordLine {
 impl From<RecordLine> for Record {
     fn from(line: RecordLine) -> Self {
         let RecordLine { namespace, kind, key, version, parent, facets, due, value } = line;
-        Self { key: RecordKey { namespace, kind, key }, version, parent, value, facets, due }
+        Self {
+            key: RecordKey { namespace, kind, key },
+            version,
+            parent,
+            value,
+            facets,
+            due,
+            decoded: Default::default(),
+        }
     }
 }
 

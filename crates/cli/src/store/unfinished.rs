@@ -11,7 +11,15 @@ pub fn key() -> RecordKey {
 
 /// Before the first row.
 pub async fn mark(store: &dyn Bulk) -> Result<(), StoreError> {
-    let record = Record { key: key(), version: 1, parent: None, value: "{}".into(), facets: Vec::new(), due: None };
+    let record = Record {
+        key: key(),
+        version: 1,
+        parent: None,
+        value: "{}".into(),
+        facets: Vec::new(),
+        due: None,
+        decoded: Default::default(),
+    };
     store.insert(Rows { records: vec![record], ..Rows::default() }).await
 }
 

@@ -120,6 +120,7 @@ impl PutRecord {
             value: self.value.clone(),
             facets: self.facets.clone(),
             due: self.expires_at,
+            decoded: Default::default(),
         };
         desk.put_record(record.clone());
         let told = What::RecordPut { kind: self.key.kind.clone(), key: self.key.key.clone() };

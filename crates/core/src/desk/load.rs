@@ -119,6 +119,9 @@ impl Desk {
     pub(crate) fn finish(mut self) -> Decision {
         let mut out = std::mem::take(&mut self.out);
         let mut planners = false;
+        // Changes are large, and a list that grows moves all of them each time.
+        out.jobs.reserve_exact(self.changed_jobs.len());
+        out.records.reserve_exact(self.changed_records.len());
         for key in std::mem::take(&mut self.changed_jobs) {
             let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
             if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending && !slot.was_pending()) {

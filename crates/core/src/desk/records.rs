@@ -4,13 +4,17 @@ use super::{Desk, Stop};
 use crate::model::{
     keys::Access,
     name::Namespace,
-    record::{Kind, Record, decode, encode, key_of},
+    record::{Decoded, Kind, Record, decode, decode_once, encode, key_of},
 };
 
 impl Desk {
     /// Reads a typed record without locking it: for facts the command only looks at.
-    pub(crate) fn peek<T: Kind>(&mut self, namespace: &Namespace, key: &str) -> Result<Option<T>, Stop> {
-        Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode(&record)).transpose()?)
+    pub(crate) fn peek<T: Kind + Clone + Send + Sync + 'static>(
+        &mut self,
+        namespace: &Namespace,
+        key: &str,
+    ) -> Result<Option<T>, Stop> {
+        Ok(self.record(&key_of::<T>(namespace, key), false)?.map(|record| decode_once(&record)).transpose()?)
     }
 
     /// Reads a typed record that must stay as it is until this batch is committed.
@@ -38,6 +42,7 @@ impl Desk {
             value: encode(value),
             facets: value.facets(),
             due,
+            decoded: Decoded::default(),
         });
         Ok(())
     }

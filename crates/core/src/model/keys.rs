@@ -93,7 +93,23 @@ pub struct Keys {
 
 impl Keys {
     pub fn is_empty(&self) -> bool {
-        *self == Keys::default()
+        let Keys {
+            jobs,
+            new_jobs,
+            payloads,
+            children,
+            held,
+            run_jobs,
+            key_queue,
+            heads,
+            glances,
+            lane_fronts,
+            records,
+            siblings,
+        } = self;
+        let jobs = jobs.is_empty() && new_jobs.is_empty() && payloads.is_empty() && children.is_empty();
+        let queues = key_queue.is_empty() && heads.is_empty() && glances.is_empty() && lane_fronts.is_empty();
+        jobs && queues && held.is_empty() && run_jobs.is_empty() && records.is_empty() && siblings.is_empty()
     }
 
     /// `lock`: it is to be written.

@@ -8,7 +8,10 @@ use crate::model::{
     time::Timestamp,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::sync::Arc;
+use std::{
+    any::Any,
+    sync::{Arc, OnceLock},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
@@ -22,6 +25,24 @@ pub struct Record {
     pub facets: Vec<Facet>,
     /// When something has to happen to this record: expiry, ageing, firing. A lower bound, as for jobs.
     pub due: Option<Timestamp>,
+    pub decoded: Decoded,
+}
+
+/// The value as its kind reads it, once somebody has: a record that is kept in memory is read once and looked at for every claim of a
+/// worker. It follows from the text, so that records are equal whether or not they were read.
+#[derive(Clone, Default)]
+pub struct Decoded(Arc<OnceLock<Box<dyn Any + Send + Sync>>>);
+
+impl std::fmt::Debug for Decoded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "Decoded" } else { "not decoded" })
+    }
+}
+
+impl PartialEq for Decoded {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Record {
@@ -62,6 +83,17 @@ pub(crate) fn decode<T: Kind>(record: &Record) -> Result<T, Refusal> {
         name: record.key.key.to_string(),
         why: error.to_string(),
     })
+}
+
+/// The same, from memory where it was read before.
+pub(crate) fn decode_once<T: Kind + Clone + Send + Sync + 'static>(record: &Record) -> Result<T, Refusal> {
+    if let Some(known) = record.decoded.0.get().and_then(|known| known.downcast_ref::<T>()) {
+        return Ok(known.clone());
+    }
+    let value: T = decode(record)?;
+    // Of two that read it at once the first is kept; both read the same.
+    let _ = record.decoded.0.set(Box::new(value.clone()));
+    Ok(value)
 }
 
 pub(crate) fn encode<T: Kind>(value: &T) -> Arc<str> {

@@ -11,10 +11,11 @@ use super::{
     fault::{Fault, Result},
     rows,
 };
+use foldhash::{HashMap, HashSet};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 use windlass_core::{HeadQuery, Job, JobChange, JobId, JobKey, Lane, Namespace, State, Tags, select};

@@ -6,11 +6,9 @@ use super::{
     rows,
 };
 use crate::weight;
+use foldhash::{HashMap, HashMapExt};
 use rusqlite::{Connection, OptionalExtension, Params};
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 use windlass_core::{
     Decision, Head, Job, JobChange, JobId, JobKey, Keys, Namespace, Payload, Record, RecordKey, Rows, State,
     cache::Cache, run,
@@ -49,8 +47,9 @@ impl Known {
 }
 
 fn bytes(record: &Record) -> usize {
+    // Once as text, and once as it is read.
     let facets: usize = record.facets.iter().map(|facet| facet.name.len() + facet.value.len() + 64).sum();
-    256 + record.value.len() + facets
+    256 + 2 * record.value.len() + facets
 }
 
 pub(super) const JOB_NEWEST: &str = include_str!("sql/job_newest.sql");
@@ -123,7 +122,6 @@ impl Memo {
         for at in &keys.siblings {
             rows.siblings.insert(at.clone(), siblings(connection, at)?);
         }
-        wanted.extend(keys.new_jobs.iter().cloned());
         self.load_jobs(connection, keys, wanted, &mut rows)?;
         Ok(rows)
     }
@@ -142,7 +140,8 @@ impl Memo {
             runs.extend(job.as_ref().filter(|job| job.state.is_held()).and_then(run::key_for));
             rows.jobs.extend(job);
         }
-        for key in wanted.difference(&keys.jobs) {
+        let new = keys.new_jobs.iter().filter(|key| !wanted.contains(*key) && !keys.jobs.contains(*key));
+        for key in wanted.difference(&keys.jobs).chain(new) {
             rows.jobs.extend(self.job(connection, key)?);
         }
         for key in runs.iter().filter(|key| !keys.records.contains_key(*key)) {
@@ -225,7 +224,7 @@ impl Memo {
 
     /// After the commit: remembers what will be asked for again.
     pub(super) fn learn(&mut self, decision: &mut Decision) {
-        let mut payloads: foldhash::HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
+        let mut payloads: HashMap<JobKey, Payload> = decision.payloads.drain(..).collect();
         self.lanes.committed();
         for change in decision.jobs.drain(..) {
             self.lanes.count(&change);
@@ -249,7 +248,7 @@ impl Memo {
         }
     }
 
-    fn learn_job(&mut self, change: JobChange, payloads: &mut foldhash::HashMap<JobKey, Payload>) {
+    fn learn_job(&mut self, change: JobChange, payloads: &mut HashMap<JobKey, Payload>) {
         if change.new.as_ref().is_none_or(|job| job.state.is_final()) {
             // Nobody asks for a job that has ended, but for a repeated report.
             self.jobs.forget(change.key());

@@ -178,6 +178,7 @@ fn to_record(key: &RecordKey, row: &Row<'_>) -> Result<Record> {
         due: row.get::<_, Option<i64>>(2)?.map(Timestamp),
         facets: decoded.map_err(|error| Fault::Damaged(format!("record {key:?}: {error}")))?.unwrap_or_default(),
         value: Arc::from(text(row, 4)?),
+        decoded: Default::default(),
     };
     if record_sum(&record, facets) != row.get::<_, i64>(5)? {
         return Err(Fault::Damaged(format!("record {key:?} does not match its checksum")));

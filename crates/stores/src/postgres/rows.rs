@@ -57,6 +57,7 @@ impl Names {
             version: row.try_get::<_, i64>(3)? as u64,
             parent: row.try_get::<_, Option<&str>>(4)?.map(Arc::from),
             value: text(5)?,
+            decoded: Default::default(),
             facets,
             due: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
         })
