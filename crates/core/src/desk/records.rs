@@ -54,7 +54,10 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
-    use crate::commands::testing::{Story, code, once, worker};
+    use crate::commands::{
+        testing::{Story, code, ns, once, worker},
+        workers::DrainWorker,
+    };
     use crate::model::policy::WorkerPolicy;
 
     #[test]
@@ -68,5 +71,18 @@ mod tests {
         let answers = story.batch(vec![needs.into(), other.into()]);
         assert_eq!((code(&answers[0]), code(&answers[1])), ("damaged", "ok"));
         assert_eq!(story.job(1).holder(), Some(&worker("x")));
+    }
+
+    #[test]
+    fn a_worker_is_read_again_once_it_was_written() {
+        let mut story = Story::new();
+        story.register("w", WorkerPolicy::default()).unwrap();
+        for number in 1..=2 {
+            story.submit(once(number));
+        }
+        assert_eq!(story.claims("w", 1).len(), 1, "and now its record is read");
+        story.run(DrainWorker { namespace: ns(), worker: worker("w"), draining: true, principal: None }).unwrap();
+        let claim = story.claim_command("w", 1);
+        assert_eq!(code(&story.run(claim)), "worker-draining");
     }
 }
