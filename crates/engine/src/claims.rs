@@ -38,6 +38,14 @@ impl Engine {
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
         crowd::admit_claim(self, &claim).await?;
         let deadline = Instant::now() + wait;
+        if !matches!(claim.offer, Offer::Tags(_)) {
+            // What the worker registered has to be read before it can wait; whoever finds work does not wait.
+            let leases = self.claim_now(claim.clone()).await?;
+            if !leases.is_empty() || self.is_over(deadline) {
+                return Ok(leases);
+            }
+            claim.secrets = ids::secrets(claim.secrets.len());
+        }
         let query = HeadQuery { namespace: claim.namespace.clone(), offered: self.offered(&claim).await? };
         let mut woken: Option<Waiter> = None;
         loop {
