@@ -509,6 +509,28 @@ fn every_invariant_names_tests_that_exist() {
     }
 }
 
+/// A promise whose test has another name now, or is gone, is only a sentence.
+#[test]
+fn every_test_that_the_guarantees_name_exists() {
+    let page = fs::read_to_string(crates()[0].1.join("../../docs/guarantees.md")).unwrap();
+    let sources: String = all_files().into_iter().map(|(_, text)| text).collect();
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let named = rows
+        .filter_map(|row| row.trim_end_matches(" |").rsplit_once(" | "))
+        .flat_map(|(_, tests)| tests.split('`').skip(1).step_by(2));
+    let plain = |name: &&str| name.matches('_').count() > 1 && !name.contains(['.', '/', ' ']);
+    let missing: Vec<&str> = named
+        .filter(plain)
+        .filter(|name| {
+            !sources.contains(&match name.strip_suffix('…') {
+                Some(begins) => format!("fn {begins}"),
+                None => format!("fn {name}("),
+            })
+        })
+        .collect();
+    assert!(missing.is_empty(), "docs/guarantees.md names {missing:?}");
+}
+
 /// All sources there are, those of the end-to-end tests as well.
 fn all_files() -> Vec<(PathBuf, String)> {
     let end_to_end = crates()[0].1.join("../../e2e");
