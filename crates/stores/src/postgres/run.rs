@@ -128,7 +128,8 @@ impl Inner {
             Ok(Ended::Committed(_)) => taken.give_back(),
             // The connection itself is sound; once it has rolled back it is as good as new.
             Err(Failure::Conflict(_) | Failure::Clock | Failure::Refused(_)) => {
-                if taken.batch("ROLLBACK").await.is_ok() {
+                let rolled_back = tokio::time::timeout(self.patience, taken.batch("ROLLBACK")).await;
+                if rolled_back.is_ok_and(|answer| answer.is_ok()) {
                     taken.give_back();
                 }
             }
@@ -233,7 +234,7 @@ impl Inner {
         let deadline = Instant::now() + self.patience * 3;
         loop {
             let failure = match self.writers.take().await {
-                Ok(taken) => match self.settle(&taken, batch).await {
+                Ok(taken) => match self.settle_in_time(&taken, batch).await {
                     Ok(committed) => {
                         taken.give_back();
                         return Ok(committed);
@@ -248,6 +249,12 @@ impl Inner {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// An answer that never comes, as behind a pooler that gives it to somebody else, is as good as a lost connection.
+    async fn settle_in_time(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+        let settled = tokio::time::timeout(self.attempt_max, self.settle(connection, batch)).await;
+        settled.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))
     }
 
     async fn settle(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {

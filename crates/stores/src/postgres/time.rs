@@ -8,7 +8,7 @@
 //! Where two servers disagree (one started just when the clock was set, one was paused with its machine) the later time is
 //! taken by both, because what is stored may be from then. Whoever has to step forward for that grants grace.
 
-use super::{Inner, failure::Failure, statements::Sql};
+use super::{Inner, failure::Failure, run::NO_ANSWER, statements::Sql};
 use parking_lot::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -223,7 +223,8 @@ impl Inner {
         }
         let _setting = self.time.setting.lock().await;
         let taken = self.readers_for_numbers.take().await?;
-        match self.set_clock_on(&taken).await {
+        let set = tokio::time::timeout(self.attempt_max, self.set_clock_on(&taken)).await;
+        match set.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
             Ok(()) => {
                 taken.give_back();
                 Ok(())
