@@ -74,8 +74,12 @@ pub struct Sent<T>(pub T);
 impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let namespace = namespace(request.uri().query().unwrap_or_default()).unwrap_or_default();
-        let bytes = read(request.into_body()).await?;
+        let (parts, body) = request.into_parts();
+        let bytes = read(body).await?;
+        if bytes.len() <= LARGE {
+            return parse_here(&bytes).map(Sent);
+        }
+        let namespace = namespace(parts.uri.query().unwrap_or_default()).unwrap_or_default();
         parse(app, &namespace, bytes).await.map(Sent)
     }
 }
