@@ -75,12 +75,8 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body).await?;
-        if bytes.len() <= LARGE {
-            return parse_here(&bytes).map(Sent);
-        }
-        let namespace = namespace(parts.uri.query().unwrap_or_default()).unwrap_or_default();
-        parse(app, &namespace, bytes).await.map(Sent)
+        let namespace = || namespace(parts.uri.query().unwrap_or_default()).unwrap_or_default();
+        parse(app, namespace, read(body).await?).await.map(Sent)
     }
 }
 
@@ -121,16 +117,16 @@ pub fn unread(error: axum::Error) -> Problem {
     Problem::new(Code::BadRequest, "the body ended early or could not be read").at("body")
 }
 
-/// An empty body counts as `{}`.
+/// An empty body counts as `{}`. A large one is read aside, in its namespace's turn; only then is the namespace asked for.
 pub async fn parse<T: DeserializeOwned + Send + 'static>(
     app: &App,
-    namespace: &Namespace,
+    namespace: impl FnOnce() -> Namespace,
     bytes: Bytes,
 ) -> Result<T, Problem> {
     if bytes.len() <= LARGE {
         return parse_here(&bytes);
     }
-    app.aside.run(namespace, move || parse_here(&bytes)).await?
+    app.aside.run(&namespace(), move || parse_here(&bytes)).await?
 }
 
 fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {

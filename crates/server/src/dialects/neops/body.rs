@@ -29,7 +29,7 @@ where
     type Rejection = HttpError;
     async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
         let bytes = ask::read(request.into_body()).await?;
-        Ok(Self(ask::parse(&App::from_ref(state), &super::namespace(), bytes).await?))
+        Ok(Self(ask::parse(&App::from_ref(state), super::namespace, bytes).await?))
     }
 }
 

@@ -55,7 +55,7 @@ impl<S: Sync> FromRequest<S> for Raw {
 impl Raw {
     /// An empty body counts as `{}`.
     pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T, HttpError> {
-        Ok(ask::parse(app, &super::namespace(), self.0).await?)
+        Ok(ask::parse(app, super::namespace, self.0).await?)
     }
 }
 

@@ -83,7 +83,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
     };
     let bytes = ask::read(request.into_body()).await?;
     let size = bytes.len();
-    let sent: Push = ask::parse(&neops, &namespace(), bytes).await?;
+    let sent: Push = ask::parse(&neops, namespace, bytes).await?;
     let job = JobId(id("jobExecutionId", &sent.job_execution_id)?);
     for (place, value, opening) in [
         ("result.data", &sent.result.data, '{'),

@@ -104,7 +104,7 @@ async fn put(
 ) -> Result<Response, Problem> {
     let (entity, id) = (kept(&entity)?, number(&id)?);
     let bytes = crate::ask::read(request.into_body()).await?;
-    let mut value: Value = crate::ask::parse(&neops, &namespace(), bytes).await?;
+    let mut value: Value = crate::ask::parse(&neops, namespace, bytes).await?;
     if value.get("id").is_none() {
         value["id"] = json!(id);
     }
