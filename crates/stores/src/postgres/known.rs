@@ -85,6 +85,7 @@ impl Known {
 }
 
 fn put(records: &mut Cache<RecordKey, Record>, record: Record) {
-    let bytes = record.value.len() + record.key.key.len() + 256;
+    // Once as text, and once as it is read.
+    let bytes = 2 * record.value.len() + record.key.key.len() + 256;
     records.put(record.key.clone(), record, bytes);
 }
