@@ -37,7 +37,8 @@ pub type Json = Box<RawValue>;
 
 /// As digests are written.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

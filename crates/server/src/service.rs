@@ -114,10 +114,12 @@ impl Service {
 impl Table {
     /// The names in the path go with the request.
     fn find(&self, request: &mut Request) -> Option<Found<'_>> {
-        if self.paths.at(request.uri().path()).ok()?.value.any_case {
+        let mut found = self.paths.at(request.uri().path()).ok()?;
+        if found.value.any_case {
+            drop(found);
             self.respell(request);
+            found = self.paths.at(request.uri().path()).ok()?;
         }
-        let found = self.paths.at(request.uri().path()).ok()?;
         let Some(row) = found.value.row(request.method()) else {
             return Some(Found::OtherMethod(&found.value.other));
         };
