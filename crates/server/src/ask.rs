@@ -21,6 +21,7 @@ use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::{Serialize, de::DeserializeOwned};
+use std::borrow::Cow;
 use windlass_api::object::Object;
 use windlass_core::Namespace;
 
@@ -58,12 +59,15 @@ impl<S: Sync> FromRequestParts<S> for Ask {
     }
 }
 
-/// The only parameter that every call knows.
+/// The only parameter that every call knows. Nearly always it is sent as plainly as it can be, and need not be decoded.
 fn namespace(query: &str) -> Result<Namespace, Problem> {
-    let mut named = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "namespace");
+    let mut named = query.split('&').filter_map(|pair| match pair.split_once('=') {
+        Some(("namespace", plain)) if !plain.contains(['%', '+']) => Some(Cow::Borrowed(plain)),
+        _ => form_urlencoded::parse(pair.as_bytes()).find(|(name, _)| name == "namespace").map(|(_, value)| value),
+    });
     match (named.next(), named.next()) {
         (None, _) => Ok(Namespace::default()),
-        (Some((_, name)), None) => Ok(Namespace::new(&name)?),
+        (Some(name), None) => Ok(Namespace::new(&name)?),
         (Some(_), Some(_)) => Err(Problem::new(Code::BadRequest, "the namespace is given twice").at("query")),
     }
 }
@@ -146,6 +150,10 @@ pub fn is_json(kind: &HeaderValue) -> bool {
 
 /// Counts brackets outside strings: payloads are kept as text, so nothing else would look how deep they go.
 pub fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+    // Most bodies have not even so many brackets.
+    if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX {
+        return Ok(());
+    }
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for byte in bytes {
         match byte {
@@ -229,7 +237,9 @@ mod tests {
         let named = |query: &str| namespace(query).map(|namespace| namespace.to_string());
         assert_eq!(named("limit=3").unwrap(), Namespace::default().as_str());
         assert_eq!(named("limit=3&namespace=te%61m").unwrap(), "team");
-        for odd in ["namespace=", "namespace=a%20b", "namespace=a&namespace=a"] {
+        assert_eq!(named("namespace=team&limit=3").unwrap(), "team");
+        assert_eq!(named("n%61mespace=team").unwrap(), "team");
+        for odd in ["namespace=", "namespace", "namespace=a%20b", "namespace=a+b", "namespace=a&n%61mespace=a"] {
             assert!(named(odd).is_err(), "{odd}");
         }
     }
