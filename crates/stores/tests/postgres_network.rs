@@ -66,15 +66,17 @@ async fn check_kept(store: &Postgres, all: &[Acknowledged]) {
     assert_eq!(told, store.count(&JobQuery::default(), 1_000_000).await.unwrap(), "each job is told of once");
 }
 
+async fn store_behind(weather: &Weather, patience: Duration, statement_timeout: Duration) -> Arc<Postgres> {
+    let cluster = Cluster::shared();
+    let port = crate::proxy::start(cluster.port(), weather.clone()).await;
+    let url = cluster.fresh_database().replace(&format!(":{}/", cluster.port()), &format!(":{port}/"));
+    Arc::new(Postgres::connect(Options { patience, statement_timeout, ..quiet(url) }).await.unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slow_silent_or_cut_network_loses_and_doubles_nothing() {
-    let cluster = Cluster::shared();
-    let url = cluster.fresh_database();
     let weather = Weather::default();
-    let port = crate::proxy::start(cluster.port(), weather.clone()).await;
-    let url = url.replace(&format!(":{}/", cluster.port()), &format!(":{port}/"));
-    let options = Options { patience: Duration::from_secs(2), statement_timeout: Duration::from_secs(3), ..quiet(url) };
-    let store = Arc::new(Postgres::connect(options).await.unwrap());
+    let store = store_behind(&weather, Duration::from_secs(2), Duration::from_secs(3)).await;
     let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let tasks: Vec<_> = (1..=4).map(|at| tokio::spawn(work(store.clone(), at, stop.clone(), count.clone()))).collect();
     let pause = |ms| tokio::time::sleep(Duration::from_millis(ms)); // How long the weather lasts.
@@ -109,4 +111,17 @@ async fn recovers(count: &AtomicUsize) {
         assert!(begun.elapsed() < Duration::from_secs(5), "no recovery within 5 s");
         tokio::time::sleep(Duration::from_millis(10)).await; // The time it takes is promised, so it is measured here.
     }
+}
+
+/// As behind a pooler that gives answers to somebody else: the connection is there, and nothing comes on it any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_never_comes_is_given_up_and_what_became_of_the_batch_is_found_out() {
+    let weather = Weather::default();
+    let store = store_behind(&weather, Duration::from_secs(5), Duration::from_millis(500)).await;
+    run(&*store, vec![submit(1).into()]).await.unwrap();
+    weather.strand();
+    let sent = run(&*store, vec![submit(2).into()]);
+    let answer = tokio::time::timeout(Duration::from_secs(60), sent).await.expect("the store waits for ever");
+    answer.expect("new connections are sound");
+    assert!(store.job(&JobKey::new(&ns(), JobId::from_u128(2))).await.unwrap().is_some(), "acknowledged and gone");
 }

@@ -22,6 +22,8 @@ pub struct Weather {
 struct Inner {
     delay_ms: AtomicU64,
     silent: AtomicBool,
+    /// How often the connections there were have been stranded.
+    stranded: AtomicU64,
     cut: Notify,
     changed: Notify,
 }
@@ -40,8 +42,15 @@ impl Weather {
     pub fn cut(&self) {
         self.inner.cut.notify_waiters();
     }
+    /// Nothing gets through on the connections there are, for good; new ones are sound.
+    pub fn strand(&self) {
+        self.inner.stranded.fetch_add(1, Ordering::Relaxed);
+    }
 
-    async fn pass(&self) {
+    async fn pass(&self, born: u64) {
+        if self.inner.stranded.load(Ordering::Relaxed) > born {
+            std::future::pending::<()>().await;
+        }
         while self.inner.silent.load(Ordering::Relaxed) {
             let changed = self.inner.changed.notified();
             if self.inner.silent.load(Ordering::Relaxed) {
@@ -71,17 +80,18 @@ async fn join(near: TcpStream, port: u16, weather: Weather) {
     let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
     drop((near.set_nodelay(true), far.set_nodelay(true)));
     let ((near_read, near_write), (far_read, far_write)) = (near.into_split(), far.into_split());
+    let born = weather.inner.stranded.load(Ordering::Relaxed);
     tokio::select! {
-        () = pump(near_read, far_write, &weather) => {}
-        () = pump(far_read, near_write, &weather) => {}
+        () = pump(near_read, far_write, &weather, born) => {}
+        () = pump(far_read, near_write, &weather, born) => {}
         () = weather.inner.cut.notified() => {}
     }
 }
 
-async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, weather: &Weather) {
+async fn pump(mut from: tcp::OwnedReadHalf, mut to: tcp::OwnedWriteHalf, weather: &Weather, born: u64) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
-        weather.pass().await;
+        weather.pass(born).await;
         if to.write_all(&buffer[..read]).await.is_err() {
             return;
         }
