@@ -24,7 +24,12 @@ pub async fn measure(target: &Target, group: usize) -> anyhow::Result<f64> {
 }
 
 fn embedded(folder: &Path, group: usize) -> anyhow::Result<f64> {
-    let mut db = Connection::open(folder.join("limit.db"))?;
+    let file = folder.join("limit.db");
+    // Of a run before.
+    if file.exists() {
+        std::fs::remove_file(&file)?;
+    }
+    let mut db = Connection::open(file)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(None, "synchronous", "full")?;
     db.execute_batch(

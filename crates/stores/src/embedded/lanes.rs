@@ -101,7 +101,7 @@ impl Lanes {
                 lanes.committed();
                 return Ok(lanes);
             };
-            last = (row.get(0)?, row.get(1)?);
+            last = (row.get(0)?, after(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?));
             let key = JobKey::new(&rows::to_namespace(&last.0)?, rows::blob_id(row, 4)?);
             let job = rows::load_job(connection, &key)?.ok_or_else(|| missing(&key))?;
             lanes.add(&job);
@@ -213,6 +213,12 @@ impl Lanes {
         self.went(&query.namespace, gone);
         Ok(found.into_values().map(|id| JobKey::new(&query.namespace, id)).collect())
     }
+}
+
+/// No lane is between this and the one before it. SQLite looks for several columns from what is equal to them, so whoever asked for
+/// lanes above one would walk over all of its jobs.
+pub(super) fn after(lane: &[u8]) -> Vec<u8> {
+    [lane, &[0]].concat()
 }
 
 pub(super) fn missing(key: &JobKey) -> Fault {

@@ -51,6 +51,11 @@ pub(super) fn ahead(connection: &Connection, job: &Job, max: usize) -> Result<us
     Ok(count)
 }
 
+/// Asked for from here on instead of above what is known, as lanes are ([`super::lanes::after`]).
+pub(super) fn after(priority: i64) -> i64 {
+    priority.saturating_add(1)
+}
+
 /// Steps from queue to queue, however many jobs they hold; numbers grow with each that is queued.
 pub(super) fn oldest_pending(connection: &Connection) -> Result<Option<Job>> {
     let mut statement = connection.prepare_cached(QUEUE_NEXT)?;
@@ -59,7 +64,7 @@ pub(super) fn oldest_pending(connection: &Connection) -> Result<Option<Job>> {
     for _ in 0..QUEUES_MAX {
         let mut rows = statement.query((&place.0, &place.1, place.2))?;
         let Some(row) = rows.next()? else { break };
-        place = (row.get(0)?, row.get(1)?, row.get(2)?);
+        place = (row.get(0)?, row.get(1)?, after(row.get(2)?));
         let seq: i64 = row.get(3)?;
         if oldest.as_ref().is_none_or(|(known, _)| seq < *known) {
             oldest = Some((seq, JobKey::new(&rows::to_namespace(&place.0)?, rows::blob_id(row, 4)?)));
@@ -75,7 +80,7 @@ pub(super) fn queue_heads(connection: &Connection, namespace: &Namespace, limit:
     for _ in 0..QUEUES_MAX {
         let mut rows = statement.query((&place.0, &place.1, place.2))?;
         let Some(row) = rows.next()? else { break };
-        place = (row.get(0)?, row.get(1)?, row.get(2)?);
+        place = (row.get(0)?, row.get(1)?, after(row.get(2)?));
         if place.0 != namespace.as_str() {
             break;
         }

@@ -178,17 +178,17 @@ impl Memo {
 
     fn head(&mut self, connection: &Connection, key: &JobKey) -> Result<Head> {
         let found = match self.jobs.get(key) {
-            Some(known) => Some((known.job.clone(), known.payload.clone())),
-            None => rows::load_job(connection, key)?.map(|job| (job, None)),
+            Some(known) => {
+                let payload = match &known.payload {
+                    Some(payload) => payload.clone(),
+                    None => rows::load_payload(connection, key)?.unwrap_or_default(),
+                };
+                Some((known.job.clone(), payload))
+            }
+            None => rows::load_head(connection, key)?,
         };
-        let Some((job, payload)) = found.filter(|(job, _)| job.state == State::Pending) else {
-            return Err(missing(key));
-        };
-        let payload = match payload {
-            Some(payload) => payload,
-            None => rows::load_payload(connection, key)?.unwrap_or_default(),
-        };
-        Ok(Head { job, payload })
+        let found = found.filter(|(job, _)| job.state == State::Pending);
+        found.map(|(job, payload)| Head { job, payload }).ok_or_else(|| missing(key))
     }
 
     fn payload(&mut self, connection: &Connection, key: &JobKey) -> Result<Option<Payload>> {

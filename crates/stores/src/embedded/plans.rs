@@ -1,13 +1,14 @@
 //! Nothing on the way of a submit, claim, report, heartbeat or sweep may cost more because the tables have grown.
 
 use super::{counts, lanes, listing, load, reads, rows, write};
-use rusqlite::{Connection, StatementStatus};
-use windlass_core::{Lane, Namespace};
+use rusqlite::{Connection, Params, StatementStatus};
+use windlass_core::Lane;
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 56] = [
+const BOUNDED: [(&str, &str); 57] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
+    ("head load", rows::HEAD_LOAD),
     ("payload", rows::PAYLOAD),
     ("small payload", reads::SMALL_PAYLOAD),
     ("record load", rows::RECORD_LOAD),
@@ -98,32 +99,59 @@ fn the_test_would_notice_a_scan() {
     assert!(step.starts_with("SCAN"), "{step}");
 }
 
-/// Steps of SQLite's machine to find the heads of one lane among so many pending jobs, and as many finished ones.
-fn steps_to_claim(jobs: u128) -> i32 {
+/// So many pending jobs, three of four in one lane and the rest in the next, and as many finished ones.
+fn filled(jobs: u128) -> Connection {
     let connection = database();
     connection.execute_batch("BEGIN").unwrap();
-    let lane = rows::lane_bytes(Lane(7));
     for id in 0..2 * jobs {
         let (state, due) = if id % 2 == 0 { (2, None) } else { (5, Some(1)) };
-        let other = rows::lane_bytes(Lane(if id % 8 == 0 { 7 } else { 1 }));
+        let lane = rows::lane_bytes(if id % 8 == 0 { SECOND } else { FIRST });
         let mut insert = connection.prepare_cached(write::JOB_INSERT).unwrap();
         let none = None::<&str>;
         let columns =
-            rusqlite::params!["default", id.to_be_bytes(), other, 1, id as i64, state, due, none, none, none, "{}", 0];
+            rusqlite::params!["default", id.to_be_bytes(), lane, 1, id as i64, state, due, none, none, none, "{}", 0];
         insert.execute(columns).unwrap();
     }
-    let mut statement = connection.prepare(lanes::LANE_HEADS).unwrap();
-    let mut rows = statement.query((Namespace::default().as_str(), lane, 3)).unwrap();
+    connection
+}
+
+const FIRST: Lane = Lane(1);
+const SECOND: Lane = Lane(7);
+
+/// Steps of SQLite's machine, and how many rows they gave.
+fn steps(connection: &Connection, sql: &str, params: impl Params) -> (i32, usize) {
+    let mut statement = connection.prepare(sql).unwrap();
+    let mut rows = statement.query(params).unwrap();
     let mut found = 0;
     while rows.next().unwrap().is_some() {
         found += 1;
     }
     drop(rows);
-    assert_eq!(found, 3);
-    statement.get_status(StatementStatus::VmStep)
+    (statement.get_status(StatementStatus::VmStep), found)
+}
+
+/// With few jobs and with many, and with as many rows as expected.
+fn assert_flat(sql: &str, expected: usize, params: impl Params + Clone) {
+    let of = |jobs| steps(&filled(jobs), sql, params.clone());
+    let (few, many) = (of(100), of(10_000));
+    assert_eq!((few.1, many), (expected, few), "{sql}");
 }
 
 #[test]
 fn a_claim_costs_the_same_however_many_jobs_there_are() {
-    assert_eq!(steps_to_claim(100), steps_to_claim(10_000));
+    assert_flat(lanes::LANE_HEADS, 3, ("default", rows::lane_bytes(SECOND), 3));
+}
+
+#[test]
+fn the_next_lane_is_found_at_the_same_cost_however_many_jobs_one_holds() {
+    assert_flat(lanes::LANE_NEXT, 1, ("", Vec::<u8>::new()));
+    assert_flat(lanes::LANE_NEXT, 1, ("default", lanes::after(&rows::lane_bytes(FIRST))));
+    assert_flat(lanes::LANE_NEXT, 0, ("default", lanes::after(&rows::lane_bytes(SECOND))));
+}
+
+#[test]
+fn the_next_queue_is_found_at_the_same_cost_however_many_jobs_one_holds() {
+    assert_flat(listing::QUEUE_NEXT, 1, ("default", Vec::<u8>::new(), i64::MIN));
+    assert_flat(listing::QUEUE_NEXT, 1, ("default", rows::lane_bytes(FIRST).to_vec(), listing::after(1)));
+    assert_flat(listing::QUEUE_NEXT, 0, ("default", rows::lane_bytes(SECOND).to_vec(), listing::after(1)));
 }

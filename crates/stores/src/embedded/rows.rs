@@ -105,6 +105,16 @@ pub(super) fn load_job(connection: &Connection, key: &JobKey) -> Result<Option<J
     }
 }
 
+pub(super) const HEAD_LOAD: &str = include_str!("sql/head_load.sql");
+
+/// A job that is about to be claimed, with its payload: one look into each table.
+pub(super) fn load_head(connection: &Connection, key: &JobKey) -> Result<Option<(Job, Payload)>> {
+    let mut statement = connection.prepare_cached(HEAD_LOAD)?;
+    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes()))?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    Ok(Some((to_job(key, row)?, to_body(key, row, 9)?)))
+}
+
 fn to_job(key: &JobKey, row: &Row<'_>) -> Result<Job> {
     let lane = to_lane(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
     let (priority, seq, code): (i32, i64, i16) = (row.get(1)?, row.get(2)?, row.get(3)?);
@@ -143,10 +153,15 @@ pub(super) fn load_blob_by(
 ) -> Result<Option<Payload>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params)?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
-    body_sum(key, body).check(row.get(1)?, || format!("the payload or result of job {}/{}", key.namespace, key.id))?;
-    Ok(Some(Payload::from(body)))
+    rows.next()?.map(|row| to_body(key, row, 0)).transpose()
+}
+
+/// A body, and its checksum in the column after it.
+fn to_body(key: &JobKey, row: &Row<'_>, column: usize) -> Result<Payload> {
+    let body = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
+    let name = || format!("the payload or result of job {}/{}", key.namespace, key.id);
+    body_sum(key, body).check(row.get(column + 1)?, name)?;
+    Ok(Payload::from(body))
 }
 
 /// Facets as stored: none is NULL, so that the many records without any stay short.
