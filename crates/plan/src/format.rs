@@ -1,16 +1,15 @@
 //! The format of a definition file, as it is written: YAML, or JSON, which is read by the same parser so that both have lines.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
-};
+use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
-use std::{fmt, marker::PhantomData};
 use windlass_api::fields::{Notation, With};
 use windlass_core::Millis;
-use windlass_yaml::{Booleans, Spanned};
+use windlass_yaml::{Booleans, Ordered, Spanned};
 
 pub use windlass_yaml::Fault;
+
+/// Steps by their ids, in the order of the file.
+pub type Steps = Ordered<Spanned<String>, Spanned<With<FileStep, InStep>>>;
 
 pub const BYTES_MAX: usize = 4 << 20;
 
@@ -46,7 +45,7 @@ pub struct File {
     pub max_parallel: Option<Spanned<u32>>,
     #[serde(default)]
     pub defaults: With<Nothing, InStep>,
-    pub steps: Ordered<Spanned<With<FileStep, InStep>>>,
+    pub steps: Steps,
     pub outputs: Option<Spanned<Value>>,
 }
 
@@ -196,29 +195,5 @@ impl From<Length> for u64 {
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map(Self).map_err(D::Error::custom)
-    }
-}
-
-/// A map in the order of the file.
-#[derive(Debug)]
-pub struct Ordered<T>(pub Vec<(Spanned<String>, T)>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-            type Value = Ordered<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of steps by their ids")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<T>, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Ordered(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries(PhantomData))
     }
 }

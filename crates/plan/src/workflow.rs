@@ -2,7 +2,7 @@
 
 use crate::{
     expr::Expr,
-    format::{self, Fault, File, FileStep, FileUndo, FileWait, InStep, InUndo, OnTimeout, Ordered, When},
+    format::{self, Fault, File, FileStep, FileUndo, FileWait, InStep, InUndo, OnTimeout, When},
     pattern::Written,
     settings::{self, of_undo},
     template::Template,
@@ -210,7 +210,7 @@ impl Reader<'_> {
         }
     }
 
-    fn size(&mut self, steps: &Ordered<Spanned<With<FileStep, InStep>>>) {
+    fn size(&mut self, steps: &format::Steps) {
         let count = steps.0.len();
         if count == 0 {
             self.fault(Location::UNKNOWN, "steps", "a workflow needs at least one step");
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    fn ids(&mut self, steps: &Ordered<Spanned<With<FileStep, InStep>>>) -> HashMap<String, usize> {
+    fn ids(&mut self, steps: &format::Steps) -> HashMap<String, usize> {
         let mut by_id = HashMap::with_capacity(steps.0.len());
         for (at, (id, _)) in steps.0.iter().enumerate() {
             let field = format!("steps.{}", id.value);
@@ -434,7 +434,7 @@ impl Reader<'_> {
         made.map_err(|(path, why)| self.fault(at, format!("{field}{path}"), why)).ok()
     }
 
-    fn cycles(&mut self, file: &Ordered<Spanned<With<FileStep, InStep>>>, steps: &[Step]) {
+    fn cycles(&mut self, file: &format::Steps, steps: &[Step]) {
         let parents: Vec<Vec<usize>> = steps.iter().map(|step| step.needs.clone()).collect();
         if let Some(cycle) = graph::cycle(&parents) {
             let path: Vec<&str> = cycle.iter().map(|&at| steps[at].id.as_str()).collect();

@@ -8,7 +8,7 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 pub use serde_saphyr::{Location, Spanned};
-use std::fmt;
+use std::{fmt, marker::PhantomData};
 
 pub const DEPTH_MAX: usize = 32;
 
@@ -104,6 +104,39 @@ fn tab(text: &str, fault: &Fault) -> Option<Fault> {
     let (line, column) = found.min_by_key(|(number, _)| number.abs_diff(fault.line))?;
     let text = "a tab in the indentation; YAML takes spaces only".into();
     Some(Fault { line, column, text, ..Fault::default() })
+}
+
+/// A map in the order of the file. Nothing at all counts as an empty one.
+#[derive(Debug)]
+pub struct Ordered<K, V>(pub Vec<(K, V)>);
+
+impl<K, V> Default for Ordered<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Ordered<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries<K, V>(PhantomData<(K, V)>);
+        impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Visitor<'de> for Entries<K, V> {
+            type Value = Ordered<K, V>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Ordered(entries))
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Ordered::default())
+            }
+        }
+        deserializer.deserialize_map(Entries(PhantomData))
+    }
 }
 
 /// Anything a file can say, each part with its place.

@@ -1,12 +1,9 @@
 //! Definition files: `name`, `on`, `env`, `jobs`; YAML, or JSON, which is read by the same parser so that both have lines.
 
 use super::{translate, wire};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use std::{collections::HashSet, fmt, marker::PhantomData};
-use windlass_yaml::{Booleans, Fault, Spanned};
+use serde::Deserialize;
+use std::collections::HashSet;
+use windlass_yaml::{Booleans, Fault, Ordered, Spanned};
 
 /// Larger files are no workflows.
 const BYTES_MAX: usize = 4 << 20;
@@ -16,8 +13,8 @@ struct File {
     name: String,
     on: Spanned<On>,
     #[serde(default)]
-    env: Ordered<String>,
-    jobs: Ordered<Spanned<FileJob>>,
+    env: Ordered<String, String>,
+    jobs: Ordered<String, Spanned<FileJob>>,
 }
 
 /// For display only.
@@ -26,7 +23,7 @@ struct File {
 enum On {
     One(String),
     Several(Vec<String>),
-    Map(Ordered<serde::de::IgnoredAny>),
+    Map(Ordered<String, serde::de::IgnoredAny>),
 }
 
 #[derive(Deserialize)]
@@ -38,7 +35,7 @@ struct FileJob {
     #[serde(default)]
     steps: Vec<Step>,
     #[serde(default)]
-    env: Ordered<String>,
+    env: Ordered<String, String>,
     #[serde(default)]
     labels: Vec<String>,
     #[serde(default)]
@@ -58,39 +55,7 @@ struct Step {
     name: Option<String>,
     run: Option<String>,
     #[serde(default)]
-    env: Ordered<String>,
-}
-
-/// A map in the order of the file.
-struct Ordered<T>(Vec<(String, T)>);
-
-impl<T> Default for Ordered<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
-            type Value = Ordered<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<T>, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Ordered(entries))
-            }
-            fn visit_unit<E>(self) -> Result<Ordered<T>, E> {
-                Ok(Ordered::default())
-            }
-        }
-        deserializer.deserialize_map(Entries(PhantomData))
-    }
+    env: Ordered<String, String>,
 }
 
 /// A workflow from a file's text.
@@ -130,7 +95,7 @@ fn check_needs(file: &File) -> Result<(), Fault> {
     Ok(())
 }
 
-fn job_of(id: &str, job: &Spanned<FileJob>, env: &Ordered<String>) -> Result<wire::Job, Fault> {
+fn job_of(id: &str, job: &Spanned<FileJob>, env: &Ordered<String, String>) -> Result<wire::Job, Fault> {
     let body = &job.value;
     if body.run.is_none() && body.steps.is_empty() {
         return Err(Fault::at(job.referenced, format!("Job '{id}' must have either 'run' or 'steps'")));
@@ -148,7 +113,7 @@ fn job_of(id: &str, job: &Spanned<FileJob>, env: &Ordered<String>) -> Result<wir
 }
 
 /// The shell text: variables first, then what is to be run, each part only if the one before succeeded.
-fn command(job: &FileJob, env: &Ordered<String>) -> String {
+fn command(job: &FileJob, env: &Ordered<String, String>) -> String {
     let mut parts: Vec<String> = exports(env).chain(exports(&job.env)).collect();
     if job.steps.is_empty() {
         parts.extend(job.run.as_ref().map(|run| run.trim().to_owned()));
@@ -164,7 +129,7 @@ fn command(job: &FileJob, env: &Ordered<String>) -> String {
     parts.join(" && ")
 }
 
-fn exports(env: &Ordered<String>) -> impl Iterator<Item = String> {
+fn exports(env: &Ordered<String, String>) -> impl Iterator<Item = String> {
     env.0.iter().map(|(name, value)| format!("export {}={}", name_of(name), quoted(value)))
 }
 
