@@ -9,7 +9,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 use windlass_engine::{Engine, Settings, ids};
@@ -60,16 +60,7 @@ async fn nothing_acknowledged_is_lost_to_kill_9() {
         acks.extend(run_and_kill(folder.path(), Duration::from_millis(60 + ids::seed() % 500)));
     }
     let (store, engine) = open(folder.path()).await;
-    crate::load::check(&*store, &acks).await;
-    let drained = Arc::new(Mutex::new(Vec::new()));
-    let record: Recorder = {
-        let drained = drained.clone();
-        Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
-    };
-    crate::load::drain(&engine, &record).await;
-    acks.extend(drained.lock().expect("no panic").drain(..));
-    crate::load::check(&*store, &acks).await;
-    let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
+    let completed = crate::load::check_and_drain(&*store, &engine, &mut acks).await;
     println!("{kills} kills, {} acknowledgements, {completed} completions", acks.len());
     assert!(completed > kills, "the load did nothing worth killing");
 }

@@ -13,7 +13,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 use windlass_core::Event;
@@ -149,16 +149,7 @@ async fn nothing_promised_is_lost_to_a_power_cut() {
     }
     let promises = said.iter().filter_map(|line| line.parse().ok()).filter(|ack| !matches!(ack, Ack::Claimed(..)));
     let mut acks: Vec<Ack> = promises.collect();
-    crate::load::check(&*store, &acks).await;
-    let drained = Arc::new(Mutex::new(Vec::new()));
-    let record: Recorder = {
-        let drained = drained.clone();
-        Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
-    };
-    crate::load::drain(&engine, &record).await;
-    acks.extend(drained.lock().expect("no panic").drain(..));
-    crate::load::check(&*store, &acks).await;
-    let completed = acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count();
+    let completed = crate::load::check_and_drain(&*store, &engine, &mut acks).await;
     println!("{cuts} cuts, {} promises, {completed} completions, {} events shown", acks.len(), events.len());
     assert!(completed > cuts && events.len() > cuts, "the load did nothing worth cutting");
 }

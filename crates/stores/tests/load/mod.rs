@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt,
     str::FromStr,
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 use windlass_core::{
@@ -181,6 +181,20 @@ pub async fn drain(engine: &Engine, record: &Recorder) {
             }
         }
     }
+}
+
+/// Everything acknowledged is there; so is what is acknowledged while the rest is worked off. How many jobs were completed.
+pub async fn check_and_drain(store: &dyn Store, engine: &Engine, acks: &mut Vec<Ack>) -> usize {
+    check(store, acks).await;
+    let drained = Arc::new(Mutex::new(Vec::new()));
+    let record: Recorder = {
+        let drained = drained.clone();
+        Arc::new(move |ack| drained.lock().expect("no panic").push(ack))
+    };
+    drain(engine, &record).await;
+    acks.extend(drained.lock().expect("no panic").drain(..));
+    check(store, acks).await;
+    acks.iter().filter(|ack| matches!(ack, Ack::Completed(..))).count()
 }
 
 /// Nothing acknowledged is lost, nothing ended twice, no attempt was handed out twice.
