@@ -36,13 +36,13 @@ const ANSWER: Duration = Duration::from_secs(30);
 
 /// Where somebody calls, and with which right.
 #[derive(Clone)]
-struct Place {
+struct Caller {
     address: String,
     token: String,
     namespace: &'static str,
 }
 
-impl Place {
+impl Caller {
     async fn new(server: &Server, namespace: &'static str, role: Role) -> Self {
         let principal = format!("{namespace}-{}", role.name());
         let wanted = CreateToken { principal, role, namespaces: vec![namespace.into()], expires_ms: None };
@@ -71,7 +71,7 @@ struct Cycles {
 }
 
 /// Two hundred jobs a second, each submitted, claimed and completed; gives the time of each whole cycle.
-fn good(submitter: &Place, worker: &Place, length: Duration) -> Cycles {
+fn good(submitter: &Caller, worker: &Caller, length: Duration) -> Cycles {
     let pace = Pace::start();
     let clients = (0..GOOD_CLIENTS).map(|n| {
         let (submitter, worker) = (submitter.clone(), worker.clone());
@@ -86,7 +86,7 @@ fn good(submitter: &Place, worker: &Place, length: Duration) -> Cycles {
     Cycles { left_out: 100 - 100 * times.len() / all.len().max(1), times }
 }
 
-fn good_client(submitter: &Place, worker: &Place, n: usize, length: Duration) -> Vec<(Instant, Duration)> {
+fn good_client(submitter: &Caller, worker: &Caller, n: usize, length: Duration) -> Vec<(Instant, Duration)> {
     let mut submits = Plain::connect(&submitter.address, &submitter.token);
     let mut works = Plain::connect(&worker.address, &worker.token);
     let tag = format!("good-{n}");
@@ -114,7 +114,7 @@ struct Attack {
     threads: Vec<JoinHandle<()>>,
 }
 
-type Blow = fn(&Place, &mut Option<Plain>, usize) -> Option<(u16, Value)>;
+type Blow = fn(&Caller, &mut Option<Plain>, usize) -> Option<(u16, Value)>;
 
 /// Two callers for each but the bodies and the waiters, who are many by themselves.
 const BLOWS: [(&str, usize, Blow); 8] = [
@@ -129,7 +129,7 @@ const BLOWS: [(&str, usize, Blow); 8] = [
 ];
 
 impl Attack {
-    fn start(place: &Place) -> Self {
+    fn start(place: &Caller) -> Self {
         let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::<[AtomicUsize; 8]>::default());
         let chosen = std::env::var("WINDLASS_ATTACKS").unwrap_or_else(|_| "01234567".into());
         let mut threads = Vec::new();
@@ -158,7 +158,7 @@ impl Attack {
     }
 }
 
-fn strike(place: &Place, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, from: usize) {
+fn strike(place: &Caller, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, from: usize) {
     let (mut line, mut at) = (None, from);
     while !over.load(Ordering::Relaxed) {
         match blow(place, &mut line, at) {
@@ -169,17 +169,17 @@ fn strike(place: &Place, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, f
     }
 }
 
-fn run(place: &Place, line: &mut Option<Plain>, steps: Value, input: Value) -> Option<(u16, Value)> {
+fn run(place: &Caller, line: &mut Option<Plain>, steps: Value, input: Value) -> Option<(u16, Value)> {
     let body = json!({"definition": {"steps": steps}, "input": input}).to_string();
     place.call(line, "POST", "runs", &body)
 }
 
-fn templates(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+fn templates(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
     let payload = "${{input}}".repeat(8_000);
     run(place, line, json!({"boom": {"payload": {"text": payload}}}), json!("x".repeat(1 << 20)))
 }
 
-fn schemas(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+fn schemas(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
     let schema = match at % 2 {
         0 => json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
             {"type": "object", "properties": {"n": {"$ref": "#/$defs/a"}}, "required": ["x"]},
@@ -194,13 +194,13 @@ fn schemas(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, V
     place.call(line, "POST", "jobs", &json!({"definition": name, "payload": nested}).to_string())
 }
 
-fn expressions(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+fn expressions(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
     let items: Vec<String> = (0..300).map(|n| "é".repeat(n)).collect();
     let condition = "input.all(x, x.matches('(\\\\pL{30}){6}[k]') || true)";
     run(place, line, json!({"slow": {"if": condition, "payload": {}}}), json!(items))
 }
 
-fn large_workflow(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+fn large_workflow(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
     let mut source = String::from("steps:\n");
     for n in 0..9_000 {
         source.push_str(&format!("  s{n}:\n    run: echo {}\n", "x".repeat(340)));
@@ -209,7 +209,7 @@ fn large_workflow(place: &Place, line: &mut Option<Plain>, _: usize) -> Option<(
 }
 
 /// Ten megabytes are promised, and nearly as many come.
-fn half_a_body(place: &Place, _: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
+fn half_a_body(place: &Caller, _: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect(&place.address).ok()?;
     stream.set_write_timeout(Some(Duration::from_secs(1))).ok()?;
     let (address, token, length) = (&place.address, &place.token, 10 << 20);
@@ -228,18 +228,18 @@ fn half_a_body(place: &Place, _: &mut Option<Plain>, _: usize) -> Option<(u16, V
     Some((0, Value::Null))
 }
 
-fn lanes(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+fn lanes(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
     let jobs: Vec<Value> =
         (0..1_000).map(|n| json!({"tags": [format!("l{at}-{n}")], "pending_timeout_ms": 2_000})).collect();
     place.call(line, "POST", "jobs/batch", &json!({"jobs": jobs}).to_string())
 }
 
-fn files(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+fn files(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
     place.call(line, "POST", &format!("artifacts?name=f{at}"), &"f".repeat(2 << 20))
 }
 
 /// Somebody who waits for a run that waits for an event, again and again.
-fn waiter(place: &Place, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
+fn waiter(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
     let run = match at.is_multiple_of(1_000_000) {
         true => run(place, line, json!({"idle": {"wait": {"event": "never"}}}), Value::Null)?.1,
         false => place.call(line, "GET", "runs?state=running&limit=1", "")?.1["items"][0].take(),
@@ -288,9 +288,9 @@ struct Round {
 async fn round(length: Duration) -> Round {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path(), None).await;
-    let submitter = Place::new(&server, "good", Role::Editor).await;
-    let worker = Place::new(&server, "good", Role::Worker).await;
-    let bad = Place::new(&server, "bad", Role::Editor).await;
+    let submitter = Caller::new(&server, "good", Role::Editor).await;
+    let worker = Caller::new(&server, "good", Role::Worker).await;
+    let bad = Caller::new(&server, "bad", Role::Editor).await;
 
     good(&submitter, &worker, Duration::from_secs(1));
     let alone = good(&submitter, &worker, length);

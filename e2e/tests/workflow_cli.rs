@@ -14,7 +14,7 @@ const RELEASE: &str = "name: release\nsteps:\n  build:\n    run: echo ${{ input.
 const GRAPH: &str = "name: my ci\non: push\nenv: {GREETING: hello}\njobs:\n  lint:\n    run: echo $GREETING\n  test:\n    needs: lint\n    steps:\n      - run: echo one\n      - run: echo two\n";
 
 /// A server, a worker and a folder with these files.
-struct Place {
+struct Site {
     server: Server,
     _worker: Worker,
     folder: tempfile::TempDir,
@@ -46,7 +46,7 @@ impl Ran {
     }
 }
 
-impl Place {
+impl Site {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(&folder.path().join("data"), None).await;
@@ -93,7 +93,7 @@ async fn finished(mut command: Command) -> Ran {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_run_watched_shown_and_drawn() {
-    let place = Place::start().await;
+    let place = Site::start().await;
     let watched = place.run(&["run", "build.yml", "--watch"]).await;
     watched.ends(0).says(&["✓ make", "✓ test", "✓ docs", "✓ pack", "steps 4/4", "completed after"]);
     assert!(!watched.out.contains('\x1b'), "no terminal, no tricks: {}", watched.out);
@@ -121,7 +121,7 @@ async fn a_file_is_run_watched_shown_and_drawn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_run_says_why_and_goes_on_after_a_retry() {
-    let place = Place::start().await;
+    let place = Site::start().await;
     let failed = place.run(&["run", "flaky.yml", "--watch"]).await;
     failed.ends(3).says(&["✓ fine", "✗ bad", "exit code 1", "- after", "failed"]);
     place.run(&["show", "last"]).await.ends(0).says(&["3/3", "1 failed", "1 skipped"]);
@@ -135,7 +135,7 @@ async fn a_failed_run_says_why_and_goes_on_after_a_retry() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_workflow_takes_input_and_waits_for_people_and_events() {
-    let place = Place::start().await;
+    let place = Site::start().await;
     place.run(&["apply", "release.yml", "--check"]).await.ends(0).says(&["release: valid, 4 steps"]);
     place.run(&["stored"]).await.ends(0).says(&["No stored workflows"]);
     place.run(&["apply", "release.yml"]).await.ends(0).says(&["release@1: 4 steps"]);
@@ -161,7 +161,7 @@ async fn a_stored_workflow_takes_input_and_waits_for_people_and_events() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mistakes_are_told_with_what_to_do() {
-    let place = Place::start().await;
+    let place = Site::start().await;
     place.run(&["show", "last"]).await.ends(1).says(&["there is no run", "windlass workflow run FILE"]);
     place.run(&["show", "xyz"]).await.ends(1).says(&["is no run id"]);
     place.run(&["run", "none.yml"]).await.ends(1).says(&["there is no file none.yml"]);

@@ -3,7 +3,7 @@
 use crate::{
     parent,
     settings::Settings,
-    store::{Place, sound, unfinished},
+    store::{StoreAddress, sound, unfinished},
 };
 use anyhow::Context;
 use clap::Args;
@@ -107,8 +107,10 @@ async fn serve(config: Config) -> Result<(), Failure> {
     if config.database.is_none() {
         sound::check(&*store, &config.data).await.map_err(|error| Failure(NO_STORE, error))?;
     }
-    let place =
-        Place { data: Some(config.data.clone()), database: config.database.as_ref().map(|url| url.reveal().into()) };
+    let place = StoreAddress {
+        data: Some(config.data.clone()),
+        database: config.database.as_ref().map(|url| url.reveal().into()),
+    };
     unfinished::check(&*store, &place).await.map_err(|error| Failure(NO_STORE, error))?;
     settings.limits = config.limits;
     settings.events_kept = config.events_kept;

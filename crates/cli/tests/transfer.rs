@@ -3,7 +3,7 @@
 use crate::support::{Ran, alone, home, run, windlass};
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 use windlass_core::{
-    principal::{Kept, Token},
+    principal::{KeptOutside, Token},
     record::Kind,
 };
 use windlass_engine::{
@@ -86,7 +86,7 @@ fn same(left: &Snapshot, right: &Snapshot) {
 fn exported(mut snapshot: Snapshot) -> Snapshot {
     for record in snapshot.records.iter_mut().filter(|record| &*record.key.kind == Token::KIND) {
         let mut token: Token = serde_json::from_str(&record.value).unwrap();
-        token.kept = token.kept.map(|kept| Kept { until: None, ..kept });
+        token.kept = token.kept.map(|kept| KeptOutside { until: None, ..kept });
         record.value = serde_json::to_string(&token).unwrap().into();
     }
     snapshot

@@ -155,16 +155,7 @@ impl Walk {
         });
         let nodes = nodes.collect();
         let id = RunId::from_u128(self.runs);
-        SubmitRun {
-            namespace: self.namespace(),
-            id,
-            owner: None,
-            definition: None,
-            nodes,
-            extra: None,
-            plan: Default::default(),
-        }
-        .into()
+        SubmitRun::new(self.namespace(), id, nodes).into()
     }
 
     fn worker_policy(&mut self) -> WorkerPolicy {
@@ -409,15 +400,7 @@ fn run_graph(dice: &mut Dice, needs: &[Vec<usize>], policies: &[ParentPolicy], f
     };
     let nodes = (0..needs.len()).map(node).collect();
     let id = RunId::from_u128(1);
-    let submit = SubmitRun {
-        namespace: namespace.clone(),
-        id,
-        owner: None,
-        definition: None,
-        nodes,
-        extra: None,
-        plan: Default::default(),
-    };
+    let submit = SubmitRun::new(namespace.clone(), id, nodes);
     tables.run(now, vec![submit.into()]);
     let mut held: Vec<LeaseId> = Vec::new();
     let mut secrets = 0;

@@ -1,5 +1,5 @@
 //! What follows from a commit: those who look for work, those who wait for an end, those who follow events, the sweeper, and
-//! the counts. The batcher and the settler are handed this one value and know nobody behind it.
+//! the counts. The batcher and the syncer are handed this one value and know nobody behind it.
 
 use crate::{
     alarm::Alarm,

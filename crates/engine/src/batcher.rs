@@ -14,8 +14,8 @@ use crate::{
     queue::{Queue, Which},
     request::Request,
     settings::Settings,
-    settle::Settler,
     store::{Batch, Store},
+    syncer::Syncer,
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::{sync::Arc, thread, time::Instant};
@@ -33,7 +33,7 @@ pub struct Batcher {
 /// The batcher at work.
 struct Work {
     batcher: Batcher,
-    settler: Arc<Settler>,
+    syncer: Arc<Syncer>,
     /// Of requests that promise nothing where they go apart, and of all others.
     pace: [Mutex<Gather>; 2],
     in_flight: Arc<Semaphore>,
@@ -44,10 +44,10 @@ impl Batcher {
     pub fn spawn(self) -> std::io::Result<thread::JoinHandle<()>> {
         let runtime = Handle::current();
         let in_flight = Arc::new(Semaphore::new(self.store.in_flight().max(1)));
-        let settler = Arc::new(Settler::new(self.store.clone(), self.after.clone()));
-        let settling = settler.clone().spawn(self.intake.queue.clone())?;
-        let work = Arc::new(Work { batcher: self, settler, pace: Default::default(), in_flight });
-        thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(work.work(settling)))
+        let syncer = Arc::new(Syncer::new(self.store.clone(), self.after.clone()));
+        let sync_thread = syncer.clone().spawn(self.intake.queue.clone())?;
+        let work = Arc::new(Work { batcher: self, syncer, pace: Default::default(), in_flight });
+        thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(work.work(sync_thread)))
     }
 }
 
@@ -61,9 +61,9 @@ impl Work {
         pace.lock()
     }
 
-    async fn work(self: Arc<Self>, settling: thread::JoinHandle<()>) {
+    async fn work(self: Arc<Self>, sync_thread: thread::JoinHandle<()>) {
         let apart = self.batcher.store.in_flight() > 1;
-        while let Some(which) = self.queue().wait_for_work(|| self.settler.is_syncing()).await {
+        while let Some(which) = self.queue().wait_for_work(|| self.syncer.is_syncing()).await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
             let which = if apart { self.gather() } else { which };
             let requests = self.queue().next_batch(which, &self.batcher.settings);
@@ -78,16 +78,16 @@ impl Work {
                 run.await;
             }
         }
-        self.finish(settling).await;
+        self.finish(sync_thread).await;
     }
 
     /// Nothing more comes in. What is on its way is answered, and all of it is on disk.
-    async fn finish(&self, settling: thread::JoinHandle<()>) {
+    async fn finish(&self, sync_thread: thread::JoinHandle<()>) {
         // Whoever holds the permits is still at work.
         let all = self.batcher.store.in_flight().max(1) as u32;
         drop(self.in_flight.acquire_many(all).await);
-        self.settler.close();
-        drop(tokio::task::spawn_blocking(move || settling.join()).await);
+        self.syncer.close();
+        drop(tokio::task::spawn_blocking(move || sync_thread.join()).await);
         if let Err(error) = self.batcher.store.sync() {
             tracing::error!(%error, "the last writes could not be synced");
         }
@@ -160,7 +160,7 @@ impl Work {
         }
         joining.committed(joined, intake);
         after.written(&outcome, commands, log_bytes, !held.events.is_empty());
-        self.settler.settle(held);
+        self.syncer.answer_once_synced(held);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Claims, and the wait for work.
 
 use crate::{
-    crowd,
     delivery::Delivery,
     engine::{Engine, mixed_up},
     error::Error,
@@ -36,7 +35,7 @@ enum Waited {
 impl Engine {
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
-        crowd::admit_claim(self, &claim).await?;
+        self.inner().crowd.admit_claim(&**self.store(), &self.settings().limits, &claim).await?;
         let deadline = Instant::now() + wait;
         if !matches!(claim.offer, Offer::Tags(_)) {
             // What the worker registered has to be read before it can wait; whoever finds work does not wait.

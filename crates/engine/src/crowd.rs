@@ -5,7 +5,6 @@
 //! than allowed may slip through; what is allowed leaves room for that.
 
 use crate::{
-    engine::Engine,
     error::Error,
     store::{RecordQuery, Store},
 };
@@ -19,7 +18,7 @@ use windlass_core::{
     Command, Event, Limits, Namespace, Refusal, What, WorkerId,
     commands::{claim::Claim, claim::Unknown},
     definition::DefinitionHead,
-    record::Kind,
+    record::{self, Kind},
     schedule::Schedule,
     worker::Worker,
 };
@@ -106,90 +105,90 @@ fn schedules(command: &Command) -> Option<(&Namespace, &str)> {
     }
 }
 
-/// Refuses what would make a crowd larger.
-pub async fn admit(engine: &Engine, commands: &[Command]) -> Result<(), Error> {
-    let crowd = &engine.inner().crowd;
-    if let Some(namespace) = commands.iter().find_map(submits) {
-        let max = engine.settings().limits.lanes_max;
-        let jobs: usize = commands.iter().map(Command::jobs).sum();
-        crowd.admit_jobs(&**engine.store(), namespace, jobs as u64, max)?;
-    }
-    // Boxed: these are rare, and every call would carry what they need.
-    if let Some((namespace, worker)) = commands.iter().find_map(registers) {
-        Box::pin(admit_worker(engine, namespace, worker)).await?;
-    }
-    if let Some((namespace, name)) = commands.iter().find_map(defines)
-        && crowd.definitions.doubts.load(Relaxed)
-    {
-        Box::pin(admit_definition(engine, namespace, name)).await?;
-    }
-    match commands.iter().find_map(schedules) {
-        Some((namespace, name)) => Box::pin(admit_schedule(engine, namespace, name)).await,
-        None => Ok(()),
-    }
-}
-
-async fn admit_schedule(engine: &Engine, namespace: &Namespace, name: &str) -> Result<(), Error> {
-    let max = engine.settings().limits.schedules_max;
-    let is_known = engine.read_record::<Schedule>(namespace, name).await?.is_some();
-    if is_known || count(engine, namespace, Schedule::KIND).await? < max {
+async fn admit_schedule(store: &dyn Store, limits: &Limits, namespace: &Namespace, name: &str) -> Result<(), Error> {
+    let max = limits.schedules_max;
+    let is_known = is_there::<Schedule>(store, namespace, name).await?;
+    if is_known || count(store, namespace, Schedule::KIND).await? < max {
         return Ok(());
     }
-    let (what, setting) = ("schedules", "schedules_per_namespace_max");
-    Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting }.into())
+    Err(too_many("schedules", "schedules_per_namespace_max", namespace, max))
 }
 
-/// A claim makes its worker known.
-pub async fn admit_claim(engine: &Engine, claim: &Claim) -> Result<(), Error> {
-    match claim.unknown {
-        Unknown::Create(_) if engine.inner().crowd.workers.doubts.load(Relaxed) => {
-            Box::pin(admit_worker(engine, &claim.namespace, &claim.worker)).await
-        }
-        Unknown::Create(_) | Unknown::Refuse => Ok(()),
-    }
+fn too_many(what: &'static str, setting: &'static str, namespace: &Namespace, max: usize) -> Error {
+    Refusal::TooMany { what, namespace: namespace.to_string(), max, setting }.into()
 }
 
-async fn admit_worker(engine: &Engine, namespace: &Namespace, worker: &WorkerId) -> Result<(), Error> {
-    let (counts, max) = (&engine.inner().crowd.workers, engine.settings().limits.workers_max);
-    admit_row::<Worker>(engine, counts, namespace, worker.as_str(), max).await?.map_err(|full| {
-        let (what, setting) = ("workers", "workers_per_namespace_max");
-        Refusal::TooMany { what, namespace: full, max, setting }.into()
-    })
+async fn is_there<T: Kind>(store: &dyn Store, namespace: &Namespace, name: &str) -> Result<bool, Error> {
+    Ok(store.record(&record::key_of::<T>(namespace, name)).await?.is_some())
 }
 
-async fn admit_definition(engine: &Engine, namespace: &Namespace, name: &str) -> Result<(), Error> {
-    let (counts, max) = (&engine.inner().crowd.definitions, engine.settings().limits.definitions_max);
-    admit_row::<DefinitionHead>(engine, counts, namespace, name, max).await?.map_err(|full| {
-        let (what, setting) = ("definitions", "definitions_per_namespace_max");
-        Refusal::TooMany { what, namespace: full, max, setting }.into()
-    })
-}
-
-/// Whether there is room for one more, or it is there already; else the name of the namespace that is full.
-async fn admit_row<T: Kind>(
-    engine: &Engine,
-    counts: &Counts,
-    namespace: &Namespace,
-    name: &str,
-    max: usize,
-) -> Result<Result<(), String>, Error> {
-    let Some(known) = counts.doubtful(namespace, max) else { return Ok(Ok(())) };
-    let count = if known.is_stale(max) { count(engine, namespace, T::KIND).await? } else { known.count };
-    if known.is_stale(max) {
-        counts.counted(namespace, count, max);
-    }
-    let fits = count < max || engine.read_record::<T>(namespace, name).await?.is_some();
-    Ok(if fits { Ok(()) } else { Err(namespace.to_string()) })
-}
-
-async fn count(engine: &Engine, namespace: &Namespace, kind: &str) -> Result<usize, Error> {
+async fn count(store: &dyn Store, namespace: &Namespace, kind: &str) -> Result<usize, Error> {
     let (namespace, kind) = (namespace.clone(), kind.into());
     let query = RecordQuery { namespace, kind, parent: None, facet: None, after: None, limit: PAGE };
-    Ok(engine.store().count_records(&query).await?)
+    Ok(store.count_records(&query).await?)
 }
 
 impl Crowd {
-    fn admit_jobs(&self, store: &dyn Store, namespace: &Namespace, jobs: u64, max: usize) -> Result<(), Refusal> {
+    /// Refuses what would make a crowd larger.
+    pub async fn admit(&self, store: &dyn Store, limits: &Limits, commands: &[Command]) -> Result<(), Error> {
+        if let Some(namespace) = commands.iter().find_map(submits) {
+            let jobs: usize = commands.iter().map(Command::jobs).sum();
+            self.admit_jobs(store, namespace, jobs as u64, limits.lanes_max)?;
+        }
+        // Boxed: these are rare, and every call would carry what they need.
+        if let Some((namespace, worker)) = commands.iter().find_map(registers) {
+            Box::pin(self.admit_worker(store, limits, namespace, worker)).await?;
+        }
+        if let Some((namespace, name)) = commands.iter().find_map(defines)
+            && self.definitions.doubts.load(Relaxed)
+        {
+            Box::pin(self.admit_definition(store, limits, namespace, name)).await?;
+        }
+        match commands.iter().find_map(schedules) {
+            Some((namespace, name)) => Box::pin(admit_schedule(store, limits, namespace, name)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A claim makes its worker known.
+    pub async fn admit_claim(&self, store: &dyn Store, limits: &Limits, claim: &Claim) -> Result<(), Error> {
+        match claim.unknown {
+            Unknown::Create(_) if self.workers.doubts.load(Relaxed) => {
+                Box::pin(self.admit_worker(store, limits, &claim.namespace, &claim.worker)).await
+            }
+            Unknown::Create(_) | Unknown::Refuse => Ok(()),
+        }
+    }
+
+    async fn admit_worker(
+        &self,
+        store: &dyn Store,
+        limits: &Limits,
+        namespace: &Namespace,
+        worker: &WorkerId,
+    ) -> Result<(), Error> {
+        let max = limits.workers_max;
+        match self.workers.has_room::<Worker>(store, namespace, worker.as_str(), max).await? {
+            true => Ok(()),
+            false => Err(too_many("workers", "workers_per_namespace_max", namespace, max)),
+        }
+    }
+
+    async fn admit_definition(
+        &self,
+        store: &dyn Store,
+        limits: &Limits,
+        namespace: &Namespace,
+        name: &str,
+    ) -> Result<(), Error> {
+        let max = limits.definitions_max;
+        match self.definitions.has_room::<DefinitionHead>(store, namespace, name, max).await? {
+            true => Ok(()),
+            false => Err(too_many("definitions", "definitions_per_namespace_max", namespace, max)),
+        }
+    }
+
+    fn admit_jobs(&self, store: &dyn Store, namespace: &Namespace, jobs: u64, max: usize) -> Result<(), Error> {
         let before = self.jobs.fetch_add(jobs, Relaxed);
         let is_time = before / JOBS != (before + jobs) / JOBS;
         if !is_time && !self.full_of_lanes.load(Relaxed) {
@@ -204,8 +203,7 @@ impl Crowd {
         if !crowded.contains(namespace) {
             return Ok(());
         }
-        let (what, setting) = ("sets of tags that jobs wait with", "tag_sets_per_namespace_max");
-        Err(Refusal::TooMany { what, namespace: namespace.to_string(), max, setting })
+        Err(too_many("sets of tags that jobs wait with", "tag_sets_per_namespace_max", namespace, max))
     }
 
     /// What batches came to.
@@ -221,6 +219,22 @@ impl Crowd {
 }
 
 impl Counts {
+    /// Whether there is room for one more, or it is there already.
+    async fn has_room<T: Kind>(
+        &self,
+        store: &dyn Store,
+        namespace: &Namespace,
+        name: &str,
+        max: usize,
+    ) -> Result<bool, Error> {
+        let Some(known) = self.doubtful(namespace, max) else { return Ok(true) };
+        let count = if known.is_stale(max) { count(store, namespace, T::KIND).await? } else { known.count };
+        if known.is_stale(max) {
+            self.counted(namespace, count, max);
+        }
+        Ok(count < max || is_there::<T>(store, namespace, name).await?)
+    }
+
     fn one_more(&self, namespace: &Namespace, max: usize) {
         let mut all = self.known.lock();
         if all.len() >= NAMESPACES_MAX && !all.contains_key(namespace) {

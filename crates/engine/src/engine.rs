@@ -2,48 +2,42 @@
 
 use crate::{
     after::{After, Counts},
-    batcher::Batcher,
     bulletin::Subject,
-    crowd::{self, Crowd},
+    crowd::Crowd,
     error::Error,
     feed::Subscription,
-    grace,
     heavy::{self, Heavy},
     history::History,
     intake::{Intake, is_bulky},
     request::lost,
     settings::Settings,
-    store::{Bell, JobQuery, Store, StoreError},
-    sweeper,
+    store::{Store, StoreError},
     tally::Tally,
     waiters::Waiter,
 };
 use parking_lot::Mutex;
 use std::{
     sync::{
-        Arc, Weak,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, timeout_at},
 };
 use windlass_core::{
-    Command, HeadQuery, Job, JobKey, LogAppend, Namespace, RecordKey, Refusal, Reply, RunId, State, Tags, Timestamp,
-    WorkerKey,
+    Command, HeadQuery, Job, JobKey, LogAppend, Namespace, Refusal, Reply, RunId, Tags, Timestamp, WorkerKey,
     commands::{
         ask::{Ask, Asked},
-        grace::Grace,
         tokens::UseToken,
     },
-    record::Kind,
+    record::{self, Kind},
     run::Run,
     stage,
 };
 
-const GRACE_PAGE: usize = 500;
 /// Where nobody tells what other servers did, workers ask so often.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -51,70 +45,24 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// sweeper keeps it.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
-    batcher: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) batcher: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
 }
 
 pub struct Inner {
     pub store: Arc<dyn Store>,
     pub settings: Settings,
     pub intake: Arc<Intake>,
-    heavy: Heavy,
+    pub heavy: Heavy,
     pub crowd: Arc<Crowd>,
     pub after: Arc<After>,
     /// Other servers use the store too, and it does not pass on what they do.
-    deaf: AtomicBool,
+    pub deaf: AtomicBool,
     /// True once nobody may wait any longer.
-    stopping: watch::Sender<bool>,
+    pub stopping: watch::Sender<bool>,
 }
 
 impl Engine {
-    /// Starts the batcher and, unless the settings say otherwise, the sweeper.
-    pub async fn start(store: Arc<dyn Store>, settings: Settings) -> Result<Self, Error> {
-        let inner = Arc::new(Inner {
-            intake: Arc::new(Intake::new(&settings)),
-            heavy: Heavy::default(),
-            crowd: Arc::default(),
-            after: Arc::new(After::new(settings.poll_every)),
-            deaf: AtomicBool::new(settings.poll_every.is_some()),
-            stopping: watch::Sender::new(false),
-            store,
-            settings,
-        });
-        let batcher = inner
-            .batcher()
-            .spawn()
-            .map_err(|error| StoreError::Unavailable(format!("no thread for the batcher: {error}")))?;
-        let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
-        if engine.inner.settings.grace {
-            engine.grant_grace().await?;
-            if !engine.inner.store.others() {
-                grace::excuse_workers(&engine, None).await?;
-            }
-        }
-        if engine.inner.settings.sweep_every.is_some() {
-            sweeper::spawn(&engine);
-        }
-        if let Some(bells) = engine.inner.store.bells() {
-            engine.inner.deaf.store(false, Ordering::Relaxed);
-            tokio::spawn(hear(Arc::downgrade(&engine.inner.after), bells));
-        }
-        Ok(engine)
-    }
-
-    /// While this server was away nobody could renew, so every live lease gets its full length again before the first
-    /// sweep looks at it.
-    pub(crate) async fn grant_grace(&self) -> Result<(), Error> {
-        let states = vec![State::Claimed, State::Running];
-        let mut query = JobQuery { states, limit: GRACE_PAGE, ..JobQuery::default() };
-        loop {
-            let held = self.inner.store.jobs(&query).await?;
-            let Some(last) = held.last() else { return Ok(()) };
-            query.before = Some((last.key.namespace.clone(), last.key.id));
-            self.run_many(held.into_iter().map(|job| Grace { job: job.key }).collect()).await?;
-        }
-    }
-
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
     }
@@ -148,7 +96,7 @@ impl Engine {
     }
 
     async fn run_all(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        crowd::admit(self, &commands).await?;
+        self.inner.crowd.admit(&*self.inner.store, &self.inner.settings.limits, &commands).await?;
         if heavy::of(&commands).is_some() {
             return Box::pin(self.run_heavy(commands)).await;
         }
@@ -156,8 +104,8 @@ impl Engine {
     }
 
     async fn run_heavy(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
-        let _turn = match heavy::of(&commands) {
-            Some(heavy) => Some(self.inner.heavy.turn(&self.inner.intake.queue, heavy).await?),
+        let _permit = match heavy::of(&commands) {
+            Some(heavy) => Some(self.inner.heavy.permit(&self.inner.intake.queue, heavy).await?),
             None => None,
         };
         self.run_now(commands).await
@@ -198,8 +146,7 @@ impl Engine {
 
     /// Reads one typed record, as it was last committed.
     pub async fn read_record<T: Kind>(&self, namespace: &Namespace, key: &str) -> Result<Option<T>, Error> {
-        let at = RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() };
-        let found = self.inner.store.record(&at).await?;
+        let found = self.inner.store.record(&record::key_of::<T>(namespace, key)).await?;
         found.map(|record| serde_json::from_str(&record.value)).transpose().map_err(|error| {
             StoreError::Corrupt(format!("the {} record {key:?} cannot be read: {error}", T::KIND)).into()
         })
@@ -325,11 +272,6 @@ impl Engine {
         self.inner.after.waiters.register(query, usize::MAX).expect("there is no limit")
     }
 
-    /// Does everything that is due now. The sweeper calls this; so do tests that move the clock themselves.
-    pub async fn tick(&self) -> Result<usize, Error> {
-        sweeper::tick(self).await.map(|(done, _)| done)
-    }
-
     /// Whether the store had no room for what was last to be written. It may have some by now.
     pub fn is_full(&self) -> bool {
         self.inner.after.is_full()
@@ -370,16 +312,6 @@ impl Engine {
 }
 
 impl Inner {
-    fn batcher(&self) -> Batcher {
-        Batcher {
-            store: self.store.clone(),
-            settings: self.settings.clone(),
-            intake: self.intake.clone(),
-            crowd: self.crowd.clone(),
-            after: self.after.clone(),
-        }
-    }
-
     fn close(&self) {
         self.intake.queue.close();
         self.after.alarm.stop();
@@ -393,20 +325,4 @@ fn read<T>(of: fn(Reply) -> Option<T>, reply: Result<Reply, Refusal>) -> Result<
 /// The rules answer each command with its own type, so only a store that returns replies in another order can cause this.
 pub(crate) fn mixed_up() -> Error {
     StoreError::Unavailable("it answered a command with the reply to another".into()).into()
-}
-
-/// Passes on what other servers on the same store did.
-async fn hear(after: Weak<After>, mut bells: mpsc::Receiver<Bell>) {
-    while let Some(bell) = bells.recv().await {
-        let Some(after) = after.upgrade() else { return };
-        match bell {
-            Bell::Wakes(wakes) => after.waiters.wake(&wakes),
-            Bell::Notices(workers) => after.notices.post(workers),
-            Bell::Something => {
-                after.waiters.wake_all();
-                after.notices.post_all();
-            }
-        }
-        after.feed.ring_bell();
-    }
 }

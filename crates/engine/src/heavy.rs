@@ -7,7 +7,7 @@ use crate::{error::Error, intake::weight, pieces::is_report, queue::Queue};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
-    sync::{Mutex as Turns, MutexGuard, OwnedMutexGuard},
+    sync::{Mutex as FairMutex, MutexGuard, OwnedMutexGuard},
     time::{Instant, sleep},
 };
 use windlass_core::{Command, Namespace};
@@ -45,12 +45,12 @@ pub fn of(commands: &[Command]) -> Option<(&Namespace, u32)> {
 #[derive(Default)]
 pub struct Heavy {
     /// One at a time; in here wait at most one of each namespace, so that they take turns.
-    alone: Turns<()>,
+    alone: FairMutex<()>,
     lines: Mutex<HashMap<Namespace, Line>>,
 }
 
 /// Taken by whoever's turn it is in its namespace.
-type Rest = Arc<Turns<Option<Instant>>>;
+type Rest = Arc<FairMutex<Option<Instant>>>;
 
 /// Those of one namespace.
 #[derive(Default)]
@@ -61,26 +61,30 @@ struct Line {
 }
 
 /// The right to run one heavy request now.
-pub struct Turn<'a> {
+pub struct HeavyPermit<'a> {
     began: Instant,
     rest: u32,
     rests_until: OwnedMutexGuard<Option<Instant>>,
     _alone: MutexGuard<'a, ()>,
-    _place: Place<'a>,
+    _in_line: InLine<'a>,
 }
 
 impl Heavy {
-    pub async fn turn<'a>(&'a self, queue: &Queue, (namespace, rest): (&Namespace, u32)) -> Result<Turn<'a>, Error> {
-        let (place, line) = self.line_up(namespace)?;
+    pub async fn permit<'a>(
+        &'a self,
+        queue: &Queue,
+        (namespace, rest): (&Namespace, u32),
+    ) -> Result<HeavyPermit<'a>, Error> {
+        let (in_line, line) = self.line_up(namespace)?;
         let rests_until = line.lock_owned().await;
         if let Some(until) = *rests_until {
             sit_out(queue, until).await;
         }
         let alone = self.alone.lock().await;
-        Ok(Turn { began: Instant::now(), rest, rests_until, _alone: alone, _place: place })
+        Ok(HeavyPermit { began: Instant::now(), rest, rests_until, _alone: alone, _in_line: in_line })
     }
 
-    fn line_up(&self, namespace: &Namespace) -> Result<(Place<'_>, Rest), Error> {
+    fn line_up(&self, namespace: &Namespace) -> Result<(InLine<'_>, Rest), Error> {
         let mut lines = self.lines.lock();
         lines.retain(|_, line| line.waiting > 0 || line.rests());
         let all: usize = lines.values().map(|line| line.waiting).sum();
@@ -89,7 +93,7 @@ impl Heavy {
             return Err(Error::Overloaded);
         }
         line.waiting += 1;
-        Ok((Place { heavy: self, namespace: namespace.clone() }, line.turn.clone()))
+        Ok((InLine { heavy: self, namespace: namespace.clone() }, line.turn.clone()))
     }
 }
 
@@ -105,7 +109,7 @@ async fn sit_out(queue: &Queue, until: Instant) {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for HeavyPermit<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
         *self.rests_until = Some(now + ((now - self.began) * self.rest).min(REST_MAX));
@@ -113,12 +117,12 @@ impl Drop for Turn<'_> {
 }
 
 /// Given back also by callers that do not wait any longer.
-struct Place<'a> {
+struct InLine<'a> {
     heavy: &'a Heavy,
     namespace: Namespace,
 }
 
-impl Drop for Place<'_> {
+impl Drop for InLine<'_> {
     fn drop(&mut self) {
         let mut lines = self.heavy.lines.lock();
         if let Some(line) = lines.get_mut(&self.namespace) {

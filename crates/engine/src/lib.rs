@@ -37,10 +37,11 @@ pub mod records;
 mod request;
 mod ring;
 mod settings;
-mod settle;
 mod sharing;
+mod start;
 pub mod store;
 mod sweeper;
+mod syncer;
 pub mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -9,7 +9,6 @@ use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
-    time::Duration,
 };
 use windlass_core::{
     Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp, commands::due::Due,
@@ -51,17 +50,7 @@ impl Store for Memory {
         let first_event = state.last_event + 1;
         let logged = decision.logs.iter().map(|append| append.job.clone()).collect();
         state.write(&mut decision);
-        Ok(Outcome {
-            replies: decision.replies,
-            events: decision.events,
-            first_event: Some(first_event),
-            wakes: decision.wakes,
-            notices: decision.notices,
-            logged,
-            next_due: decision.next_due,
-            now,
-            commit_time: Duration::ZERO,
-        })
+        Ok(Outcome { first_event: Some(first_event), logged, ..Outcome::of(&mut decision, now) })
     }
 
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {

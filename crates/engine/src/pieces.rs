@@ -6,7 +6,7 @@
 
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
-use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
+use tokio::sync::{Mutex as FairMutex, OwnedMutexGuard};
 use windlass_core::{Command, Namespace};
 
 /// How many times as long as a piece took. Reports wait less: their leases run meanwhile.
@@ -15,7 +15,7 @@ const REST_OF_REPORTS: u32 = 1;
 
 /// Those who have something done in pieces, by namespace: one piece at a time.
 #[derive(Default)]
-pub struct Pieces(Mutex<HashMap<Namespace, Arc<Turns<()>>>>);
+pub struct Pieces(Mutex<HashMap<Namespace, Arc<FairMutex<()>>>>);
 
 impl Pieces {
     pub async fn turn(&self, namespace: &Namespace) -> OwnedMutexGuard<()> {

@@ -13,30 +13,30 @@ pub struct Ring(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    kept: VecDeque<Kept>,
+    kept: VecDeque<RingEntry>,
     /// Those who follow every namespace.
     of_all: usize,
     /// Few: dialects, not users, follow a namespace.
     of_one: Vec<(Namespace, usize)>,
 }
 
-enum Kept {
+enum RingEntry {
     Event(u64, Arc<Event>),
     /// Events that nobody followed when they were told. Perhaps they are not synced yet, so whoever wants them asks the store.
     Unheard(RangeInclusive<u64>),
 }
 
-impl Kept {
+impl RingEntry {
     fn first(&self) -> u64 {
         match self {
-            Kept::Event(number, _) => *number,
-            Kept::Unheard(numbers) => *numbers.start(),
+            RingEntry::Event(number, _) => *number,
+            RingEntry::Unheard(numbers) => *numbers.start(),
         }
     }
     fn last(&self) -> u64 {
         match self {
-            Kept::Event(number, _) => *number,
-            Kept::Unheard(numbers) => *numbers.end(),
+            RingEntry::Event(number, _) => *number,
+            RingEntry::Unheard(numbers) => *numbers.end(),
         }
     }
 }
@@ -99,7 +99,7 @@ impl Ring {
 
     pub fn keep(&self, first: u64, events: Vec<Event>) {
         let mut inner = self.0.lock();
-        inner.kept.extend((first..).zip(events).map(|(number, event)| Kept::Event(number, Arc::new(event))));
+        inner.kept.extend((first..).zip(events).map(|(number, event)| RingEntry::Event(number, Arc::new(event))));
         let excess = inner.kept.len().saturating_sub(EVENTS_MAX);
         inner.kept.drain(..excess);
     }
@@ -116,15 +116,15 @@ impl Ring {
         let from = inner.kept.partition_point(|kept| kept.last() <= after);
         for kept in inner.kept.range(from..) {
             match kept {
-                Kept::Event(number, event) => {
+                RingEntry::Event(number, event) => {
                     if namespace.is_none_or(|followed| *followed == event.namespace) {
                         recent.events.push((*number, event.clone()));
                     }
                 }
                 // Of one namespace, whose followers were there, none were passed over.
-                Kept::Unheard(_) if namespace.is_some() => {}
-                Kept::Unheard(_) if recent.upto == after => return None,
-                Kept::Unheard(_) => break,
+                RingEntry::Unheard(_) if namespace.is_some() => {}
+                RingEntry::Unheard(_) if recent.upto == after => return None,
+                RingEntry::Unheard(_) => break,
             }
             recent.upto = kept.last();
             if recent.events.len() == limit {
@@ -153,10 +153,10 @@ impl Inner {
     }
 
     fn pass_over(&mut self, numbers: RangeInclusive<u64>) {
-        if let Some(Kept::Unheard(before)) = self.kept.back_mut() {
+        if let Some(RingEntry::Unheard(before)) = self.kept.back_mut() {
             *before = *before.start()..=*numbers.end();
         } else {
-            self.kept.push_back(Kept::Unheard(numbers));
+            self.kept.push_back(RingEntry::Unheard(numbers));
         }
     }
 }

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use thiserror::Error;
 use windlass_core::{
-    Attempt, Context, Decider, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload, Record,
-    RecordKey, Refusal, Reply, RunId, State, StateCounts, Timestamp, Wake, WorkerId, WorkerKey,
+    Attempt, Context, Decider, Decision, Event, Facet, Job, JobId, JobKey, Limits, LogAppend, Namespace, Payload,
+    Record, RecordKey, Refusal, Reply, RunId, State, StateCounts, Timestamp, Wake, WorkerId, WorkerKey,
     commands::due::Due,
     decider::{Item, WaitingClaims},
     job::NAME_CHARS_MAX,
@@ -71,6 +71,22 @@ pub struct Outcome {
     pub now: Timestamp,
     /// How long the commit took; the batcher gathers accordingly. Zero where the sync is apart.
     pub commit_time: Duration,
+}
+
+impl Outcome {
+    /// Takes from a decision what is told once it is written.
+    pub fn of(decision: &mut Decision, now: Timestamp) -> Self {
+        Self {
+            replies: std::mem::take(&mut decision.replies),
+            events: std::mem::take(&mut decision.events),
+            wakes: std::mem::take(&mut decision.wakes),
+            notices: std::mem::take(&mut decision.notices),
+            logged: decision.logs.iter().map(|append| append.job.clone()).collect(),
+            next_due: decision.next_due,
+            now,
+            ..Self::default()
+        }
+    }
 }
 
 /// Which jobs to list: newest first, by id; with `name` first by name, the last name first.

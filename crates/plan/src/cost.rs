@@ -192,9 +192,9 @@ impl<'a> Walk<'a> {
         }
         let small = Known::UpTo(Bound::SMALL);
         Ok(match (call.func_name.as_str(), &args[..]) {
-            (operators::CONDITIONAL, [_, yes, no]) => {
-                let (yes, no) = (self.bound(*yes)?, self.bound(*no)?);
-                Known::UpTo(yes.or(no))
+            (operators::CONDITIONAL, [_, then, otherwise]) => {
+                let (then, otherwise) = (self.bound(*then)?, self.bound(*otherwise)?);
+                Known::UpTo(then.or(otherwise))
             }
             (operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT, [of, at]) => {
                 let name = if let Known::Text(name) = at { Some(*name) } else { None };

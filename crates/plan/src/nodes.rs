@@ -3,7 +3,7 @@
 use crate::{
     format::When,
     meter::{Budget, Meter},
-    plan::{self, Asked, Done, Place, Plan, UNDO},
+    plan::{self, Done, NamedStep, Plan, StepTurn, UNDO},
     settings::new_job,
     template::Template,
     workflow::{Step, Work, Workflow},
@@ -69,13 +69,13 @@ fn name(prefix: &str, id: &str) -> Arc<str> {
 /// One item of a map.
 pub(crate) fn item(
     plan: &Plan,
-    place: &Place,
+    place: &NamedStep,
     name: &str,
-    asked: Asked,
+    asked: StepTurn,
     ids: &mut dyn FnMut() -> JobId,
     meter: &Meter,
 ) -> Result<RunNode, String> {
-    let Place { workflow, step, prefix, .. } = *place;
+    let NamedStep { workflow, step, prefix, .. } = *place;
     let mut job = job(plan, workflow, step, prefix, ids(), meter)?;
     let is_sub = matches!(step.work, Work::Sub { .. });
     job.policy.parents = ParentPolicy::Skip;

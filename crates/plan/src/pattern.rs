@@ -73,19 +73,19 @@ fn too_large<T>(why: String) -> Result<T, Arc<Wrong>> {
     Err(Arc::new(Wrong { why, too_large: true }))
 }
 
-struct Kept {
+struct PatternCache {
     made: Cache<String, Made>,
     /// All that somebody may still use, so that a crowd of others does not have these compiled again.
     used: HashMap<String, Weak<Pattern>>,
 }
 
-impl Default for Kept {
+impl Default for PatternCache {
     fn default() -> Self {
         Self { made: Cache::new(KEPT, KEPT_BYTES), used: HashMap::new() }
     }
 }
 
-static ALL: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+static ALL: LazyLock<Mutex<PatternCache>> = LazyLock::new(Mutex::default);
 
 /// The patterns that are written out in one workflow. Those that cannot be used count as well: finding that out costs most.
 #[derive(Debug, Default)]
@@ -188,7 +188,7 @@ fn without_classes(text: &str) -> String {
     out
 }
 
-impl Kept {
+impl PatternCache {
     fn get(&mut self, text: &str) -> Option<Made> {
         self.made.get(&text.to_owned()).or_else(|| self.used.get(text)?.upgrade().map(Ok))
     }
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_pattern_in_use_is_not_compiled_again_however_many_others_come() {
-        let mut kept = Kept::default();
+        let mut kept = PatternCache::default();
         let made = |size| Ok(Arc::new(Pattern { regex: Regex::new("a").unwrap(), size, places: size }));
         let own: Made = made(1);
         kept.put("own", own.clone());

@@ -72,7 +72,7 @@ pub struct Plan {
 
 /// A step that asks what becomes of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct StepTurn<'a> {
     pub name: &'a str,
     pub job: JobId,
     /// Its members have ended; otherwise what it needs has.
@@ -106,7 +106,7 @@ pub struct Done {
 }
 
 /// Where a name leads.
-pub(crate) struct Place<'a, 'n> {
+pub(crate) struct NamedStep<'a, 'n> {
     pub workflow: &'a Workflow,
     pub step: &'a Step,
     /// Of its neighbours' names.
@@ -192,7 +192,7 @@ impl Plan {
     }
 
     /// Whether the output of another step, or member, is wanted for deciding.
-    pub fn wants(&self, asked: Asked, other: &str) -> bool {
+    pub fn wants(&self, asked: StepTurn, other: &str) -> bool {
         let Some(place) = self.find(asked.name) else { return false };
         let local = other.rsplit('/').next().unwrap_or(other);
         if !asked.gathers {
@@ -204,7 +204,7 @@ impl Plan {
         self.sub(place.step).is_some_and(|sub| sub.gives.contains(local))
     }
 
-    pub(crate) fn find<'a, 'n>(&'a self, name: &'n str) -> Option<Place<'a, 'n>> {
+    pub(crate) fn find<'a, 'n>(&'a self, name: &'n str) -> Option<NamedStep<'a, 'n>> {
         let mut workflow = &self.main;
         let mut from = 0;
         loop {
@@ -216,7 +216,7 @@ impl Plan {
             };
             let step = &workflow.steps[*workflow.by_id.get(id)?];
             if segment.len() == rest.len() {
-                return Some(Place { workflow, step, prefix: &name[..from], item });
+                return Some(NamedStep { workflow, step, prefix: &name[..from], item });
             }
             workflow = self.sub(step)?;
             from += segment.len() + 1;
@@ -231,7 +231,7 @@ impl Plan {
     }
 
     /// What becomes of a step. Whatever cannot be worked out fails the step, and says why.
-    pub fn decide(&self, asked: Asked, facts: &Facts, ids: &mut dyn FnMut() -> JobId, meter: &Meter) -> Move {
+    pub fn decide(&self, asked: StepTurn, facts: &Facts, ids: &mut dyn FnMut() -> JobId, meter: &Meter) -> Move {
         let decided = match asked.name.strip_prefix(UNDO) {
             Some(undone) => self.undo_one(undone, facts, meter),
             None if asked.gathers => self.gather(asked, facts, meter),
@@ -240,13 +240,13 @@ impl Plan {
         decided.unwrap_or_else(|why| Move::Fail { why: why.into() })
     }
 
-    fn place<'a, 'n>(&'a self, name: &'n str) -> Result<Place<'a, 'n>, String> {
+    fn place<'a, 'n>(&'a self, name: &'n str) -> Result<NamedStep<'a, 'n>, String> {
         self.find(name).ok_or_else(|| format!("the workflow has no step {name}"))
     }
 
     fn begin(
         &self,
-        asked: Asked,
+        asked: StepTurn,
         facts: &Facts,
         ids: &mut dyn FnMut() -> JobId,
         meter: &Meter,
@@ -299,7 +299,7 @@ impl Plan {
         step.definition.as_ref().and_then(|name| self.recipes.get(name))
     }
 
-    fn vars(&self, place: &Place, facts: &Facts, meter: &Meter) -> Result<Vars, String> {
+    fn vars(&self, place: &NamedStep, facts: &Facts, meter: &Meter) -> Result<Vars, String> {
         let mut vars = Vars::default();
         let mut set = |name, value: &Value| {
             meter.fits(2 * meter.weigh(value)?)?;
@@ -323,8 +323,8 @@ impl Plan {
 
     fn map(
         &self,
-        asked: Asked,
-        place: &Place,
+        asked: StepTurn,
+        place: &NamedStep,
         vars: &mut Vars,
         ids: &mut dyn FnMut() -> JobId,
         meter: &Meter,
@@ -376,7 +376,7 @@ impl Plan {
         self.payload(step, template, vars, meter)
     }
 
-    fn gather(&self, asked: Asked, facts: &Facts, meter: &Meter) -> Result<Move, String> {
+    fn gather(&self, asked: StepTurn, facts: &Facts, meter: &Meter) -> Result<Move, String> {
         let place = self.place(asked.name)?;
         let failed: Vec<&str> =
             facts.others.iter().filter(|fact| fact.failure).map(|fact| fact.name.as_str()).collect();

@@ -8,7 +8,7 @@ use crate::{
         item::Item,
         trigger::Trigger,
     },
-    settle,
+    write_change,
 };
 use serde_json::{Value, json};
 use std::{
@@ -166,7 +166,7 @@ pub enum Mode {
 /// Writes one row by hand.
 pub async fn write(products: &Products, part: &str, child: &str, new: &NewRow, mode: Mode) -> Result<Written, Error> {
     new.quantity.map_or(Ok(0.0), check_quantity)?;
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let parent = item_rows::find(products, part).await?;
         let kept = records::get(products, records::BOM, &key(part, child)).await?;
         match (kept, mode) {
@@ -210,7 +210,7 @@ pub async fn find(products: &Products, part: &str, child: &str) -> Result<Kept<R
 }
 
 pub async fn remove(products: &Products, part: &str, child: &str) -> Result<(), Error> {
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let kept = find(products, part, child).await?;
         let commands =
             vec![touch(products).await?, records::delete(products, records::BOM, &kept.key, kept.unchanged())];
@@ -245,7 +245,7 @@ pub async fn merge(
     part: &str,
     entries: &BTreeMap<String, f64>,
 ) -> Result<Merged, Error> {
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let parent = item_rows::find(products, part).await?;
         let epoch = touch(products).await?;
         let before = rows(products, part).await?;

@@ -15,7 +15,7 @@ use crate::{
         },
         item::Item,
     },
-    settle,
+    write_change,
 };
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
@@ -101,7 +101,7 @@ pub async fn write(
     holds: Option<Holds>,
 ) -> Result<Synced, Error> {
     sent.check()?;
-    let (synced, fresh) = settle!(products, Error, {
+    let (synced, fresh) = write_change!(products, Error, {
         let item = items::find(products, part).await?;
         let revision = revision_of(products, &item.value, sent.revision).await?;
         let (own, base) = graphs::with_base(products, part, revision).await?;
@@ -143,7 +143,7 @@ pub async fn write(
 
 /// Marks a node of the live graph dirty, and everything that depends on it.
 pub async fn mark_dirty(products: &Products, part: &str, key: &str) -> Result<Synced, Error> {
-    let (synced, fresh) = settle!(products, Error, {
+    let (synced, fresh) = write_change!(products, Error, {
         let item = items::find(products, part).await?;
         let missing = || Error::not_found("node", key);
         let (revision, own) = graphs::live_graph(products, part).await?.ok_or_else(missing)?;

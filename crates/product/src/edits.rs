@@ -10,7 +10,7 @@ use crate::{
         },
         item::Item,
     },
-    settle,
+    write_change,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -102,7 +102,7 @@ pub enum Acquired {
 }
 
 pub async fn acquire(products: &Products, part: &str, editor: &Editor, wanted: &Wanted) -> Result<Acquired, Error> {
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let item = item_rows::find(products, part).await?;
         let cone = match &wanted.cone {
             Some(cone) => cone.clone(),

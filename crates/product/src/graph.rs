@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub const NOT_CLEAN: [Validation; 3] = [Validation::Dirty, Validation::Validating, Validation::Failed];
 
 /// A graph that was asked for, with the item and revision it is of.
-pub struct Asked {
+pub struct ItemGraph {
     pub item: Kept<Item>,
     pub revision: u32,
     pub graph: Arc<Graph>,
@@ -40,7 +40,7 @@ pub struct Cone {
     pub far: Vec<Far>,
 }
 
-impl Asked {
+impl ItemGraph {
     /// That of a revision, or else the live one. An item without a graph has an empty one.
     pub async fn find(products: &Products, part: &str, revision: Option<u32>) -> Result<Self, Error> {
         let item = items::find(products, part).await?;

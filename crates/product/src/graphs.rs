@@ -72,10 +72,10 @@ pub struct Loaded {
 }
 
 /// Whose graph it is: namespace, part number and revision.
-type Place = (Namespace, String, u32);
+type GraphKey = (Namespace, String, u32);
 
 /// What was read before.
-pub struct Graphs(Mutex<Cache<Place, Loaded>>);
+pub struct Graphs(Mutex<Cache<GraphKey, Loaded>>);
 
 impl Default for Graphs {
     fn default() -> Self {
@@ -84,12 +84,12 @@ impl Default for Graphs {
 }
 
 impl Graphs {
-    fn get(&self, at: &Place, head: &str) -> Option<Loaded> {
+    fn get(&self, at: &GraphKey, head: &str) -> Option<Loaded> {
         let mut kept = self.0.lock();
         kept.get(at).filter(|loaded| *loaded.head == *head)
     }
 
-    fn put(&self, at: Place, loaded: &Loaded) {
+    fn put(&self, at: GraphKey, loaded: &Loaded) {
         let mut kept = self.0.lock();
         kept.put(at, loaded.clone(), loaded.graph.count());
     }
@@ -207,7 +207,7 @@ fn write(
 
 /// A graph that is about to be stored: good from then on, so that nobody has to read it back.
 pub struct Fresh {
-    at: Place,
+    at: GraphKey,
     loaded: Loaded,
 }
 

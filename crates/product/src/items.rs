@@ -5,7 +5,7 @@ use crate::{
     Error, Part, Products, bom, files, graphs, projects,
     records::{self, Change, Kept, Of, Put},
     rules::item::{self, Item, Revision},
-    settle,
+    write_change,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -240,7 +240,7 @@ async fn next_number(products: &Products, schema: &str, category: &str) -> Resul
 
 pub async fn create(products: &Products, by: &Arc<str>, new: &NewItem) -> Result<Item, Error> {
     new.check()?;
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let projects = known_projects(products, new.projects.as_ref()).await?;
         let (now, mut commands) = (products.engine().now().await?, Vec::new());
         let part = match (&new.part_number, &new.category) {
@@ -293,7 +293,7 @@ pub struct ItemChange {
 pub async fn update(products: &Products, by: &Arc<str>, part: &str, change: &ItemChange) -> Result<Item, Error> {
     change.item_type.as_deref().map_or(Ok(()), item::check_item_type)?;
     check_description(change.description.as_deref())?;
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let kept = find(products, part).await?;
         let before = kept.value.clone();
         let projects = match &change.projects {
@@ -323,7 +323,7 @@ pub async fn update(products: &Products, by: &Arc<str>, part: &str, change: &Ite
 /// Its revisions, files, rows, locks and graphs go with it; jobs that wait for a worker are cancelled. Answers with the contents
 /// of its files, which nobody knows any more.
 pub async fn delete(products: &Products, part: &str) -> Result<Vec<Uuid>, Error> {
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let kept = find(products, part).await?;
         if records::has(products, records::BOM, Of::With("child", part)).await? {
             return Err(Error::Contained { part: part.to_owned() });

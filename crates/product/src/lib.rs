@@ -18,9 +18,9 @@ mod item_rows;
 pub mod items;
 pub mod projects;
 pub mod records;
+pub mod retry_lines;
 pub mod revisions;
 pub mod rules;
-pub mod turns;
 
 pub use error::Error;
 pub use fire::{Fired, Fires, Nothing};
@@ -33,7 +33,7 @@ use windlass_engine::Engine;
 #[derive(Default)]
 pub struct Shared {
     graphs: graphs::Graphs,
-    turns: turns::Turns,
+    retry_lines: retry_lines::RetryLines,
 }
 
 /// The items of one namespace. Cheap to clone.
@@ -58,9 +58,9 @@ impl Products {
         &self.namespace
     }
 
-    /// Waits for the turn of those who lost over this record.
-    pub async fn turn(&self, record: &str) -> turns::Turn {
-        self.shared.turns.wait(record).await
+    /// Waits in line with those who lost over this record.
+    pub async fn wait_in_line(&self, record: &str) -> retry_lines::RetryPermit {
+        self.shared.retry_lines.wait(record).await
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{
     Error, Products,
     records::{self, Change, Kept, Of, Put},
     rules::item::{self, Item, Project},
-    settle,
+    write_change,
 };
 use windlass_core::{Refusal, commands::records::Expect};
 use windlass_engine::ids;
@@ -30,7 +30,7 @@ pub async fn create(products: &Products, new: &NewProject) -> Result<Project, Er
             return Err(Error::invalid(field, format!("may have {TEXT_BYTES_MAX} bytes")));
         }
     }
-    settle!(products, Error, {
+    write_change!(products, Error, {
         if records::get(products, records::PROJECT, &new.code).await?.is_some() {
             return Err(Refusal::Exists { what: "project", name: new.code.clone() }.into());
         }

@@ -179,9 +179,9 @@ pub const TRIES: usize = 100;
 /// Works a change out and writes it, again and again while others are faster. A macro, because a closure that borrows what
 /// its caller has cannot be shown to be `Send` by today's compiler.
 #[macro_export]
-macro_rules! settle {
+macro_rules! write_change {
     ($products:expr, $error:ty, $work_out:block) => {{
-        let (mut tries, mut turn) = (0, None);
+        let (mut tries, mut permit) = (0, None);
         loop {
             let worked_out: Result<$crate::records::Change<_>, $error> = async { $work_out }.await;
             let $crate::records::Change { commands, answer } = worked_out?;
@@ -191,8 +191,8 @@ macro_rules! settle {
             let Err(contended) = $crate::records::try_commit($products, commands).await? else {
                 break Ok::<_, $error>(answer);
             };
-            if turn.is_none() {
-                turn = Some($products.turn(&contended).await);
+            if permit.is_none() {
+                permit = Some($products.wait_in_line(&contended).await);
             }
             tries += 1;
             if tries == $crate::records::TRIES {

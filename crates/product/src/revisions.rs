@@ -8,7 +8,7 @@ use crate::{
         item::{Item, Revision},
         trigger::Trigger,
     },
-    settle,
+    write_change,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub async fn create(products: &Products, by: &Arc<str>, part: &str, new: &NewRev
     if new.comment.as_ref().is_some_and(|comment| comment.len() > COMMENT_BYTES_MAX) {
         return Err(Error::invalid("comment", format!("may have {COMMENT_BYTES_MAX} bytes")));
     }
-    settle!(products, Error, {
+    write_change!(products, Error, {
         let kept = item_rows::find(products, part).await?;
         let now = products.engine().now().await?;
         let item = Item {

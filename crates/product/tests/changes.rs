@@ -19,7 +19,7 @@ use windlass_product::{
     Error, Nothing, Products, Shared,
     bom::{self, Mode, NewRow},
     change::{self, Sent},
-    graph::Asked,
+    graph::ItemGraph,
     items::{self, Wanted},
     revisions::{self, NewRevision},
     rules::features::{
@@ -43,7 +43,7 @@ fn graph(kind: &str, hash: &str) -> Sent {
 }
 
 async fn seen(products: &Products, name: &str) -> Option<(String, Validation)> {
-    let asked = Asked::live(products, name).await.unwrap()?;
+    let asked = ItemGraph::live(products, name).await.unwrap()?;
     let node = asked.graph.node(asked.key("n").unwrap());
     Some((node.kind.name().to_owned(), node.state))
 }
@@ -93,7 +93,7 @@ async fn a_graph_lands_only_while_the_lease_it_is_written_under_is_valid() {
     engine.run(Complete { holder: holder.clone(), result: Default::default() }).await.unwrap();
     let late = change::write(&shop, "A", &graph("pad", "2"), Writer::Runner, holds()).await;
     assert!(late.is_err());
-    let asked = Asked::find(&shop, "A", None).await.unwrap();
+    let asked = ItemGraph::find(&shop, "A", None).await.unwrap();
     assert_eq!(asked.graph.node(0).properties_hash.as_deref(), Some("1"));
 }
 

@@ -15,7 +15,7 @@ use windlass_product::{
     Nothing, Products, bom,
     change::{self, Sent},
     edits, files,
-    graph::Asked,
+    graph::ItemGraph,
     graphs,
     items::{self, NewItem, Wanted},
     projects, records,
@@ -109,7 +109,7 @@ fn records_of_earlier_versions_are_read_and_written_as_they_were() {
 }
 
 async fn states(products: &Products, part: &str) -> Vec<(String, Validation)> {
-    let asked = Asked::find(products, part, None).await.unwrap();
+    let asked = ItemGraph::find(products, part, None).await.unwrap();
     asked.graph.nodes().map(|node| (format!("{} {}", node.key, node.kind.name()), node.state)).collect()
 }
 
@@ -132,7 +132,7 @@ async fn items_and_graphs_of_earlier_versions_go_on_where_they_were() {
     let part = |state| vec![("pad pad".to_owned(), state), ("sketch sketch".to_owned(), state)];
     let mate = |state| vec![("mate constraint".to_owned(), state)];
     assert_eq!((states(&products, "F01-0001").await, states(&products, "CAR").await), (part(Dirty), mate(Dirty)));
-    let asked = Asked::find(&products, "F01-0001", None).await.unwrap();
+    let asked = ItemGraph::find(&products, "F01-0001", None).await.unwrap();
     let cone = asked.cone(&products, "sketch", Direction::Forward, None).await.unwrap();
     assert_eq!((cone.near.len(), &*cone.far[0].key), (2, "mate"));
     // Undone: the digests are those that were stored, so everything is clean again, in the other item too.

@@ -72,7 +72,7 @@ pub struct Inner {
     pub aside: Arc<crate::aside::Aside>,
     pub behind: crate::behind::Behind,
     pub writers: crate::upload::Writers,
-    pub turns: Arc<crate::turns::Turns>,
+    pub read_permits: Arc<crate::read_permits::ReadPermits>,
     pub streams: crate::streams::Streams,
     pub plans: crate::planned::plans::Plans,
     /// Turns of runs that cannot be decided yet.
@@ -117,7 +117,7 @@ impl App {
             aside,
             behind: Default::default(),
             writers: Default::default(),
-            turns: Arc::default(),
+            read_permits: Arc::default(),
             streams: Default::default(),
             plans: Default::default(),
             later: Default::default(),

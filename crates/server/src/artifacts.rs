@@ -4,7 +4,7 @@ use crate::{
     app::App,
     auth::system_namespace,
     content,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use windlass_api::{Uuid, artifact::Artifact};
 use windlass_core::{
@@ -20,7 +20,7 @@ pub fn record_key(id: Uuid) -> RecordKey {
 }
 
 /// What keeps an artifact in mind.
-pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command, Problem> {
+pub fn put(namespace: &Namespace, artifact: &Artifact) -> Result<Command> {
     let value = serde_json::to_string(artifact).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let mut facets = vec![of_namespace(namespace)];
     facets.extend(artifact.job.map(|job| of_job(namespace, job)));
@@ -41,7 +41,7 @@ pub fn forget(id: Uuid) -> Command {
 }
 
 /// Whether this content is an artifact's.
-pub async fn knows(app: &App, id: Uuid) -> Result<bool, Problem> {
+pub async fn knows(app: &App, id: Uuid) -> Result<bool> {
     Ok(app.engine.store().record(&record_key(id)).await?.is_some())
 }
 
@@ -51,7 +51,7 @@ pub fn of_namespace(namespace: &Namespace) -> Facet {
 }
 
 /// Bytes and number of all that have the facet.
-pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64), Problem> {
+pub async fn total(app: &App, facet: Facet) -> Result<(u64, u64)> {
     content::total(app, system_namespace(), KIND, Some(facet), |artifact: &Artifact| artifact.size).await
 }
 
@@ -61,17 +61,17 @@ pub fn of_job(namespace: &Namespace, job: Uuid) -> Facet {
 }
 
 /// All artifacts of a job, the oldest first.
-pub async fn all_of_job(app: &App, namespace: &Namespace, job: Uuid) -> Result<Vec<Artifact>, Problem> {
+pub async fn all_of_job(app: &App, namespace: &Namespace, job: Uuid) -> Result<Vec<Artifact>> {
     let facet = Some(of_job(namespace, job));
     Ok(app.engine.readable_records(RecordQuery { facet, ..RecordQuery::all(system_namespace(), KIND) }).await?)
 }
 
 /// Removes artifacts whose jobs are gone, and content that no record knows. How many went.
-pub async fn sweep(app: &App) -> Result<usize, Problem> {
+pub async fn sweep(app: &App) -> Result<usize> {
     Ok(sweep_records(app).await? + content::sweep(app).await?)
 }
 
-async fn sweep_records(app: &App) -> Result<usize, Problem> {
+async fn sweep_records(app: &App) -> Result<usize> {
     let (mut gone, mut pages) = (0, app.engine.pages(RecordQuery::all(system_namespace(), KIND)));
     while let Some(found) = pages.next().await? {
         for artifact in found.iter().filter_map(readable::<Artifact>) {

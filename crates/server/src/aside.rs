@@ -1,7 +1,7 @@
 //! Work that takes the processor for longer than a moment, beside what answers requests: reading large bodies and
 //! definitions, compiling and checking schemas, deciding turns.
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Result};
 use std::thread;
 use windlass_core::Namespace;
 pub use windlass_engine::aside::Large;
@@ -26,7 +26,7 @@ impl Aside {
         &self,
         namespace: &Namespace,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Problem> {
+    ) -> Result<T> {
         self.0.run(Some(namespace), work).await.map_err(told)
     }
 
@@ -34,8 +34,8 @@ impl Aside {
     pub async fn run_large<T: Send + 'static>(
         &self,
         namespace: &Namespace,
-        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
-    ) -> Result<Large<T>, Problem> {
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<Large<T>> {
         self.0.run_large(Some(namespace), work).await.map_err(told)?
     }
 }

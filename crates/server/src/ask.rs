@@ -3,13 +3,13 @@
 use crate::{
     app::App,
     auth::Caller,
-    guard,
-    path::{self, FromPath},
+    guard, path,
     peer::BodyTimeout,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
+    read_permits::ReadPermit,
     room::Refused,
     trace::{self, TraceParent},
-    turns::Turn,
+    wire_time,
 };
 use axum::{
     body::Body,
@@ -21,9 +21,9 @@ use http::{HeaderValue, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use serde::{Serialize, de::DeserializeOwned};
-use std::borrow::Cow;
+use std::{borrow::Cow, convert::Infallible};
 use windlass_api::object::Object;
-use windlass_core::Namespace;
+use windlass_core::{Namespace, Timestamp};
 
 /// JSON nested deeper than this is refused before it is parsed.
 pub const DEPTH_MAX: usize = 64;
@@ -38,29 +38,29 @@ pub struct Ask {
     pub namespace: Namespace,
     /// The trace this call belongs to, if the caller has one.
     pub trace: Option<TraceParent>,
-    turn: Option<Turn>,
+    permit: Option<ReadPermit>,
 }
 
 impl Ask {
     /// From here on this request waits for something to happen.
     pub fn waits(&self) {
-        self.turn.iter().for_each(Turn::leave);
+        self.permit.iter().for_each(ReadPermit::leave);
     }
 }
 
 impl<S: Sync> FromRequestParts<S> for Ask {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let caller = guard::caller(parts)?;
         let namespace = namespace(parts.uri.query().unwrap_or_default())?;
         caller.check_namespace(&namespace)?;
-        let turn = parts.extensions.get::<Turn>().cloned();
-        Ok(Self { caller, namespace, trace: trace::parent(&parts.headers), turn })
+        let permit = parts.extensions.get::<ReadPermit>().cloned();
+        Ok(Self { caller, namespace, trace: trace::parent(&parts.headers), permit })
     }
 }
 
 /// The only parameter that every call knows. Nearly always it is sent as plainly as it can be, and need not be decoded.
-fn namespace(query: &str) -> Result<Namespace, Problem> {
+fn namespace(query: &str) -> Result<Namespace> {
     let mut named = query.split('&').filter_map(|pair| match pair.split_once('=') {
         Some(("namespace", plain)) if !plain.contains(['%', '+']) => Some(Cow::Borrowed(plain)),
         _ => form_urlencoded::parse(pair.as_bytes()).find(|(name, _)| name == "namespace").map(|(_, value)| value),
@@ -77,7 +77,7 @@ pub struct Sent<T>(pub T);
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = Problem;
-    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
         let (parts, body) = request.into_parts();
         let namespace = || namespace(parts.uri.query().unwrap_or_default()).unwrap_or_default();
         parse(app, namespace, read(body).await?).await.map(Sent)
@@ -85,7 +85,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
 }
 
 /// The whole body, within the limit its route has. Most come in one piece, which is then not copied.
-pub async fn read(mut body: Body) -> Result<Bytes, Problem> {
+pub async fn read(mut body: Body) -> Result<Bytes> {
     let first = match body.frame().await.transpose().map_err(unread)? {
         Some(frame) => frame.into_data().unwrap_or_default(),
         None => return Ok(Bytes::new()),
@@ -126,14 +126,14 @@ pub async fn parse<T: DeserializeOwned + Send + 'static>(
     app: &App,
     namespace: impl FnOnce() -> Namespace,
     bytes: Bytes,
-) -> Result<T, Problem> {
+) -> Result<T> {
     if bytes.len() <= LARGE {
         return parse_here(&bytes);
     }
     app.aside.run(&namespace(), move || parse_here(&bytes)).await?
 }
 
-fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse_here<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     check_depth(bytes)?;
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
     serde_json::from_slice(bytes).map(|Object(body)| body).map_err(|error| {
@@ -149,7 +149,7 @@ pub fn is_json(kind: &HeaderValue) -> bool {
 }
 
 /// Counts brackets outside strings: payloads are kept as text, so nothing else would look how deep they go.
-pub fn check_depth(bytes: &[u8]) -> Result<(), Problem> {
+pub fn check_depth(bytes: &[u8]) -> Result<()> {
     // Most bodies have not even so many brackets.
     if bytes.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= DEPTH_MAX {
         return Ok(());
@@ -180,23 +180,64 @@ pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
         let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         let query = query.map_err(|error| Problem::new(Code::BadRequest, error.body_text()).at("query"))?;
         Ok(Self(query.0))
     }
 }
 
-/// The parts of the path that are names, with a clear error for one that cannot be one.
-pub struct Path<T>(pub T);
+/// The query for surfaces that read it name by name. Names may repeat.
+pub struct Params(pub Vec<(String, String)>);
 
-impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let named = path::take(parts).map_err(|why| Problem::new(Code::BadRequest, why).at("path"))?;
-        Ok(Self(named))
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Infallible;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::read(parts.uri.query().unwrap_or_default()))
     }
 }
+
+impl Params {
+    pub fn read(query: &str) -> Self {
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The last of several of a name counts.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All of a name, in their order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// False if absent.
+    pub fn flag(&self, name: &str) -> Result<bool> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => Err(Problem::new(Code::BadRequest, format!("{name} must be true or false, not {other:?}"))),
+        }
+    }
+
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>> {
+        self.get(name).map(|text| number(name, text, least, most)).transpose()
+    }
+
+    pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>> {
+        self.get(name).map(|text| wire_time::parse(name, text)).transpose()
+    }
+}
+
+/// A number of a query, within its bounds.
+pub fn number(name: &str, text: &str, least: u64, most: u64) -> Result<u64> {
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    let why = || format!("{name} must be a number from {least} to {most}, not {text:?}");
+    number.ok_or_else(|| Problem::new(Code::BadRequest, why()))
+}
+
+path::extractor!(Problem, |why, _| Problem::new(Code::BadRequest, why).at("path"));
 
 /// A JSON answer with its status.
 pub struct Answer<T>(pub StatusCode, pub T);
@@ -242,6 +283,15 @@ mod tests {
         for odd in ["namespace=", "namespace", "namespace=a%20b", "namespace=a+b", "namespace=a&n%61mespace=a"] {
             assert!(named(odd).is_err(), "{odd}");
         }
+    }
+
+    #[test]
+    fn flags_and_numbers_of_a_query_are_read_strictly() {
+        let query = Params::read("a=true&b=yes&n=7&s=x&s=y");
+        assert_eq!((query.flag("a").unwrap(), query.flag("none").unwrap()), (true, false));
+        assert!(query.flag("b").is_err() && query.number("n", 0, 6).is_err() && query.number("a", 0, 6).is_err());
+        assert_eq!(query.number("n", 0, 7).unwrap(), Some(7));
+        assert_eq!((query.all("s").collect::<Vec<_>>(), query.get("s")), (vec!["x", "y"], Some("y")));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use crate::{
     admins::Lookup,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Nameless},
 };
 use parking_lot::Mutex;
@@ -109,7 +109,7 @@ impl Caller {
     }
 
     /// A principal's rights end at its namespaces.
-    pub fn check_namespace(&self, namespace: &Namespace) -> Result<(), Problem> {
+    pub fn check_namespace(&self, namespace: &Namespace) -> Result<()> {
         if namespace.as_str() == SYSTEM {
             return Err(Problem::new(Code::Forbidden, format!("the namespace {namespace} is the server's own")));
         }
@@ -141,7 +141,7 @@ impl Auth {
     }
 
     /// Who a token stands for. Unknown, expired and revoked get the same answer.
-    pub async fn caller(&self, token: &str) -> Result<Caller, Problem> {
+    pub async fn caller(&self, token: &str) -> Result<Caller> {
         let hash: [u8; 32] = Sha256::digest(token).into();
         let forgotten = match self.remembered(&hash) {
             Ok(known) => return known.ok_or_else(not_valid),
@@ -165,7 +165,7 @@ impl Auth {
         }
     }
 
-    async fn is_there(&self, hash: &str) -> Result<bool, Problem> {
+    async fn is_there(&self, hash: &str) -> Result<bool> {
         let _turn = self.looks.acquire().await.map_err(|_| not_valid())?;
         Ok(self.engine.read_record::<Token>(&system_namespace(), hash).await?.is_some())
     }
@@ -214,7 +214,7 @@ impl Auth {
     }
 
     /// Whether somebody who has waited still may what they might when they came.
-    pub async fn still_holds(&self, caller: &Caller) -> Result<bool, Problem> {
+    pub async fn still_holds(&self, caller: &Caller) -> Result<bool> {
         let Some(hash) = caller.token.as_ref() else { return Ok(true) };
         let now = Lookup::new(&self.engine).await?.caller(hash).await?;
         Ok(now.is_some_and(|now| now.may_the_same_as(caller)))

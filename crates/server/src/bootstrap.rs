@@ -87,7 +87,7 @@ pub async fn admin(
         );
         return Ok(Admin::Nowhere);
     }
-    let Some(token) = configured else { return Place { folder, alone }.look(engine).await };
+    let Some(token) = configured else { return TokenFile { folder, alone }.look(engine).await };
     let known: Arc<str> = hash(token.reveal()).into();
     let own_file = read(&folder.join(FILE)).ok().flatten().map(|token| hash(token.reveal()));
     replace(engine, |key, token| match &*token.shown {
@@ -157,12 +157,12 @@ async fn replace(engine: &Engine, goes: impl Fn(&str, &Token) -> bool) -> Result
 
 /// The file's folder, and whether what it holds is all there is.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct TokenFile<'a> {
     folder: &'a Path,
     alone: bool,
 }
 
-impl Place<'_> {
+impl TokenFile<'_> {
     /// Makes the file's token valid, and others void that were in it.
     async fn look(self, engine: &Engine) -> Result<Admin, BootstrapError> {
         let path = self.folder.join(FILE);
@@ -248,7 +248,7 @@ impl Watch {
         if is_same && (self.alone || self.seen.as_ref().is_some_and(|(_, at)| now - *at < SAY_SEEN_EVERY)) {
             return Ok(());
         }
-        Place { folder: &self.folder, alone: self.alone }.look(&app.engine).await?;
+        TokenFile { folder: &self.folder, alone: self.alone }.look(&app.engine).await?;
         let held = self.held().await?;
         self.seen = held.clone().map(|held| (held, now));
         if before.is_none() || held == before {

@@ -4,7 +4,7 @@
 //! within the day, while a fixed time of day runs once, at the moment the clock jumps; where it is put back, a fixed time
 //! runs once, at the first of the two.
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use croner::Cron;
 use jiff::tz::TimeZone;
 use windlass_core::Timestamp;
@@ -23,7 +23,7 @@ const LOOKED_AT_MAX: usize = 10_000;
 const SEPARATOR: char = '\t';
 
 impl Calendar {
-    pub fn new(cron: &str, zone: Option<&str>) -> Result<Self, Problem> {
+    pub fn new(cron: &str, zone: Option<&str>) -> Result<Self> {
         if cron.len() > CRON_BYTES_MAX || cron.chars().any(char::is_control) {
             return Err(Problem::invalid(
                 "cron",
@@ -46,7 +46,7 @@ impl Calendar {
         format!("{cron}{SEPARATOR}{}", zone.unwrap_or("UTC"))
     }
 
-    pub fn restore(text: &str) -> Result<Self, Problem> {
+    pub fn restore(text: &str) -> Result<Self> {
         let (cron, zone) = text.split_once(SEPARATOR).map_or((text, None), |(cron, zone)| (cron, Some(zone)));
         Self::new(cron, zone)
     }

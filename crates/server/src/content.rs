@@ -8,7 +8,7 @@ use crate::{
     app::App,
     artifacts,
     ask::unread,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     quota::{self, Grant, Owner},
     upload::{self, Upload},
 };
@@ -20,7 +20,7 @@ use axum::{
 use futures_util::StreamExt;
 use http::{HeaderMap, HeaderValue, header};
 use hyper::body::Body as _;
-use object_store::{ObjectStore, ObjectStoreExt, path::Path as Place};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path as ObjectPath};
 use serde::de::DeserializeOwned;
 use std::{
     fmt::Display,
@@ -127,11 +127,11 @@ fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| format!("{text} is not a URL: {error}"))
 }
 
-fn store(app: &App) -> Result<&Arc<dyn ObjectStore>, Problem> {
+fn store(app: &App) -> Result<&Arc<dyn ObjectStore>> {
     files_of(app).map(|files| &files.store)
 }
 
-pub fn files_of(app: &App) -> Result<&Files, Problem> {
+pub fn files_of(app: &App) -> Result<&Files> {
     app.options.artifacts.as_ref().ok_or_else(|| Problem::new(Code::Unavailable, "this server keeps no artifacts"))
 }
 
@@ -160,13 +160,13 @@ fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Spread over folders, because some file systems dislike many files in one.
-pub fn place(id: Uuid) -> Place {
+pub fn place(id: Uuid) -> ObjectPath {
     let name = id.simple().to_string();
-    Place::from_iter([&name[30..], name.as_str()])
+    ObjectPath::from_iter([&name[30..], name.as_str()])
 }
 
 /// A digest that a caller announced, in lower case.
-pub fn announced(sha256: Option<&str>) -> Result<Option<String>, Problem> {
+pub fn announced(sha256: Option<&str>) -> Result<Option<String>> {
     let wanted = sha256.map(str::to_ascii_lowercase);
     if wanted.as_ref().is_some_and(|wanted| wanted.len() != 64 || !wanted.bytes().all(|b| b.is_ascii_hexdigit())) {
         return Err(Problem::invalid("sha256", "must be 64 hexadecimal digits"));
@@ -187,7 +187,7 @@ pub async fn receive(
     id: Uuid,
     request: Request,
     wanted: Option<&str>,
-) -> Result<(u64, String, Grant), Problem> {
+) -> Result<(u64, String, Grant)> {
     let told = request.body().size_hint().exact().unwrap_or(0);
     let bytes_max = app.options.artifact_bytes_max;
     if told > bytes_max {
@@ -212,7 +212,7 @@ pub async fn receive(
     }
 }
 
-async fn take_in(app: &App, file: &mut Upload<'_>, body: Body, grant: &mut Grant) -> Result<(u64, String), Problem> {
+async fn take_in(app: &App, file: &mut Upload<'_>, body: Body, grant: &mut Grant) -> Result<(u64, String)> {
     let (bytes_max, mut size, mut looked_at) = (app.options.artifact_bytes_max, 0u64, 0);
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
@@ -240,7 +240,7 @@ fn too_large(bytes_max: u64) -> Problem {
     Problem::new(Code::TooLarge, format!("a file may have at most {bytes_max} bytes (artifact_max)")).at("body")
 }
 
-async fn has_room(app: &App, bytes: u64) -> Result<(), Problem> {
+async fn has_room(app: &App, bytes: u64) -> Result<()> {
     let Some(folder) = files_of(app)?.folder.clone() else { return Ok(()) };
     let limits = app.options.files;
     let looked = tokio::task::spawn_blocking(move || quota::has_room(&folder, &limits, bytes)).await;
@@ -259,7 +259,7 @@ pub async fn total<T: DeserializeOwned>(
     kind: &str,
     facet: Option<Facet>,
     size: fn(&T) -> u64,
-) -> Result<(u64, u64), Problem> {
+) -> Result<(u64, u64)> {
     let mut pages = app.engine.pages(RecordQuery { facet, ..RecordQuery::all(namespace, kind) });
     let (mut bytes, mut count) = (0u64, 0);
     while let Some(found) = pages.next().await? {
@@ -272,7 +272,7 @@ pub async fn total<T: DeserializeOwned>(
 }
 
 /// The file as an answer. None: its content is gone.
-pub async fn answer(app: &App, id: Uuid, name: &str, size: u64, sha256: &str) -> Result<Option<Response>, Problem> {
+pub async fn answer(app: &App, id: Uuid, name: &str, size: u64, sha256: &str) -> Result<Option<Response>> {
     let found = match store(app)?.get(&place(id)).await {
         Ok(found) => found,
         Err(object_store::Error::NotFound { .. }) => return Ok(None),
@@ -311,7 +311,7 @@ fn disposition(name: &str) -> HeaderValue {
 }
 
 /// All of it, for those who know that it is not too much.
-pub async fn bytes(app: &App, id: Uuid) -> Result<Option<bytes::Bytes>, Problem> {
+pub async fn bytes(app: &App, id: Uuid) -> Result<Option<bytes::Bytes>> {
     match store(app)?.get(&place(id)).await {
         Ok(found) => found.bytes().await.map(Some).map_err(|error| broken(&error)),
         Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -332,12 +332,12 @@ pub async fn remove(app: &App, id: Uuid) -> bool {
 }
 
 /// Deletes records of files. On a full disk not even that can be written; then the bytes go first, which makes room for it.
-pub async fn freeing<T, D: Future<Output = Result<T, Problem>>>(
+pub async fn freeing<T, D: Future<Output = Result<T>>>(
     app: &App,
-    contents: impl Future<Output = Result<Vec<Uuid>, Problem>>,
+    contents: impl Future<Output = Result<Vec<Uuid>>>,
     delete: impl Fn() -> D,
-) -> Result<T, Problem> {
-    let is_full = |deleted: &Result<T, Problem>| deleted.as_ref().is_err_and(|problem| problem.0.is(Code::StoreFull));
+) -> Result<T> {
+    let is_full = |deleted: &Result<T>| deleted.as_ref().is_err_and(|problem| problem.0.is(Code::StoreFull));
     let mut deleted = delete().await;
     if !is_full(&deleted) {
         return deleted;
@@ -367,7 +367,7 @@ pub async fn sweep_halves(app: &App) -> usize {
 
 /// A time of which files are that old, by the clock that decides and by the one on the wall, which files are stamped with: what is
 /// coming in looks old to neither, whichever way the wall's is set meanwhile.
-async fn ago(app: &App, age: Duration) -> Result<SystemTime, Problem> {
+async fn ago(app: &App, age: Duration) -> Result<SystemTime> {
     let now = app.engine.now().await?.min(app.engine.wall().await?);
     Ok(SystemTime::UNIX_EPOCH + Duration::from_millis(now.0.max(0) as u64).saturating_sub(age))
 }
@@ -389,7 +389,7 @@ fn halves(folder: &Path, before: SystemTime) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Whether this content is a file of a revision.
-async fn is_in_revision(app: &App, id: Uuid) -> Result<bool, Problem> {
+async fn is_in_revision(app: &App, id: Uuid) -> Result<bool> {
     for namespace in &app.options.with_files {
         if files::knows(&app.engine, namespace, id).await? {
             return Ok(true);
@@ -399,7 +399,7 @@ async fn is_in_revision(app: &App, id: Uuid) -> Result<bool, Problem> {
 }
 
 /// Removes what no record knows. How many files went. What is not where we put files is somebody else's.
-pub async fn sweep(app: &App) -> Result<usize, Problem> {
+pub async fn sweep(app: &App) -> Result<usize> {
     let Ok(store) = store(app) else { return Ok(0) };
     let before = ago(app, ORPHAN_AGE).await?;
     let mut objects = store.list(None);

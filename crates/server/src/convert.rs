@@ -1,7 +1,7 @@
 //! Between the wire and the engine: pure functions, no rules.
 
 use crate::{
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     wire_time::{maybe, millis, parse, text},
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -44,7 +44,7 @@ pub fn json(payload: &Payload) -> Option<api::Json> {
         .ok()
 }
 
-pub fn lease(text: &str) -> Result<LeaseId, Problem> {
+pub fn lease(text: &str) -> Result<LeaseId> {
     text.parse().map_err(|_| Problem::invalid("lease", "this is not a lease id; send the one the claim gave"))
 }
 
@@ -54,7 +54,7 @@ pub fn new_job(
     id: JobId,
     definition: Option<DefinitionRef>,
     owner: Option<Arc<str>>,
-) -> Result<NewJob, Problem> {
+) -> Result<NewJob> {
     if body.run_at.is_some() && body.delay_ms.is_some() {
         return Err(Problem::invalid("delay_ms", "give either run_at or delay_ms, not both"));
     }
@@ -78,7 +78,7 @@ pub fn new_job(
 }
 
 /// The key stands for the whole body, so the body is hashed, without the key's own fields.
-pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>, Problem> {
+pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>> {
     let Some(key) = &body.idempotency_key else { return Ok(None) };
     let bytes = body.signature().map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let until = match body.idempotency_ms.unwrap_or(IDEMPOTENCY_MS) {

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     convert,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     schema::Compiled,
 };
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use windlass_core::{
 pub const BYTES_MAX: usize = 256 << 10;
 
 /// Everything that can be wrong with a definition is found when it is written, not when a job is made from it.
-pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), Problem> {
+pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<()> {
     if name.contains('@') {
         return Err(Problem::invalid("name", "may not hold an @: that is how a version is named"));
     }
@@ -41,14 +41,14 @@ pub fn check(name: &str, body: &DefinitionBody, limits: &Limits) -> Result<(), P
 }
 
 /// The text of a definition that was found in order, aside.
-pub async fn checked(app: &App, namespace: &Namespace, name: &str, body: DefinitionBody) -> Result<Arc<str>, Problem> {
+pub async fn checked(app: &App, namespace: &Namespace, name: &str, body: DefinitionBody) -> Result<Arc<str>> {
     let (name, limits) = (name.to_owned(), app.engine.settings().limits);
     let work = move || check(&name, &body, &limits).and_then(|()| stored(&body));
     app.aside.run(namespace, work).await?
 }
 
 /// A job with its definition's settings where it is silent itself.
-pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem> {
+pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob> {
     let payload = match (&job.payload, &body.payload) {
         (Some(own), _) => Some(own.clone()),
         (None, Some(value)) => Some(
@@ -60,13 +60,13 @@ pub fn fill(job: &SubmitJob, body: &DefinitionBody) -> Result<SubmitJob, Problem
 }
 
 /// The same body makes the same text, so that writing it again is recognised.
-fn stored(body: &DefinitionBody) -> Result<Arc<str>, Problem> {
+fn stored(body: &DefinitionBody) -> Result<Arc<str>> {
     let text = body.text().map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(text.into())
 }
 
 /// The latest version, unless the definition is deleted.
-pub async fn latest(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Definition>, Problem> {
+pub async fn latest(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Definition>> {
     let head = app.engine.read_record::<DefinitionHead>(namespace, name).await?;
     match head.filter(|head| head.deleted_at.is_none()) {
         Some(head) => Ok(app.engine.read_record::<Definition>(namespace, &version_key(name, head.latest)).await?),

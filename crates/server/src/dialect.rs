@@ -10,7 +10,7 @@ use crate::{
         values::Values,
     },
     planned::{Decided, Unit},
-    problem::Problem,
+    problem::Result,
     route::{Access, Identify, Nameless, Refuse, Route, Surface},
     running::Running,
 };
@@ -61,7 +61,7 @@ impl Dialect {
 pub type StartWorker = fn(&[&str]) -> String;
 
 /// Says how its jobs and workers stand.
-pub type Watch = Box<dyn Fn(App) -> BoxFuture<'static, Result<Vec<Sign>, Problem>> + Send + Sync>;
+pub type Watch = Box<dyn Fn(App) -> BoxFuture<'static, Result<Vec<Sign>>> + Send + Sync>;
 
 /// What a dialect does by itself: starts it, once the server is up.
 pub type Start = Box<dyn Fn(App) -> BoxFuture<'static, Running> + Send + Sync>;
@@ -70,10 +70,10 @@ pub type Start = Box<dyn Fn(App) -> BoxFuture<'static, Running> + Send + Sync>;
 pub type MakeFires = fn(&App) -> Arc<dyn Fires>;
 
 /// What a dialect clears away now and then, after tokens that are void are gone.
-pub type Sweep = Box<dyn Fn(App) -> BoxFuture<'static, Result<(), Problem>> + Send + Sync>;
+pub type Sweep = Box<dyn Fn(App) -> BoxFuture<'static, Result<()>> + Send + Sync>;
 
 /// Decides turns of runs whose plans the dialect wrote.
-pub type Decide = Box<dyn Fn(App, Unit) -> BoxFuture<'static, Result<Decided, Problem>> + Send + Sync>;
+pub type Decide = Box<dyn Fn(App, Unit) -> BoxFuture<'static, Result<Decided>> + Send + Sync>;
 
 /// A dialect at work. Its state is in its routes, and in whatever it does by itself.
 pub struct Served {
@@ -114,21 +114,21 @@ impl Served {
 
     pub fn plans<F>(self, decide: impl Fn(App, Unit) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Decided, Problem>> + Send + 'static,
+        F: Future<Output = Result<Decided>> + Send + 'static,
     {
         Self { plans: Some(Box::new(move |app, unit| Box::pin(decide(app, unit)))), ..self }
     }
 
     pub fn watches<F>(self, watch: impl Fn(App) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Vec<Sign>, Problem>> + Send + 'static,
+        F: Future<Output = Result<Vec<Sign>>> + Send + 'static,
     {
         Self { watch: Some(Box::new(move |app| Box::pin(watch(app)))), ..self }
     }
 
     pub fn sweeps<F>(self, sweep: impl Fn(App) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<(), Problem>> + Send + 'static,
+        F: Future<Output = Result<()>> + Send + 'static,
     {
         Self { sweep: Some(Box::new(move |app| Box::pin(sweep(app)))), ..self }
     }
@@ -170,7 +170,7 @@ impl Dialects {
         self.0.iter().find(|(dialect, _)| dialect.surface.name == name).and_then(|(_, served)| served.plans.as_ref())
     }
 
-    pub async fn sweep(&self, app: &App) -> Result<(), Problem> {
+    pub async fn sweep(&self, app: &App) -> Result<()> {
         for sweep in self.0.iter().filter_map(|(_, served)| served.sweep.as_ref()) {
             sweep(app.clone()).await?;
         }
@@ -178,7 +178,7 @@ impl Dialects {
     }
 
     /// How those that have something to say stand, by name.
-    pub async fn signs(&self, app: &App, name: &str) -> Result<Vec<Sign>, Problem> {
+    pub async fn signs(&self, app: &App, name: &str) -> Result<Vec<Sign>> {
         let watch = self.0.iter().find(|(dialect, _)| dialect.surface.name == name);
         match watch.and_then(|(_, served)| served.watch.as_ref()) {
             Some(watch) => watch(app.clone()).await,

@@ -12,7 +12,7 @@ use windlass_yaml::Fault;
 
 const FILES_MAX: usize = 10_000;
 /// Editors write a file in several steps; only what stayed unchanged for so long is read.
-const SETTLED: Duration = Duration::from_millis(300);
+const QUIET: Duration = Duration::from_millis(300);
 
 /// What became of a folder's files.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ pub fn on_change<L: Future<Output = Report> + Send>(
     })
 }
 
-/// Acts whenever something in a folder has changed and settled, until the watch is dropped.
+/// Acts whenever something in a folder has changed and then stayed the same for a moment, until the watch is dropped.
 pub fn notice<F: Future<Output = ()> + Send>(
     folder: &Path,
     act: impl Fn() -> F + Send + 'static,
@@ -79,7 +79,7 @@ pub fn notice<F: Future<Output = ()> + Send>(
     watcher.watch(folder, RecursiveMode::NonRecursive)?;
     let task = tokio::spawn(async move {
         while changes.recv().await.is_some() {
-            while let Ok(Some(())) = tokio::time::timeout(SETTLED, changes.recv()).await {}
+            while let Ok(Some(())) = tokio::time::timeout(QUIET, changes.recv()).await {}
             act().await;
         }
     });

@@ -8,21 +8,21 @@ use crate::{
     metrics::Meter,
     origin,
     prefix::Prefixed,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
+    read_permits::ReadPermit,
     request_id::RequestId,
     room::{self, Growing, Room},
     route::{Access, BODY_MAX, Identify, Nameless, Refuse, Route, Rules, Run, changes_state},
     session,
     spoken::Voice,
-    turns::Turn,
 };
 use axum::{
     body::Body,
-    extract::Request,
+    extract::{FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use hyper::body::Body as _;
 use std::{borrow::Cow, sync::Arc, time::Instant};
 use windlass_core::Namespace;
@@ -135,9 +135,9 @@ pub fn method_name(method: &Method) -> &'static str {
 }
 
 /// What a request holds until it is answered.
-type Held = (Option<Room>, Option<Turn>);
+type Held = (Option<Room>, Option<ReadPermit>);
 
-async fn admit(facts: &RouteFacts, request: &mut Request) -> Result<Held, Problem> {
+async fn admit(facts: &RouteFacts, request: &mut Request) -> Result<Held> {
     origin::check_host(&facts.app.options, request)?;
     if facts.asks_origin {
         origin::check_origin(&facts.app.options, request)?;
@@ -160,14 +160,14 @@ async fn admit(facts: &RouteFacts, request: &mut Request) -> Result<Held, Proble
     facts.voice.heard(caller.as_ref().map(|caller| &caller.name));
     let room = limit(facts, caller.as_ref(), request)?;
     let Some(caller) = caller else { return Ok((room, None)) };
-    let turn = if facts.changes { None } else { Some(facts.app.turns.enter(&caller.root).await) };
-    turn.clone().map(|turn| request.extensions_mut().insert(turn));
+    let permit = if facts.changes { None } else { Some(facts.app.read_permits.enter(&caller.root).await) };
+    permit.clone().map(|permit| request.extensions_mut().insert(permit));
     request.extensions_mut().insert::<Caller>(caller);
-    Ok((room, turn))
+    Ok((room, permit))
 }
 
 /// Whom the request says it comes from, if it does. Where anybody may call, nobody is turned away for a token that has run out.
-async fn who(facts: &RouteFacts, request: &mut Request) -> Result<Option<Caller>, Problem> {
+async fn who(facts: &RouteFacts, request: &mut Request) -> Result<Option<Caller>> {
     let in_path = path_token(facts, request)?;
     if facts.access == Access::Open {
         return Ok(None);
@@ -188,7 +188,7 @@ async fn who(facts: &RouteFacts, request: &mut Request) -> Result<Option<Caller>
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and
 /// as far as its rules say.
-fn anonymous(facts: &RouteFacts, access: Access, request: &Request) -> Result<Caller, Problem> {
+fn anonymous(facts: &RouteFacts, access: Access, request: &Request) -> Result<Caller> {
     let needed = || Problem::new(Code::Unauthorized, "send a token");
     let nameless = facts.rules.nameless;
     let namespace = facts.namespace.as_ref().filter(|_| nameless != Nameless::Nothing).ok_or_else(needed)?;
@@ -200,7 +200,7 @@ fn anonymous(facts: &RouteFacts, access: Access, request: &Request) -> Result<Ca
 }
 
 /// Where a surface's clients can send no header at all. Elsewhere such a path leads nowhere.
-fn path_token(facts: &RouteFacts, request: &Request) -> Result<Option<Arc<str>>, Problem> {
+fn path_token(facts: &RouteFacts, request: &Request) -> Result<Option<Arc<str>>> {
     match request.extensions().get::<Prefixed>() {
         Some(_) if !facts.rules.in_path => Err(Problem::new(Code::NotFound, "there is nothing at this path")),
         prefixed => Ok(prefixed.and_then(|prefixed| prefixed.0.clone())),
@@ -223,7 +223,7 @@ pub fn token(headers: &HeaderMap, basic: bool) -> Option<Cow<'_, str>> {
 
 /// A body that says it is too large is refused before it is read; one that does not say is cut off. Either has to find room
 /// in memory unless it is small. A file that is uploaded passes through, and needs only what it passes through.
-fn limit(facts: &RouteFacts, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>, Problem> {
+fn limit(facts: &RouteFacts, caller: Option<&Caller>, request: &mut Request) -> Result<Option<Room>> {
     let body_max = facts.body_max;
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|told| told > body_max as u64) {
@@ -252,7 +252,7 @@ fn share(caller: Option<&Caller>) -> Arc<str> {
 }
 
 /// An answer that is large takes room until its reader has it. Only answers to questions: what was done is told in any case.
-fn hold(facts: &RouteFacts, share: &Arc<str>, response: Response) -> Result<Response, Problem> {
+fn hold(facts: &RouteFacts, share: &Arc<str>, response: Response) -> Result<Response> {
     match response.body().size_hint().exact() {
         Some(bytes) if bytes > room::ANSWER_FREE => {
             let room = facts.app.rooms.take(share, bytes)?;
@@ -266,8 +266,15 @@ pub fn too_large(body_max: usize) -> Problem {
     Problem::new(Code::TooLarge, format!("the body may have at most {body_max} bytes")).at("body")
 }
 
-/// Also used where a caller is needed and the route is open.
-pub fn caller(request: &http::request::Parts) -> Result<Caller, Problem> {
+/// Whoever calls, in whatever namespace. Nobody may have to say who they are where a route is open.
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        caller(parts)
+    }
+}
+
+pub fn caller(request: &Parts) -> Result<Caller> {
     request.extensions.get::<Caller>().cloned().ok_or_else(not_valid)
 }
 

@@ -6,7 +6,7 @@
 use crate::{
     app::App,
     auth::{hash, system_namespace},
-    problem::Problem,
+    problem::Result,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -125,7 +125,7 @@ pub async fn write_down(app: &App) {
     workers::write_down(app).await;
 }
 
-async fn add(app: &App, name: &Name, rows: &[(Minute, Figures)]) -> Result<(), Problem> {
+async fn add(app: &App, name: &Name, rows: &[(Minute, Figures)]) -> Result<()> {
     let fill = |sheet: &mut Sheet| {
         sheet.definition = name.whose.definition.clone();
         let step = if name.by_minute { MINUTE_MS } else { HOUR_MS };
@@ -147,7 +147,7 @@ async fn change<T: Default + Serialize + DeserializeOwned>(
     parent: Option<Arc<str>>,
     expires_at: Timestamp,
     fill: impl Fn(&mut T),
-) -> Result<(), Problem> {
+) -> Result<()> {
     let mut tries = TRIES;
     loop {
         let found = app.engine.store().record(key).await?;
@@ -174,12 +174,7 @@ fn read<T: Default + DeserializeOwned>(record: &Record) -> T {
 }
 
 /// What was done since then, by when it began, in steps of so many milliseconds.
-pub async fn rows(
-    app: &App,
-    whose: &Whose,
-    by_minute: bool,
-    since: Timestamp,
-) -> Result<BTreeMap<i64, Figures>, Problem> {
+pub async fn rows(app: &App, whose: &Whose, by_minute: bool, since: Timestamp) -> Result<BTreeMap<i64, Figures>> {
     Ok(told(app, whose, by_minute, since).await?.0)
 }
 
@@ -189,7 +184,7 @@ pub async fn told(
     whose: &Whose,
     by_minute: bool,
     since: Timestamp,
-) -> Result<(BTreeMap<i64, Figures>, Vec<JobId>), Problem> {
+) -> Result<(BTreeMap<i64, Figures>, Vec<JobId>)> {
     let name = Name::new(whose, by_minute, since.0 / MINUTE_MS);
     let prefix = name.prefix();
     let query = RecordQuery {
@@ -222,11 +217,7 @@ pub async fn told(
 }
 
 /// What became of the jobs of each definition since an hour ago, or up to two.
-pub async fn definitions(
-    app: &App,
-    namespace: &Namespace,
-    now: Timestamp,
-) -> Result<BTreeMap<Arc<str>, Figures>, Problem> {
+pub async fn definitions(app: &App, namespace: &Namespace, now: Timestamp) -> Result<BTreeMap<Arc<str>, Figures>> {
     let hour = now.0 / HOUR_MS;
     let mut found: BTreeMap<Arc<str>, Figures> = BTreeMap::new();
     for day in

@@ -2,7 +2,7 @@
 
 use crate::{
     ask::ok,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use axum::{
     body::Body,
@@ -35,8 +35,8 @@ impl Once {
         &self,
         question: String,
         age: Duration,
-        make: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<Response, Problem> {
+        make: impl Future<Output = Result<T>>,
+    ) -> Result<Response> {
         let slot = self.slot(question);
         let mut kept = slot.lock().await;
         if let Some((_, bytes)) = kept.as_ref().filter(|(at, _)| at.elapsed() < age) {
@@ -54,8 +54,8 @@ impl Once {
         &self,
         question: impl FnOnce() -> String,
         max_age_ms: Option<u64>,
-        make: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<Response, Problem> {
+        make: impl Future<Output = Result<T>>,
+    ) -> Result<Response> {
         match age(max_age_ms)? {
             Some(age) => self.answer(question(), age, make).await,
             None => Ok(ok(make.await?).into_response()),
@@ -79,7 +79,7 @@ fn json(bytes: Bytes) -> Response {
 }
 
 /// How old an answer the caller takes, if it says.
-fn age(max_age_ms: Option<u64>) -> Result<Option<Duration>, Problem> {
+fn age(max_age_ms: Option<u64>) -> Result<Option<Duration>> {
     match max_age_ms {
         Some(ms) if ms > AGE_MS_MAX => Err(Problem::invalid("max_age_ms", format!("{ms} is more than {AGE_MS_MAX}"))),
         ms => Ok(ms.filter(|ms| *ms > 0).map(Duration::from_millis)),

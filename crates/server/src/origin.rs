@@ -7,7 +7,7 @@ use crate::{
     app::Options,
     host::{host_of, is_loopback, name_of},
     peer::Peer,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -21,7 +21,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 const EXPOSED_HEADERS: HeaderValue =
     HeaderValue::from_static("location, preference-applied, retry-after, x-request-id");
 
-pub fn check_host(options: &Options, request: &Request) -> Result<(), Problem> {
+pub fn check_host(options: &Options, request: &Request) -> Result<()> {
     // A proxy in front may have gone by the one, and this server would go by the other.
     if request.headers().get_all(header::HOST).iter().nth(1).is_some() {
         return Err(Problem::new(Code::BadRequest, "the request has more than one Host header").at("Host"));
@@ -50,7 +50,7 @@ fn is_own(name: &str, request: &Request) -> bool {
 }
 
 /// For calls that change something.
-pub fn check_origin(options: &Options, request: &Request) -> Result<(), Problem> {
+pub fn check_origin(options: &Options, request: &Request) -> Result<()> {
     let headers = request.headers();
     if let Some(origin) = headers.get(header::ORIGIN) {
         if is_same(origin, request) || is_listed(options, origin) {

@@ -39,6 +39,22 @@ pub fn take<T: FromPath>(parts: &mut Parts) -> Result<T, String> {
     T::from_path(parts.extensions.remove::<Named>().unwrap_or_else(Named::nothing))
 }
 
+/// `Path<T>` of a surface: the parts of the path that are names, decoded. What cannot be one is refused in the surface's own
+/// words, made from the reason and the address.
+macro_rules! extractor {
+    ($refusal:ty, $refuse:expr) => {
+        pub struct Path<T>(pub T);
+
+        impl<T: $crate::path::FromPath, S: Sync> axum::extract::FromRequestParts<S> for Path<T> {
+            type Rejection = $refusal;
+            async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, $refusal> {
+                $crate::path::take(parts).map(Self).map_err(|why| $refuse(why, &parts.uri))
+            }
+        }
+    };
+}
+pub(crate) use extractor;
+
 /// What a handler may take from a path.
 pub trait FromPath: Sized {
     fn from_path(named: Named) -> Result<Self, String>;

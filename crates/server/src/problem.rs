@@ -14,6 +14,9 @@ use windlass_engine::{Error, StoreError};
 #[derive(Clone, Debug)]
 pub struct Problem(pub Box<api::Problem>);
 
+/// What fails with a problem unless it says otherwise.
+pub type Result<T, E = Problem> = std::result::Result<T, E>;
+
 impl Problem {
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Box::new(api::Problem {
@@ -135,6 +138,14 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// The answer of a dialect to a problem that was met outside its handlers: its body, with the code and the request's id.
+pub fn reword(problem: &Problem, mut body: serde_json::Value, kind: &'static str, response: &mut Response) {
+    body["reason"] = problem.0.code().into();
+    body["request_id"] = problem.0.request_id.as_deref().into();
+    *response.body_mut() = Body::from(body.to_string());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
 }
 
 /// What fails below a dialect, in its words: a refusal as it has it, everything else as a problem.

@@ -8,7 +8,7 @@ pub use crate::config::limits::Files as Limits;
 use crate::{
     app::App,
     artifacts, content,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use parking_lot::Mutex;
 use std::{
@@ -62,7 +62,7 @@ impl Whose {
     }
 
     /// From the records.
-    async fn count(&self, app: &App) -> Result<u64, Problem> {
+    async fn count(&self, app: &App) -> Result<u64> {
         let (bytes, count) = match self {
             Whose::Job(namespace, job) => artifacts::total(app, artifacts::of_job(namespace, *job)).await?,
             Whose::Namespace(namespace) => {
@@ -122,7 +122,7 @@ impl Usage {
     }
 
     /// Room for a file of so many bytes.
-    pub async fn enter(self: &Arc<Self>, app: &App, owner: &Owner, bytes: u64) -> Result<Grant, Problem> {
+    pub async fn enter(self: &Arc<Self>, app: &App, owner: &Owner, bytes: u64) -> Result<Grant> {
         let mut grant = Grant { usage: self.clone(), of: Vec::new(), bytes: 0 };
         for whose in owner.all().filter(|whose| whose.limit(&self.limits) > 0) {
             self.add(app, &whose, bytes + OVERHEAD).await?;
@@ -132,7 +132,7 @@ impl Usage {
         Ok(grant)
     }
 
-    async fn add(&self, app: &App, whose: &Whose, bytes: u64) -> Result<(), Problem> {
+    async fn add(&self, app: &App, whose: &Whose, bytes: u64) -> Result<()> {
         let mut fit = self.try_add(whose, bytes);
         if let Fit::Unknown = fit {
             let began = Instant::now();
@@ -190,7 +190,7 @@ pub struct Grant {
 
 impl Grant {
     /// The file turned out to be at least so large.
-    pub async fn reach(&mut self, app: &App, bytes: u64) -> Result<(), Problem> {
+    pub async fn reach(&mut self, app: &App, bytes: u64) -> Result<()> {
         if bytes <= self.bytes {
             return Ok(());
         }
@@ -232,7 +232,7 @@ fn disk(folder: &Path) -> Option<(u64, u64)> {
 }
 
 /// Whether so many bytes more leave the reserve alone. May block.
-pub fn has_room(folder: &Path, limits: &Limits, bytes: u64) -> Result<(), Problem> {
+pub fn has_room(folder: &Path, limits: &Limits, bytes: u64) -> Result<()> {
     let Some((free, total)) = disk(folder) else { return Ok(()) };
     let reserve = limits.reserve.min(total / RESERVE_SHARE);
     if free >= reserve.saturating_add(bytes) {

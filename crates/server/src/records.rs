@@ -1,6 +1,6 @@
 //! Records of a namespace that is always the same, such as those a dialect keeps in its own.
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, problem::Result};
 use serde::{Serialize, de::DeserializeOwned};
 use windlass_core::{
     Namespace, Record, RecordKey,
@@ -36,21 +36,16 @@ impl<T> Records<T> {
 }
 
 impl<T: DeserializeOwned> Records<T> {
-    pub fn read(&self, record: &Record) -> Result<Kept<T>, Problem> {
+    pub fn read(&self, record: &Record) -> Result<Kept<T>> {
         Ok(read(record)?)
     }
 
-    pub async fn find(&self, app: &App, name: &str) -> Result<Option<Kept<T>>, Problem> {
+    pub async fn find(&self, app: &App, name: &str) -> Result<Option<Kept<T>>> {
         Ok(self.kind.find(&app.engine, &(self.namespace)(), name).await?)
     }
 
     /// All of them, or those below a parent, by key, until the caller has enough.
-    pub async fn each(
-        &self,
-        app: &App,
-        parent: Option<&str>,
-        take: impl FnMut(Kept<T>) -> bool,
-    ) -> Result<(), Problem> {
+    pub async fn each(&self, app: &App, parent: Option<&str>, take: impl FnMut(Kept<T>) -> bool) -> Result<()> {
         Ok(app.engine.each_record(RecordQuery { parent: parent.map(Into::into), ..self.query() }, take).await?)
     }
 }

@@ -4,7 +4,7 @@
 //! the room until its request is answered. Small bodies take none: what they may need together is bounded by the number of
 //! connections, and they are what workers send all the time.
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Result};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
@@ -58,13 +58,13 @@ impl Rooms {
     }
 
     /// Room for a body of one principal, given back when the last clone is dropped.
-    pub fn take(self: &Arc<Self>, name: &Arc<str>, bytes: u64) -> Result<Room, Problem> {
+    pub fn take(self: &Arc<Self>, name: &Arc<str>, bytes: u64) -> Result<Room> {
         let room = Room(Arc::new(Taking { rooms: self.clone(), name: name.clone(), bytes: AtomicU64::new(0) }));
         room.grow(bytes)?;
         Ok(room)
     }
 
-    fn add(&self, name: &Arc<str>, bytes: u64) -> Result<(), Problem> {
+    fn add(&self, name: &Arc<str>, bytes: u64) -> Result<()> {
         let Limits { total, share } = self.limits;
         let mut taken = self.taken.lock();
         let own = taken.by_name.get(name).copied().unwrap_or(0);
@@ -115,7 +115,7 @@ struct Taking {
 }
 
 impl Room {
-    pub fn grow(&self, bytes: u64) -> Result<(), Problem> {
+    pub fn grow(&self, bytes: u64) -> Result<()> {
         if bytes > 0 {
             self.0.rooms.add(&self.0.name, bytes)?;
             self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -183,7 +183,7 @@ impl Growing {
         Self { body, room, max: max as u64, seen: 0, covered: FREE, too_large }
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), Problem> {
+    fn count(&mut self, bytes: usize) -> Result<()> {
         self.seen += bytes as u64;
         if self.seen > self.max {
             return Err((self.too_large)(self.max as usize));
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt;
 
-    fn status(refused: Result<Room, Problem>) -> u16 {
+    fn status(refused: Result<Room>) -> u16 {
         refused.err().map_or(0, |problem| problem.0.status)
     }
 

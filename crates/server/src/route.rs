@@ -6,7 +6,7 @@
 use crate::{
     app::App,
     auth::Caller,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use axum::{extract::Request, handler::Handler, response::Response};
 use futures_util::future::BoxFuture;
@@ -57,7 +57,7 @@ impl Surface {
 pub type Refuse = fn(&Problem, &mut Response);
 
 /// Finds out who calls, for surfaces with a way of their own to say it. None: the caller did not say.
-pub type Identify = Arc<dyn Fn(&App, &Request) -> BoxFuture<'static, Result<Option<Caller>, Problem>> + Send + Sync>;
+pub type Identify = Arc<dyn Fn(&App, &Request) -> BoxFuture<'static, Result<Option<Caller>>> + Send + Sync>;
 
 /// What callers may do who do not say who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Header {
     }
 
     /// Its value, where it was sent. Something that is no text is refused, not overlooked.
-    pub fn of<'a>(&self, headers: &'a HeaderMap) -> Result<Option<&'a str>, Problem> {
+    pub fn of<'a>(&self, headers: &'a HeaderMap) -> Result<Option<&'a str>> {
         let text =
             |value: &'a HeaderValue| value.to_str().map_err(|_| Problem::invalid(self.name, "must be printable ASCII"));
         headers.get(self.name).map(text).transpose()

@@ -13,7 +13,7 @@ use crate::{
     app::App,
     auth::{hash, system_namespace},
     calendar::Calendar,
-    problem::Problem,
+    problem::Result,
 };
 use std::{fmt::Display, time::Duration};
 use tokio::{
@@ -88,7 +88,7 @@ async fn sleep(app: &App, until: Option<Instant>) {
 }
 
 /// Fires what is due, and says how long it is to the next one.
-pub async fn tick(app: &App) -> Result<Option<Duration>, Problem> {
+pub async fn tick(app: &App) -> Result<Option<Duration>> {
     let mut pages = app.engine.pages(RecordQuery::all(system_namespace(), POINTER));
     let mut wait: Option<Duration> = None;
     while let Some(found) = pages.next().await? {
@@ -101,7 +101,7 @@ pub async fn tick(app: &App) -> Result<Option<Duration>, Problem> {
 }
 
 /// Fires one schedule if its time has come. How long to wait for the next time, if there is one.
-async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Duration>, Problem> {
+async fn look(app: &App, namespace: &Namespace, name: &str) -> Result<Option<Duration>> {
     let Some(schedule) = app.engine.read_record::<Schedule>(namespace, name).await? else { return Ok(None) };
     let Rule::Calendar(text) = &schedule.rule else { return Ok(None) };
     if schedule.paused {

@@ -11,7 +11,7 @@ mod work;
 
 use crate::{
     aside::Aside,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use cost::Cost;
 use fits::Fit;
@@ -62,7 +62,7 @@ pub enum Part {
 }
 
 impl Compiled {
-    pub fn new(body: DefinitionBody) -> Result<Self, Problem> {
+    pub fn new(body: DefinitionBody) -> Result<Self> {
         let payload = body.payload_schema.as_ref().map(|schema| Schema::new("payload_schema", schema)).transpose()?;
         let result = body.result_schema.as_ref().map(|schema| Schema::new("result_schema", schema)).transpose()?;
         Ok(Self { body, payload, result })
@@ -80,7 +80,7 @@ impl Compiled {
         4_096 + schemas.map(|schema| schema.fit.bytes).sum::<usize>()
     }
 
-    pub fn check_payload(&self, payload: &Payload) -> Result<(), Problem> {
+    pub fn check_payload(&self, payload: &Payload) -> Result<()> {
         let mut left = STEPS_MAX;
         self.payload.as_ref().map_or(Ok(()), |schema| schema.check(payload, &mut left))
     }
@@ -93,7 +93,7 @@ struct Schema {
 }
 
 impl Schema {
-    fn new(field: &'static str, schema: &Value) -> Result<Self, Problem> {
+    fn new(field: &'static str, schema: &Value) -> Result<Self> {
         let fit = fits::check(field, schema)?;
         let patterns = jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(4 * PATTERN_BYTES);
         // The library would compile the values themselves, whatever they are.
@@ -108,7 +108,7 @@ impl Schema {
     }
 
     /// The first thing wrong, with the pointer to it. The steps are taken from those that are left.
-    fn check(&self, json: &Payload, left: &mut u64) -> Result<(), Problem> {
+    fn check(&self, json: &Payload, left: &mut u64) -> Result<()> {
         let value = read(json)?;
         let cost = cost::of(&self.fit, &value, *left);
         let cost = cost.map_err(|over| Problem::new(Code::Schema, over.why(STEPS_MAX)).at(over.pointer))?;
@@ -118,7 +118,7 @@ impl Schema {
     }
 
     /// None: it would take longer than a moment.
-    fn check_here(&self, json: &Payload) -> Option<(Result<(), Problem>, u64)> {
+    fn check_here(&self, json: &Payload) -> Option<(Result<()>, u64)> {
         if json.len() > BYTES_HERE {
             return None;
         }
@@ -130,7 +130,7 @@ impl Schema {
         (copied(cost, json) <= COPIED_HERE).then(|| (self.decide(&value, true), cost.steps))
     }
 
-    fn decide(&self, value: &Value, told: bool) -> Result<(), Problem> {
+    fn decide(&self, value: &Value, told: bool) -> Result<()> {
         if !told {
             let why = "this does not meet its schema; it is too large to tell where";
             return if self.validator.is_valid(value) { Ok(()) } else { Err(Problem::new(Code::Schema, why).at("")) };
@@ -148,14 +148,14 @@ fn copied(cost: Cost, json: &Payload) -> u64 {
     if cost.copies == 0 { 0 } else { cost.copies.saturating_mul(weight_of_text(json.as_bytes())) }
 }
 
-fn read(json: &Payload) -> Result<Value, Problem> {
+fn read(json: &Payload) -> Result<Value> {
     let bytes = if json.is_empty() { b"null" } else { json.as_bytes() };
     serde_json::from_slice(bytes)
         .map_err(|error| Problem::new(Code::Schema, format!("this is not valid JSON: {error}")).at(""))
 }
 
 /// Whether a schema can be used, and whether a value meets it. Both may take long.
-pub fn check_value(field: &'static str, schema: &Value, value: Option<&Payload>) -> Result<(), Problem> {
+pub fn check_value(field: &'static str, schema: &Value, value: Option<&Payload>) -> Result<()> {
     let compiled = Schema::new(field, schema)?;
     value.map_or(Ok(()), |value| compiled.check(value, &mut { STEPS_MAX }))
 }
@@ -231,7 +231,7 @@ impl Schemas {
         definition: &Arc<Compiled>,
         part: Part,
         json: &Payload,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let Some(schema) = definition.schema(part) else { return Ok(()) };
         if let Some((checked, steps)) = schema.check_here(json) {
             if steps > STEPS_HERE / 4 {
@@ -250,7 +250,7 @@ impl Schemas {
         &self,
         namespace: &Namespace,
         all: Vec<(Arc<Compiled>, Payload)>,
-    ) -> Result<Result<(), (usize, Problem)>, Problem> {
+    ) -> Result<Result<(), (usize, Problem)>> {
         let check = move || {
             let mut left = STEPS_MAX;
             for (at, (definition, payload)) in all.iter().enumerate() {
@@ -263,7 +263,7 @@ impl Schemas {
     }
 
     /// The version a reference points at.
-    pub async fn get(&self, namespace: &Namespace, reference: &DefinitionRef) -> Result<Arc<Compiled>, Problem> {
+    pub async fn get(&self, namespace: &Namespace, reference: &DefinitionRef) -> Result<Arc<Compiled>> {
         let key = (namespace.clone(), reference.name.clone(), reference.version);
         if let Some(known) = self.compiled.lock().get(&key) {
             return Ok(known);
@@ -293,7 +293,7 @@ impl Schemas {
     }
 
     /// Whether a result is one that the job's definition allows. Jobs that are gone are left to the rules to refuse.
-    pub async fn check_result(&self, key: &JobKey, result: &Payload) -> Result<(), Problem> {
+    pub async fn check_result(&self, key: &JobKey, result: &Payload) -> Result<()> {
         if self.is_plain(&key.id) {
             return Ok(());
         }
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn compiled(schema: serde_json::Value) -> Result<Compiled, Problem> {
+    fn compiled(schema: serde_json::Value) -> Result<Compiled> {
         Compiled::new(DefinitionBody { payload_schema: Some(schema), ..DefinitionBody::default() })
     }
 

@@ -6,7 +6,7 @@
 use crate::{
     auth::{Caller, hash},
     host::host_of,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     secret::Secret,
 };
 use axum::extract::Request;
@@ -38,7 +38,7 @@ pub fn cookie_name(request: &Request) -> String {
 
 /// The token of the session a request comes with. A call that changes something must also know the key of the page: a browser
 /// sends the cookie by itself, also for others, but the key only our own page can read.
-pub fn token(request: &Request, changes: bool) -> Result<Option<&str>, Problem> {
+pub fn token(request: &Request, changes: bool) -> Result<Option<&str>> {
     if !request.headers().contains_key(header::COOKIE) {
         return Ok(None);
     }
@@ -66,7 +66,7 @@ pub fn page_key(token: &str) -> String {
 pub struct Codes(Mutex<HashMap<String, (Instant, Caller)>>);
 
 impl Codes {
-    pub fn add(&self, code: &Secret, caller: Caller) -> Result<(), Problem> {
+    pub fn add(&self, code: &Secret, caller: Caller) -> Result<()> {
         let mut codes = self.0.lock();
         codes.retain(|_, (at, _)| at.elapsed() < CODE_LIFE);
         if codes.len() >= CODES_MAX {

@@ -3,7 +3,13 @@
 //! A stream's reader may be slow or gone without saying so. What waits for it is bounded, and a reader that takes nothing
 //! for a while is let go: it comes back with `Last-Event-ID` and misses nothing.
 
-use crate::{app::App, auth::Caller, problem::Problem, route::Header, streams::Place};
+use crate::{
+    app::App,
+    auth::Caller,
+    problem::{Problem, Result},
+    route::Header,
+    streams::StreamPermit,
+};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -32,7 +38,7 @@ pub const LAST_EVENT_ID: Header =
     Header::number("Last-Event-ID", "Goes on after this one, as browsers do by themselves; wins over `after`.");
 
 /// The number a reader came as far as, if it says.
-pub fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub fn last_event(headers: &HeaderMap) -> Result<Option<u64>> {
     let number = |id: &str| {
         let refused = || Problem::invalid(LAST_EVENT_ID.name, "must be the number of an event of this stream");
         id.trim().parse().map_err(|_| refused())
@@ -48,7 +54,7 @@ pub struct Sink {
     room: Arc<Semaphore>,
     until: Instant,
     drain: CancellationToken,
-    place: Place,
+    permit: StreamPermit,
 }
 
 /// The reader is gone, or has to come back.
@@ -63,7 +69,7 @@ impl Sink {
         let room = self.room.clone().acquire_many_owned(size);
         let room = tokio::select! {
             biased;
-            () = self.place.ended.cancelled() => return Err(Closed),
+            () = self.permit.ended.cancelled() => return Err(Closed),
             () = self.frames.closed() => return Err(Closed),
             room = timeout(STALL, room) => room,
         };
@@ -75,7 +81,7 @@ impl Sink {
     pub async fn over(&mut self) {
         tokio::select! {
             () = self.frames.closed() => {}
-            () = self.place.ended.cancelled() => {}
+            () = self.permit.ended.cancelled() => {}
             () = sleep_until(self.until) => {}
             () = self.drain.cancelled() => {}
         }
@@ -87,8 +93,8 @@ pub fn open<P: Future<Output = ()> + Send + 'static>(
     app: &App,
     caller: &Caller,
     pump: impl FnOnce(Sink) -> P,
-) -> Result<Response, Problem> {
-    let place = app.streams.enter(app, caller)?;
+) -> Result<Response> {
+    let permit = app.streams.enter(app, caller)?;
     // Bounded by the room that every frame has to find.
     let (frames, queue) = mpsc::unbounded_channel::<Frame>();
     let sink = Sink {
@@ -96,7 +102,7 @@ pub fn open<P: Future<Output = ()> + Send + 'static>(
         room: Arc::new(Semaphore::new(BUFFER)),
         until: Instant::now() + LIFE,
         drain: app.drain.clone(),
-        place,
+        permit,
     };
     tokio::spawn(pump(sink));
     // A frame's room is free again when the next one is asked for: then the connection has taken it.

@@ -7,7 +7,7 @@ use crate::{
     admins::Lookup,
     app::App,
     auth::Caller,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ struct Listening {
 }
 
 /// A place among a principal's streams.
-pub struct Place {
+pub struct StreamPermit {
     app: App,
     name: Arc<str>,
     /// The hash of the token, and the number of its [`Listening`].
@@ -53,14 +53,14 @@ pub struct Place {
     pub ended: CancellationToken,
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.app.streams.leave(self);
     }
 }
 
 impl Streams {
-    pub fn enter(&self, app: &App, caller: &Caller) -> Result<Place, Problem> {
+    pub fn enter(&self, app: &App, caller: &Caller) -> Result<StreamPermit> {
         let mut open = self.open.lock();
         let count = open.by_name.entry(caller.root.clone()).or_default();
         if *count >= STREAMS_MAX {
@@ -78,18 +78,18 @@ impl Streams {
         if token.is_some() && !std::mem::replace(&mut open.is_watched, true) {
             tokio::spawn(watch(app.clone()));
         }
-        Ok(Place { app: app.clone(), name: caller.root.clone(), token, ended })
+        Ok(StreamPermit { app: app.clone(), name: caller.root.clone(), token, ended })
     }
 
-    fn leave(&self, place: &Place) {
+    fn leave(&self, permit: &StreamPermit) {
         let mut open = self.open.lock();
-        if let Some(count) = open.by_name.get_mut(&place.name) {
+        if let Some(count) = open.by_name.get_mut(&permit.name) {
             *count -= 1;
             if *count == 0 {
-                open.by_name.remove(&place.name);
+                open.by_name.remove(&permit.name);
             }
         }
-        let Some((hash, number)) = &place.token else { return };
+        let Some((hash, number)) = &permit.token else { return };
         if let Some(listening) = open.by_token.get_mut(hash).filter(|listening| listening.number == *number) {
             listening.count -= 1;
             if listening.count == 0 {

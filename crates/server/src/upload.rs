@@ -8,7 +8,7 @@
 use crate::{
     app::App,
     content,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use bytes::{Bytes, BytesMut};
 use object_store::{ObjectStoreExt, WriteMultipart};
@@ -96,7 +96,7 @@ impl Drop for Staged {
 }
 
 impl<'a> Upload<'a> {
-    pub async fn begin(app: &'a App, namespace: &'a Namespace, id: Uuid) -> Result<Self, Problem> {
+    pub async fn begin(app: &'a App, namespace: &'a Namespace, id: Uuid) -> Result<Self> {
         let (files, place) = (content::files_of(app)?, content::place(id));
         let to = match files.folder() {
             Some(folder) => {
@@ -112,7 +112,7 @@ impl<'a> Upload<'a> {
         Ok(Self { app, namespace, hash: Some(Sha256::new()), waiting: BytesMut::new(), to })
     }
 
-    pub async fn put(&mut self, piece: &[u8]) -> Result<(), Problem> {
+    pub async fn put(&mut self, piece: &[u8]) -> Result<()> {
         self.waiting.extend_from_slice(piece);
         while self.waiting.len() >= STEP {
             let step = self.waiting.split_to(STEP).freeze();
@@ -121,7 +121,7 @@ impl<'a> Upload<'a> {
         Ok(())
     }
 
-    async fn step(&mut self, step: Bytes) -> Result<(), Problem> {
+    async fn step(&mut self, step: Bytes) -> Result<()> {
         let mut hash = self.hash.take().ok_or_else(failed)?;
         let (mut file, synced) = match &mut self.to {
             To::Folder(staged) => (Some(staged.file.take().ok_or_else(failed)?), staged.synced),
@@ -151,7 +151,7 @@ impl<'a> Upload<'a> {
     }
 
     /// Everything has come: the file's digest, to be compared before it is kept.
-    pub async fn digest(&mut self) -> Result<String, Problem> {
+    pub async fn digest(&mut self) -> Result<String> {
         let rest = self.waiting.split().freeze();
         self.step(rest).await?;
         let hash = self.hash.take().ok_or_else(failed)?;
@@ -159,7 +159,7 @@ impl<'a> Upload<'a> {
     }
 
     /// Safe from here on.
-    pub async fn keep(self) -> Result<(), Problem> {
+    pub async fn keep(self) -> Result<()> {
         match self.to {
             To::Folder(staged) => {
                 let kept = self.app.writers.0.run(Some(self.namespace), move || keep(staged)).await;

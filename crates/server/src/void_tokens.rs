@@ -5,7 +5,7 @@ use crate::{
     admins::{Lookup, tokens},
     app::App,
     auth::system_namespace,
-    problem::Problem,
+    problem::Result,
 };
 use std::time::Duration;
 use tokio::time::sleep;
@@ -27,7 +27,7 @@ pub async fn run(app: App) {
 }
 
 /// How many went.
-pub async fn sweep(app: &App) -> Result<usize, Problem> {
+pub async fn sweep(app: &App) -> Result<usize> {
     let (mut gone, mut pages) = (0, app.engine.pages(tokens()));
     while let Some(found) = pages.next().await? {
         let mut lookup = Lookup::new(&app.engine).await?;

@@ -3,7 +3,7 @@
 //! The stream keeps the connection's place and limits, see [`crate::listener`]. Whoever takes it ends it, with a close frame, when
 //! [`crate::app::Inner::drain`] is cancelled.
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Result};
 use axum::{body::Body, extract::Request, response::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::upgrade::OnUpgrade;
@@ -17,7 +17,7 @@ pub fn is_asked_for(headers: &HeaderMap) -> bool {
 }
 
 /// The answer that agrees to a WebSocket, and the stream to come once that answer is sent.
-pub fn accept(request: &mut Request) -> Result<(Response, OnUpgrade), Problem> {
+pub fn accept(request: &mut Request) -> Result<(Response, OnUpgrade)> {
     let key = key(request.headers())?;
     let no_stream = || refused("this connection cannot be upgraded");
     let stream = request.extensions_mut().remove::<OnUpgrade>().ok_or_else(no_stream)?;
@@ -31,7 +31,7 @@ pub fn accept(request: &mut Request) -> Result<(Response, OnUpgrade), Problem> {
 }
 
 /// What the client's key is answered with.
-fn key(headers: &HeaderMap) -> Result<HeaderValue, Problem> {
+fn key(headers: &HeaderMap) -> Result<HeaderValue> {
     if !is_asked_for(headers) || !says(headers, header::CONNECTION, "upgrade") {
         return Err(refused("a WebSocket is asked for with `Connection: upgrade` and `Upgrade: websocket`"));
     }

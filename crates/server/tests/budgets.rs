@@ -70,12 +70,12 @@ async fn a_pattern_costs_what_its_texts_cost_and_is_compiled_within_limits() {
 }
 
 /// Keeps the only thread that a namespace may have aside, until it is dropped.
-struct Kept {
+struct BusyThread {
     _let_go: mpsc::Sender<()>,
     _work: JoinHandle<()>,
 }
 
-async fn keep_busy(app: &App, namespace: &str) -> Kept {
+async fn keep_busy(app: &App, namespace: &str) -> BusyThread {
     let ((runs, running), (let_go, go)) = (mpsc::channel(), mpsc::channel::<()>());
     let (app, namespace) = (app.clone(), Namespace::new(namespace).unwrap());
     let work = tokio::spawn(async move {
@@ -86,7 +86,7 @@ async fn keep_busy(app: &App, namespace: &str) -> Kept {
         drop(app.aside.run(&namespace, hold).await);
     });
     tokio::task::spawn_blocking(move || running.recv()).await.unwrap().unwrap();
-    Kept { _let_go: let_go, _work: work }
+    BusyThread { _let_go: let_go, _work: work }
 }
 
 /// Runs whose second step looks at more than is decided without a word about it.

@@ -56,7 +56,7 @@ impl EngineBench {
         work::finish(&engine, self.finished).await?;
         work::fill(&engine, "foreign", self.foreign, Some(self.lanes)).await?;
         work::fill(&engine, "pending", self.pending, None).await?;
-        target.settle().await?;
+        target.finish_housekeeping().await?;
         // A little of the same first, so that caches and worker rows are there for the part that counts.
         work::cycles(&engine, self.callers, (self.jobs / 10).max(1), self.batch, true).await?;
         let report = self.measure(&target, &engine).await?;

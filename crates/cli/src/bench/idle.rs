@@ -35,7 +35,7 @@ impl IdleBench {
         work::cycles(&engine, 8, 1_000, 1, true).await?;
         // Without a look beforehand the embedded store wrote one page in the time that counts, probably SQLite's read mark.
         engine.tick().await?;
-        tokio::time::sleep(target.settling()).await;
+        tokio::time::sleep(target.housekeeping_time()).await;
         let before = (target.written().await?.bytes, wake_ups());
         tokio::time::sleep(Duration::from_secs(self.seconds)).await;
         let after = (target.written().await?.bytes, wake_ups());

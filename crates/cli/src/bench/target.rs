@@ -80,7 +80,7 @@ impl Target {
     }
 
     /// Lets the database finish with what was filled in, so that its housekeeping is not measured as ours.
-    pub async fn settle(&self) -> anyhow::Result<()> {
+    pub async fn finish_housekeeping(&self) -> anyhow::Result<()> {
         let Some(url) = &self.url else { return Ok(()) };
         let client = postgres::session(url).await?;
         client.execute("VACUUM (ANALYZE)", &[]).await?;
@@ -90,7 +90,7 @@ impl Target {
 
     /// How long to leave the store to its own housekeeping after the last write. What PostgreSQL still logs after that is
     /// counted.
-    pub fn settling(&self) -> Duration {
+    pub fn housekeeping_time(&self) -> Duration {
         Duration::from_secs(if self.url.is_some() { 20 } else { 3 })
     }
 

@@ -42,9 +42,9 @@ pub fn workflow(text: &str) -> Option<anyhow::Result<Value>> {
 }
 
 /// The one of a list that was asked for.
-struct Asked(&'static Noun, ArgMatches);
+struct ChosenNoun(&'static Noun, ArgMatches);
 
-impl Asked {
+impl ChosenNoun {
     fn of(nouns: impl Iterator<Item = &'static Noun>, matches: &ArgMatches) -> Result<Self, clap::Error> {
         let missing = || clap::Error::new(ErrorKind::MissingSubcommand);
         let (name, rest) = matches.subcommand().ok_or_else(missing)?;
@@ -64,7 +64,7 @@ fn add(nouns: impl Iterator<Item = &'static Noun>, command: Command) -> Command 
 /// A type that clap reads one of a list of nouns into.
 macro_rules! one_of {
     ($name:ident, $list:expr) => {
-        pub struct $name(Asked);
+        pub struct $name(ChosenNoun);
 
         impl $name {
             pub async fn run(self, context: &Context) -> Done {
@@ -74,7 +74,7 @@ macro_rules! one_of {
 
         impl FromArgMatches for $name {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-                Asked::of($list, matches).map(Self)
+                ChosenNoun::of($list, matches).map(Self)
             }
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
                 Self::from_arg_matches(matches).map(|found| *self = found)

@@ -1,6 +1,6 @@
 //! `windlass backup`: a copy of the embedded store, also while a server uses it.
 
-use super::{Place, migrate::read_only};
+use super::{StoreAddress, migrate::read_only};
 use crate::{
     commands::{Context, Done},
     fail::code,
@@ -28,7 +28,7 @@ pub struct Backup {
     /// The new folder.
     folder: PathBuf,
     #[command(flatten)]
-    place: Place,
+    place: StoreAddress,
 }
 
 #[derive(serde::Serialize)]

@@ -2,7 +2,7 @@
 //!
 //! Each finding is a sentence, and where it is bad another one that says what to do.
 
-use super::{Place, migrate::read_only, sound};
+use super::{StoreAddress, migrate::read_only, sound};
 use crate::{
     commands::{Context, Done},
     fail::code,
@@ -37,7 +37,7 @@ pub struct Doctor {
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
-    place: Place,
+    place: StoreAddress,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -273,7 +273,7 @@ async fn dead_rows(client: &tokio_postgres::Client, findings: &mut Findings) -> 
     Ok(())
 }
 
-fn machine(place: &Place, findings: &mut Findings) {
+fn machine(place: &StoreAddress, findings: &mut Findings) {
     let now = times::now();
     let built: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     if now < built {

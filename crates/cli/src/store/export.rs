@@ -1,7 +1,7 @@
 //! `windlass export`: everything in a store, as a file.
 
 use super::{
-    Place,
+    StoreAddress,
     line::{Begin, End, FORMAT, JobLine, Line},
     unfinished,
 };
@@ -23,7 +23,7 @@ use std::{
 };
 use windlass_core::{
     Job, LogAppend, Record,
-    principal::{Kept, Token},
+    principal::{KeptOutside, Token},
     record::Kind,
 };
 use windlass_engine::{
@@ -51,7 +51,7 @@ pub struct Export {
     /// The file to write; - writes to standard output.
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
+    place: StoreAddress,
 }
 
 impl Export {
@@ -159,7 +159,7 @@ async fn records<W: Write>(store: &dyn Bulk, writer: &mut Writer<W>, end: &mut E
 fn unseen(mut record: Record) -> Record {
     if &*record.key.kind == Token::KIND
         && let Ok(mut token) = serde_json::from_str::<Token>(&record.value)
-        && let Some(Kept { until: until @ Some(_), .. }) = &mut token.kept
+        && let Some(KeptOutside { until: until @ Some(_), .. }) = &mut token.kept
     {
         *until = None;
         if let Ok(value) = serde_json::to_string(&token) {

@@ -1,7 +1,7 @@
 //! `windlass import`: what `windlass export` wrote, into another store.
 
 use super::{
-    Place,
+    StoreAddress,
     export::{Writer, everything, summary},
     line::{Begin, End, FORMAT, Line},
     unfinished,
@@ -42,7 +42,7 @@ pub struct Import {
     #[arg(required = true)]
     file: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
+    place: StoreAddress,
     #[command(subcommand)]
     from: Option<Imports>,
 }

@@ -1,6 +1,6 @@
 //! `windlass migrate`: brings the schema forward.
 
-use super::Place;
+use super::StoreAddress;
 use crate::{
     commands::{Context, Done},
     fail::code,
@@ -14,7 +14,7 @@ use clap::Args;
 #[derive(Args)]
 pub struct Migrate {
     #[command(flatten)]
-    place: Place,
+    place: StoreAddress,
 }
 
 #[derive(serde::Serialize)]
@@ -42,7 +42,7 @@ impl Migrate {
     }
 }
 
-impl Place {
+impl StoreAddress {
     /// The schema version of what is there; none where there is nothing yet.
     pub async fn version(&self) -> anyhow::Result<Option<i64>> {
         match &self.database {

@@ -25,7 +25,7 @@ use windlass_stores::{
 /// Which store.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Store")]
-pub struct Place {
+pub struct StoreAddress {
     /// The data folder of the embedded store [default: ./.windlass].
     #[arg(long, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true, conflicts_with = "database")]
     pub data: Option<PathBuf>,
@@ -55,7 +55,7 @@ impl StoreCommand {
     }
 }
 
-impl Place {
+impl StoreAddress {
     pub fn folder(&self) -> PathBuf {
         self.data.clone().unwrap_or_else(|| PathBuf::from(DATA))
     }

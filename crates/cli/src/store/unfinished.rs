@@ -1,6 +1,6 @@
 //! The mark of an import that has not ended well. A store that bears it is not served, not exported and not imported into.
 
-use super::Place;
+use super::StoreAddress;
 use anyhow::ensure;
 use windlass_core::{Record, RecordKey};
 use windlass_engine::{Bulk, Store, StoreError, bulk::Rows};
@@ -29,12 +29,12 @@ pub async fn clear(store: &dyn Bulk) -> Result<(), StoreError> {
 }
 
 /// Refuses a store whose import was not finished, and says what to do.
-pub async fn check(store: &dyn Store, place: &Place) -> anyhow::Result<()> {
+pub async fn check(store: &dyn Store, place: &StoreAddress) -> anyhow::Result<()> {
     ensure!(store.record(&key()).await?.is_none(), "{}", advice(place));
     Ok(())
 }
 
-pub fn advice(place: &Place) -> String {
+pub fn advice(place: &StoreAddress) -> String {
     let what = match &place.database {
         Some(_) => "drop its schema (DROP SCHEMA windlass CASCADE)".to_owned(),
         None => format!("remove {}", place.folder().join("windlass.*").display()),

@@ -73,13 +73,13 @@ pub enum Unknown {
 
 /// Remembers what a request id got.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct ClaimRequest {
     leases: Vec<(crate::model::id::JobId, Uuid)>,
     #[serde(default, skip_serializing_if = "is_default")]
     until: Option<Timestamp>,
 }
 
-impl Kind for Asked {
+impl Kind for ClaimRequest {
     const KIND: &'static str = "claim_request";
     fn due(&self) -> Option<Timestamp> {
         self.until
@@ -127,7 +127,7 @@ impl Claim {
     fn record_keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Worker>(&self.namespace, self.worker.as_str()), false);
         if let Some(request) = &self.request_id {
-            keys.want_record(record::key_of::<Asked>(&self.namespace, &self.request_key(request)), true);
+            keys.want_record(record::key_of::<ClaimRequest>(&self.namespace, &self.request_key(request)), true);
         }
     }
 
@@ -265,7 +265,9 @@ impl Claim {
     /// What the same request got before, as far as it is still live.
     fn asked_before(&self, desk: &mut Desk) -> Result<Option<Vec<Leased>>, Stop> {
         let Some(request) = &self.request_id else { return Ok(None) };
-        let Some(asked) = desk.get::<Asked>(&self.namespace, &self.request_key(request))? else { return Ok(None) };
+        let Some(asked) = desk.get::<ClaimRequest>(&self.namespace, &self.request_key(request))? else {
+            return Ok(None);
+        };
         let keys: Vec<JobKey> = asked.leases.iter().map(|(id, _)| JobKey::new(&self.namespace, *id)).collect();
         desk.want_jobs(&keys)?;
         let mut live = Vec::new();
@@ -286,7 +288,7 @@ impl Claim {
         // Kept as long as the longest lease was granted for, and a day for those that end with their worker.
         let length = |leased: &Leased| leased.job.live.lease.as_ref().map_or(Millis(0), |lease| lease.length);
         let longest = leases.iter().map(length).max().unwrap_or_default().max(Millis::from_secs(86_400));
-        let asked = Asked {
+        let asked = ClaimRequest {
             leases: leases.iter().map(|leased| (leased.lease.job, leased.lease.secret)).collect(),
             until: Some(desk.now() + longest),
         };

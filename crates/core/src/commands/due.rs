@@ -101,8 +101,8 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         state if state.is_final() => {
             if job.live.place_until.is_some_and(|until| until <= now) {
                 concurrency::free_place(desk, job)?;
-            } else if job.live.unsettled {
-                life::settle(desk, vec![job])?;
+            } else if job.live.must_pass_on {
+                life::pass_on(desk, vec![job])?;
             } else if job.due_exactly(desk.limits().retention).is_some_and(|due| due <= now) {
                 keep_or_remove(desk, job)?;
             } else {

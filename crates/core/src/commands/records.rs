@@ -1,6 +1,6 @@
 //! Write and delete records of kinds the rules do not know.
 
-use super::{Decided, claim::Asked, submit::check_size};
+use super::{Decided, claim::ClaimRequest, submit::check_size};
 use crate::{
     desk::{Desk, Stop},
     model::{
@@ -14,7 +14,7 @@ use crate::{
         refusal::Refusal,
         run::Run,
         schedule::Schedule,
-        stage::{EarlyPlan, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting},
+        stage::{EarlyEvent, EarlyPlan, OF_RUN, PlanPart, RunIndex, Turn, Waiting},
         time::Timestamp,
         worker::{FormerWorker, Worker},
     },
@@ -38,13 +38,13 @@ pub const KINDS: [&str; 20] = [
     KeptPlace::KIND,
     Taken::KIND,
     Pace::KIND,
-    Asked::KIND,
+    ClaimRequest::KIND,
     Principal::KIND,
     Token::KIND,
     Schedule::KIND,
     Turn::KIND,
     Waiting::KIND,
-    Kept::KIND,
+    EarlyEvent::KIND,
     PlanPart::KIND,
     EarlyPlan::KIND,
     RunIndex::KIND,

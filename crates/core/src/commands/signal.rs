@@ -13,7 +13,7 @@ use crate::{
         refusal::Refusal,
         reply::Signalled,
         run::Run,
-        stage::{self, Hold, Kept, Waiting},
+        stage::{self, EarlyEvent, Hold, Waiting},
     },
     moves::{life, steps},
 };
@@ -60,7 +60,7 @@ impl Signal {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         let place = stage::place(self.run, &self.event);
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.run.to_string()), true);
-        keys.want_record(record::key_of::<Kept>(&self.namespace, &place), true);
+        keys.want_record(record::key_of::<EarlyEvent>(&self.namespace, &place), true);
         keys.siblings.insert((self.namespace.clone(), Waiting::KIND.into(), place.into()));
     }
 
@@ -80,7 +80,7 @@ impl Signal {
             Ok(())
         })?;
         let steps = ended.len() as u32;
-        life::settle(desk, ended)?;
+        life::pass_on(desk, ended)?;
         if steps == 0 {
             self.keep(desk, &place)?;
         }
@@ -88,12 +88,12 @@ impl Signal {
     }
 
     fn keep(&self, desk: &mut Desk, place: &str) -> Result<(), Stop> {
-        let kept = desk.siblings(&self.namespace, Kept::KIND, &self.run.to_string())?;
-        if desk.get::<Kept>(&self.namespace, place)?.is_none() {
+        let kept = desk.siblings(&self.namespace, EarlyEvent::KIND, &self.run.to_string())?;
+        if desk.get::<EarlyEvent>(&self.namespace, place)?.is_none() {
             check_size("events kept for the run", kept.len() + 1, KEPT_MAX)?;
         }
         let payload = String::from_utf8_lossy(self.payload.as_bytes()).into();
-        desk.put(&self.namespace, place, &Kept { run: self.run, payload })
+        desk.put(&self.namespace, place, &EarlyEvent { run: self.run, payload })
     }
 }
 
@@ -119,7 +119,7 @@ impl Judge {
         let job = match &self.approved {
             Some(result) => {
                 let ended = steps::finish(desk, job, result.clone())?;
-                life::settle(desk, vec![ended.clone()])?;
+                life::pass_on(desk, vec![ended.clone()])?;
                 ended
             }
             None => {

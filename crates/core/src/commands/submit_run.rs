@@ -71,6 +71,11 @@ impl RunNode {
 }
 
 impl SubmitRun {
+    /// Nobody's, of no definition, and all of it decided when it is submitted.
+    pub fn new(namespace: Namespace, id: RunId, nodes: Vec<RunNode>) -> Self {
+        Self { namespace, id, owner: None, definition: None, nodes, extra: None, plan: RunPlan::default() }
+    }
+
     pub(crate) fn keys(&self, keys: &mut Keys) {
         keys.want_record(record::key_of::<Run>(&self.namespace, &self.id.to_string()), true);
         keys.want_record(record::key_of::<RunIndex>(&self.namespace, &stage::index_key(self.id)), true);
@@ -262,7 +267,7 @@ impl<'a> Graph<'a> {
             }
             ended.extend(self.enter(desk, at, job)?);
         }
-        life::settle(desk, ended)
+        life::pass_on(desk, ended)
     }
 
     /// How much the job waits for.

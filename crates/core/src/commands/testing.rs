@@ -101,15 +101,7 @@ pub(crate) fn graph(run: u128, lines: &[&str], mut shape: impl FnMut(&str, &mut 
         RunNode { name: name.into(), needs: needs.split_whitespace().map(Into::into).collect(), job }
     };
     let nodes = lines.iter().enumerate().map(node).collect();
-    SubmitRun {
-        namespace: ns(),
-        id: RunId::from_u128(run),
-        owner: None,
-        definition: None,
-        nodes,
-        extra: None,
-        plan: Default::default(),
-    }
+    SubmitRun::new(ns(), RunId::from_u128(run), nodes)
 }
 
 impl Story {

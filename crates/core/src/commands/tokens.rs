@@ -9,7 +9,7 @@ use crate::{
     model::{
         keys::Keys,
         name::{Namespace, check_name},
-        principal::{Kept, LINE_MAX, Principal, Standing, Token},
+        principal::{KeptOutside, LINE_MAX, Principal, Standing, Token},
         record::{self, Kind},
         refusal::Refusal,
         reply::KnownToken,
@@ -233,7 +233,7 @@ impl KeepToken {
         check_hash(&self.hash)?;
         check_name("shown", &self.shown, &desk.limits())?;
         let principal = principal(desk, &self.namespace, &self.principal)?;
-        let kept = Some(Kept { standing: Standing::Valid, until: self.until });
+        let kept = Some(KeptOutside { standing: Standing::Valid, until: self.until });
         let known = desk.get::<Token>(&self.namespace, &self.hash)?;
         if principal.disabled || known.as_ref().is_some_and(Token::is_revoked) {
             let why = format!("the token in {} was revoked, or its principal disabled", self.shown);
@@ -269,7 +269,7 @@ impl ReplaceToken {
 
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
         let mut token = desk.get::<Token>(&self.namespace, &self.hash)?.ok_or_else(unknown)?;
-        let replaced = Some(Kept { standing: Standing::Replaced, until: None });
+        let replaced = Some(KeptOutside { standing: Standing::Replaced, until: None });
         if token.is_revoked() || token.kept == replaced {
             return Ok(Ok(()));
         }

@@ -238,8 +238,8 @@ pub struct Live {
     #[serde(skip_serializing_if = "is_default")]
     pub dependents: bool,
     /// The end of this job was not yet passed on to all that wait for it; the next sweep goes on.
-    #[serde(skip_serializing_if = "is_default")]
-    pub unsettled: bool,
+    #[serde(rename = "unsettled", skip_serializing_if = "is_default")]
+    pub must_pass_on: bool,
     /// Counted under its concurrency key.
     #[serde(rename = "slot", skip_serializing_if = "is_default")]
     pub has_place: bool,
@@ -454,7 +454,7 @@ impl Job {
             }
             State::Completed | State::Failed | State::Cancelled | State::Skipped => {
                 let finished = self.live.finished_at?;
-                if self.live.unsettled {
+                if self.live.must_pass_on {
                     return Some(finished);
                 }
                 if self.live.has_place {

@@ -78,12 +78,12 @@ pub struct Token {
     pub has_made: bool,
     /// Present for a token that an operator keeps in a file or a variable.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub kept: Option<Kept>,
+    pub kept: Option<KeptOutside>,
 }
 
 /// How it stands with a token that an operator keeps outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptOutside {
     #[serde(default, skip_serializing_if = "is_default")]
     pub standing: Standing,
     /// Valid no longer than this unless a server finds it in its place again. Absent: until a server finds otherwise.
@@ -119,7 +119,7 @@ impl Token {
 
     /// Whether it may be called with, as far as can be told without those it was made with.
     pub fn is_valid(&self, now: Timestamp) -> bool {
-        let found = |kept: Kept| kept.standing == Standing::Valid && kept.until.is_none_or(|until| until > now);
+        let found = |kept: KeptOutside| kept.standing == Standing::Valid && kept.until.is_none_or(|until| until > now);
         self.is_live(now) && self.kept.is_none_or(found)
     }
 

@@ -71,7 +71,7 @@ pub trait Kind: Serialize + DeserializeOwned {
     }
 }
 
-pub(crate) fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
+pub fn key_of<T: Kind>(namespace: &Namespace, key: &str) -> RecordKey {
     RecordKey { namespace: namespace.clone(), kind: T::KIND.into(), key: key.into() }
 }
 

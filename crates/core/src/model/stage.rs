@@ -92,13 +92,13 @@ impl Kind for Waiting {
 
 /// An event that came before any step waited for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct EarlyEvent {
     pub run: RunId,
     /// JSON text, or nothing.
     pub payload: Arc<str>,
 }
 
-impl Kind for Kept {
+impl Kind for EarlyEvent {
     const KIND: &'static str = "event";
     fn parent(&self) -> Option<Arc<str>> {
         Some(self.run.to_string().into())

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 /// How many jobs one command may end by propagation; what is left is marked and done by the next sweep, so that
 /// one failure at the root of a huge graph does not hold everyone else up.
-const SETTLE_MAX: usize = 5_000;
+const PASS_ON_MAX: usize = 5_000;
 
 /// From this depth on, what is left of a run is loaded in one go: level by level a long chain would take a round trip
 /// for each link, and the whole run at once would be too much for a failure that few wait for.
@@ -181,7 +181,7 @@ pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outco
     if state == State::Failed && ended.spec.policy.failure == FailurePolicy::CancelsPending {
         all.append(&mut runs::cancel_pending(desk, &ended)?);
     }
-    settle(desk, all)?;
+    pass_on(desk, all)?;
     Ok(ended)
 }
 
@@ -247,7 +247,7 @@ fn ending(job: &Job) -> What {
 }
 
 /// Passes the end of these jobs on to the jobs that wait for them, and theirs, level by level.
-pub(crate) fn settle(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
+pub(crate) fn pass_on(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
     let (mut parents, mut done) = (ended, 0);
     for depth in 0.. {
         parents.retain(|parent| parent.live.dependents);
@@ -259,7 +259,7 @@ pub(crate) fn settle(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
         }
         desk.want_children(parents.iter().map(|parent| &parent.key))?;
         let mut ended = Vec::new();
-        desk.for_all(parents, |desk, parent| settle_one(desk, parent, &mut done, &mut ended))?;
+        desk.for_all(parents, |desk, parent| pass_on_one(desk, parent, &mut done, &mut ended))?;
         parents = ended;
     }
     Ok(())
@@ -276,9 +276,9 @@ fn load_runs(desk: &mut Desk, parents: &[Job]) -> Result<(), Stop> {
     Ok(())
 }
 
-fn settle_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Vec<Job>) -> Result<(), Stop> {
-    if *done >= SETTLE_MAX {
-        parent.live.unsettled = true;
+fn pass_on_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Vec<Job>) -> Result<(), Stop> {
+    if *done >= PASS_ON_MAX {
+        parent.live.must_pass_on = true;
         desk.put_job(parent);
         return Ok(());
     }
@@ -292,8 +292,8 @@ fn settle_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Ve
         }
         Ok(())
     })?;
-    if parent.live.unsettled {
-        parent.live.unsettled = false;
+    if parent.live.must_pass_on {
+        parent.live.must_pass_on = false;
         desk.put_job(parent);
     }
     Ok(())

@@ -9,7 +9,9 @@ use crate::{
         payload::Payload,
         record::{Kind, key_of},
         run::Run,
-        stage::{EarlyPlan, Hold, Kept, OF_RUN, PlanPart, RunIndex, Turn, Waiting, place, system_namespace, turn_key},
+        stage::{
+            EarlyEvent, EarlyPlan, Hold, OF_RUN, PlanPart, RunIndex, Turn, Waiting, place, system_namespace, turn_key,
+        },
     },
     moves::life,
 };
@@ -42,8 +44,8 @@ pub(crate) fn begin_wait(desk: &mut Desk, mut job: Job) -> Result<Option<Job>, S
     let namespace = job.key.namespace.clone();
     if let Some(event) = &wait.event {
         let key = place(node.run, event);
-        if let Some(kept) = desk.get::<Kept>(&namespace, &key)? {
-            desk.remove::<Kept>(&namespace, &key)?;
+        if let Some(kept) = desk.get::<EarlyEvent>(&namespace, &key)? {
+            desk.remove::<EarlyEvent>(&namespace, &key)?;
             return finish(desk, job, Payload::from(&*kept.payload)).map(Some);
         }
     }
@@ -86,7 +88,7 @@ pub(crate) fn wait_over(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         let timed_out = wait.is_some_and(|wait| wait.event.is_some() || wait.approval);
         let result = if timed_out { Payload::from("{\"timed_out\":true}") } else { Payload::default() };
         let ended = finish(desk, job, result)?;
-        return life::settle(desk, vec![ended]);
+        return life::pass_on(desk, vec![ended]);
     }
     let why = match wait.and_then(|wait| wait.event) {
         Some(event) => format!("the event {event} did not come in time"),
@@ -106,7 +108,7 @@ pub(crate) fn remove_early(desk: &mut Desk, namespace: &Namespace, run: &str) ->
 /// Removes what belongs to a run, when the run itself goes.
 pub(crate) fn remove_run(desk: &mut Desk, namespace: &Namespace, run: &str) -> Result<(), Stop> {
     let mut keys = Vec::new();
-    let kinds = [PlanPart::KIND, Kept::KIND, RunIndex::KIND, OF_RUN];
+    let kinds = [PlanPart::KIND, EarlyEvent::KIND, RunIndex::KIND, OF_RUN];
     for kind in kinds {
         match desk.siblings(namespace, kind, run) {
             Ok(found) => keys.push(found),

@@ -126,15 +126,15 @@ fn check_change(old: &Job, new: &Job) {
     let written = |job: &Job| (job.live.log.pieces, job.live.log.bytes + job.live.log.dropped_bytes);
     assert!(written(old).0 <= written(new).0 && written(old).1 <= written(new).1, "{old:?} {new:?}");
     if old.state.is_final() {
-        let mut settled = new.clone();
-        settled.live.unsettled = old.live.unsettled;
+        let mut expected = new.clone();
+        expected.live.must_pass_on = old.live.must_pass_on;
         if !new.live.has_place {
-            (settled.live.has_place, settled.live.place_until) = (old.live.has_place, old.live.place_until);
+            (expected.live.has_place, expected.live.place_until) = (old.live.has_place, old.live.place_until);
         }
-        settled.due = old.due;
+        expected.due = old.due;
         // Lines that name the job may come after its end.
-        settled.live.log = old.live.log.clone();
-        assert_eq!(*old, settled, "a final job never changes");
+        expected.live.log = old.live.log.clone();
+        assert_eq!(*old, expected, "a final job never changes");
     }
     let secret = |job: &Job| job.live.lease.as_ref().map(|lease| lease.secret);
     let fresh_lease = new.state.is_held() && (secret(old) != secret(new) || !old.state.is_held());

@@ -260,16 +260,7 @@ impl Work<'_> {
         };
         let nodes = vec![node("a", None, 11), node("b", Some("a"), 12)];
         let id = windlass_core::RunId::from_u128(1);
-        self.one(SubmitRun {
-            namespace: ns(),
-            id,
-            owner: None,
-            definition: None,
-            nodes,
-            extra: None,
-            plan: Default::default(),
-        })
-        .await?;
+        self.one(SubmitRun::new(ns(), id, nodes)).await?;
         self.one(PutDefinition { namespace: ns(), name: "build".into(), body: "{}".into() }).await?;
         let template = Template { payload: "tidy".into(), ..Template::default() };
         let rule = Rule::Every(Millis::from_secs(86_400 * 30));

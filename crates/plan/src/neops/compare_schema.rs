@@ -8,17 +8,17 @@ use std::collections::BTreeSet;
 const DEPTH_MAX: usize = 16;
 
 pub(super) fn compare(old: &Value, new: &Value, found: &mut Found) {
-    level(old, new, &Place { path: "/parameterSchema".into(), property: None, depth: 0 }, found);
+    level(old, new, &SchemaPath { path: "/parameterSchema".into(), property: None, depth: 0 }, found);
 }
 
-struct Place {
+struct SchemaPath {
     path: String,
     /// The property of the workflow's input that this is part of.
     property: Option<String>,
     depth: usize,
 }
 
-impl Place {
+impl SchemaPath {
     fn below(&self, name: &str) -> Self {
         let path = format!("{}/properties/{}", self.path, escaped(name));
         Self { path, property: self.property.clone().or_else(|| Some(name.into())), depth: self.depth + 1 }
@@ -31,7 +31,7 @@ impl Place {
     }
 }
 
-fn level(old: &Value, new: &Value, at: &Place, found: &mut Found) {
+fn level(old: &Value, new: &Value, at: &SchemaPath, found: &mut Found) {
     let (Some(before), Some(after)) = (old.as_object(), new.as_object()) else {
         if !same(old, new) {
             at.tell(found, Level::Minor, "schemaChanged", "the schema changed");
@@ -56,7 +56,7 @@ fn level(old: &Value, new: &Value, at: &Place, found: &mut Found) {
     }
 }
 
-fn properties(old: &Map<String, Value>, new: &Map<String, Value>, at: &Place, found: &mut Found) {
+fn properties(old: &Map<String, Value>, new: &Map<String, Value>, at: &SchemaPath, found: &mut Found) {
     let empty = Map::new();
     let of = |schema: &'_ Map<String, Value>| {
         schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()

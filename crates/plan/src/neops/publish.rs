@@ -15,7 +15,7 @@ pub struct Held {
     pub deleted: bool,
 }
 
-pub struct Asked<'a> {
+pub struct PublishRequest<'a> {
     pub document: &'a Value,
     pub version: Version,
     /// If the version is taken, the next free one that fits is taken instead.
@@ -69,7 +69,7 @@ pub fn wanted(held: &[Held], declared: Version) -> BTreeSet<Version> {
     displaced.chain(own).collect()
 }
 
-pub fn decide(asked: &Asked<'_>, held: &[Held], documents: &BTreeMap<Version, Value>) -> Verdict {
+pub fn decide(asked: &PublishRequest<'_>, held: &[Held], documents: &BTreeMap<Version, Value>) -> Verdict {
     let line = Line { held, declared: asked.version };
     Desk { asked, line, documents }.decide()
 }
@@ -125,7 +125,7 @@ impl Measure {
 }
 
 struct Desk<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a PublishRequest<'a>,
     line: Line<'a>,
     documents: &'a BTreeMap<Version, Value>,
 }

@@ -34,7 +34,7 @@ fn publish(
     let wanted = wanted(&held, declared);
     let documents = documents.into_iter().filter(|(version, _)| wanted.contains(version)).collect();
     let document = &renumbered(document.clone(), declared);
-    decide(&Asked { document, version: declared, increment, accept }, &held, &documents)
+    decide(&PublishRequest { document, version: declared, increment, accept }, &held, &documents)
 }
 
 fn said(verdict: &Verdict) -> String {

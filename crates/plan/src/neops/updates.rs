@@ -152,7 +152,7 @@ pub fn is_known_by(entity: &Value, data: &Map<String, Value>, identifiers: &[Str
 
 /// What is kept from now on.
 #[derive(Debug, Default, PartialEq)]
-pub struct Settled {
+pub struct Resolved {
     pub put: BTreeMap<Key, Value>,
     pub deleted: BTreeSet<Key>,
     /// The next free ids.
@@ -161,14 +161,14 @@ pub struct Settled {
 
 /// What a run's updates come to. `there`: the entities they are about, as far as there are any; `known`: by the position of an
 /// update that creates something, what is there already under its identifiers; `next`: the first free id of each type.
-pub fn settle(
+pub fn resolve(
     updates: &[Update],
     mut there: BTreeMap<Key, Value>,
     known: &BTreeMap<usize, u64>,
     next: BTreeMap<EntityType, u64>,
-) -> Settled {
-    let mut settled = Settled { next, ..Settled::default() };
-    let ids = new_ids(updates, known, &mut settled.next);
+) -> Resolved {
+    let mut resolved = Resolved { next, ..Resolved::default() };
+    let ids = new_ids(updates, known, &mut resolved.next);
     let mut names = HashMap::new();
     for ((_, made_up), id) in &ids {
         names.entry(*made_up).or_insert(*id);
@@ -186,15 +186,15 @@ pub fn settle(
             }
             Change::Delete => {
                 there.remove(&key);
-                settled.put.remove(&key);
-                settled.deleted.insert(key);
+                resolved.put.remove(&key);
+                resolved.deleted.insert(key);
                 continue;
             }
         }
-        settled.deleted.remove(&key);
-        settled.put.insert(key, there[&key].clone());
+        resolved.deleted.remove(&key);
+        resolved.put.insert(key, there[&key].clone());
     }
-    settled
+    resolved
 }
 
 /// Ids in place of those that workers made up.
@@ -345,12 +345,12 @@ mod tests {
         updates.extend((MANY + 1..=2 * MANY).map(create));
         updates.push(create(1));
         apply(&mut context, &updates);
-        let settled = settle(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 3 * MANY)]));
+        let resolved = resolve(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 3 * MANY)]));
         let left = context["devices"].as_array().unwrap();
         assert_eq!(left.len() as u64, MANY / 2 + MANY + 1);
         assert_eq!((&left[0], &left[1]["vendor"]), (&json!({"id": 2, "vendor": 2}), &json!(4)), "in their order");
         assert_eq!(left.last().unwrap()["hostname"], "n1", "what was deleted can come again");
-        assert_eq!((settled.put.len() as u64, settled.deleted.len() as u64), (MANY / 2 + MANY + 1, MANY / 2 - 1));
+        assert_eq!((resolved.put.len() as u64, resolved.deleted.len() as u64), (MANY / 2 + MANY + 1, MANY / 2 - 1));
     }
 
     #[test]
@@ -361,14 +361,14 @@ mod tests {
             {"operation": "create", "entity": "interface", "id": 99000002, "data": {"name": "i", "device": {"id": 99000001}}},
             {"operation": "patch", "entity": "device", "id": 5, "path": "interfaces", "value": [{"id": 99000002}]}]));
         let there = BTreeMap::from([((Device, 5), json!({"id": 5, "hostname": "five"}))]);
-        let settled = settle(&updates, there, &BTreeMap::new(), BTreeMap::from([(Device, 8), (Interface, 3)]));
+        let resolved = resolve(&updates, there, &BTreeMap::new(), BTreeMap::from([(Device, 8), (Interface, 3)]));
         let expected = BTreeMap::from([
             ((Device, 5), json!({"id": 5, "hostname": "five", "interfaces": [{"id": 3}]})),
             ((Device, 8), json!({"id": 8, "hostname": "n", "vendor": "v"})),
             ((Interface, 3), json!({"id": 3, "name": "i", "device": {"id": 8}})),
         ]);
-        assert_eq!(settled.put, expected);
-        assert_eq!(settled.next, BTreeMap::from([(Device, 9), (Interface, 4)]));
+        assert_eq!(resolved.put, expected);
+        assert_eq!(resolved.next, BTreeMap::from([(Device, 9), (Interface, 4)]));
     }
 
     #[test]
@@ -379,18 +379,18 @@ mod tests {
         };
         let updates = read(json!([create(99000001), create(99000002),
             {"operation": "patch", "entity": "device", "id": 99000002, "path": "vendor", "value": "v"}]));
-        let settled = settle(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 8)]));
-        assert_eq!(settled.put, BTreeMap::from([((Device, 8), json!({"id": 8, "hostname": "n", "vendor": "v"}))]));
+        let resolved = resolve(&updates, BTreeMap::new(), &BTreeMap::new(), BTreeMap::from([(Device, 8)]));
+        assert_eq!(resolved.put, BTreeMap::from([((Device, 8), json!({"id": 8, "hostname": "n", "vendor": "v"}))]));
         let there = BTreeMap::from([((Device, 4), json!({"id": 4, "hostname": "n", "ip": "x"}))]);
         let known = BTreeMap::from([(0, 4), (1, 4)]);
-        let settled = settle(&updates, there, &known, BTreeMap::from([(Device, 8)]));
+        let resolved = resolve(&updates, there, &known, BTreeMap::from([(Device, 8)]));
         assert_eq!(
-            settled.put,
+            resolved.put,
             BTreeMap::from([((Device, 4), json!({"id": 4, "hostname": "n", "ip": "x", "vendor": "v"}))])
         );
         let gone = read(json!([{"operation": "patch", "entity": "device", "id": 4, "path": "vendor", "value": "v"},
             {"operation": "delete", "entity": "device", "id": 4}]));
-        let settled = settle(&gone, BTreeMap::new(), &BTreeMap::new(), BTreeMap::new());
-        assert_eq!((settled.put.len(), settled.deleted), (0, BTreeSet::from([(Device, 4)])));
+        let resolved = resolve(&gone, BTreeMap::new(), &BTreeMap::new(), BTreeMap::new());
+        assert_eq!((resolved.put.len(), resolved.deleted), (0, BTreeSet::from([(Device, 4)])));
     }
 }

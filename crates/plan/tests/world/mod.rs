@@ -12,7 +12,7 @@ use windlass_core::{
 };
 use windlass_plan::{
     Meter,
-    plan::{self, Asked, Bundle, Done, Fact, Facts, Plan},
+    plan::{self, Bundle, Done, Fact, Facts, Plan, StepTurn},
 };
 
 pub struct Dice(u64);
@@ -72,8 +72,7 @@ impl World {
         let nodes = world.plan.nodes(&mut ids(&mut drawn), &Meter::default()).unwrap();
         world.drawn = drawn;
         let plan = world.plan.keeps(&bundle);
-        let submit =
-            SubmitRun { namespace: namespace(), id: id(), owner: None, definition: None, nodes, extra: None, plan };
+        let submit = SubmitRun { plan, ..SubmitRun::new(namespace(), id(), nodes) };
         world.tables.run(world.now, vec![submit.into()]).remove(0).unwrap();
         world
     }
@@ -153,7 +152,7 @@ impl World {
                 let row = self.tables.jobs[&key(job)].clone();
                 let node = row.spec.node.clone().unwrap();
                 let hold = row.live.hold.expect("a turn is of a step that is held");
-                let asked = Asked { name: &node.name, job, gathers: hold == Hold::Members };
+                let asked = StepTurn { name: &node.name, job, gathers: hold == Hold::Members };
                 let facts = self.facts(&row, asked);
                 advance.moves.push((
                     job,
@@ -176,7 +175,7 @@ impl World {
         advance
     }
 
-    fn facts(&mut self, job: &Job, asked: Asked) -> Facts {
+    fn facts(&mut self, job: &Job, asked: StepTurn) -> Facts {
         let mut facts = Facts::default();
         if let Some(of) = job.spec.stage.of {
             facts.of = (value(self.tables.payloads.get(&key(of))), value(self.tables.results.get(&key(of))));

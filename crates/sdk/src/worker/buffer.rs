@@ -124,7 +124,7 @@ impl LogBuffer {
         self.inner().bytes()
     }
 
-    /// The next piece to send, the one that was not taken the last time first. [`LogBuffer::settle`] says what came of it.
+    /// The next piece to send, the one that was not taken the last time first. [`LogBuffer::note_sent`] says what came of it.
     pub fn take(&self, bytes_max: usize) -> Option<Vec<LogChunk>> {
         let mut inner = self.inner();
         if inner.closed || inner.in_flight {
@@ -141,7 +141,7 @@ impl LogBuffer {
         inner.sent.clone()
     }
 
-    pub fn settle(&self, taken: bool) {
+    pub fn note_sent(&self, taken: bool) {
         let mut inner = self.inner();
         inner.in_flight = false;
         if taken {
@@ -210,7 +210,7 @@ mod tests {
             let Some(piece) = buffer.take(100_001) else { continue };
             assert!(weight(&piece) <= 100_001);
             heard.push_str(&text(&piece));
-            buffer.settle(true);
+            buffer.note_sent(true);
         }
         printer.await.unwrap();
         assert!(heard == long);
@@ -223,9 +223,9 @@ mod tests {
         assert_eq!(text(&buffer.take(99).unwrap()), "one");
         push(&buffer, "two").await;
         assert_eq!(buffer.take(99), None, "one at a time");
-        buffer.settle(false);
+        buffer.note_sent(false);
         assert_eq!(text(&buffer.take(99).unwrap()), "one");
-        buffer.settle(false);
+        buffer.note_sent(false);
         let rest: Vec<String> = buffer.close().await.iter().map(|piece| text(piece)).collect();
         assert_eq!(rest, ["one", "two"]);
     }
@@ -242,7 +242,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!closing.is_finished());
-        buffer.settle(true);
+        buffer.note_sent(true);
         assert_eq!(text(&closing.await.unwrap()[0]), "two");
         push(&buffer, "three").await;
         assert_eq!(buffer.len(), 0, "what comes after the end goes nowhere");

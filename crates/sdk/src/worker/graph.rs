@@ -42,13 +42,13 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// The server keeps no more of an error text.
 const ERROR_BYTES_MAX: usize = 16 << 10;
 
-type Asked = JoinHandle<Result<Option<wire::Claimed>, Error>>;
+type ClaimTask = JoinHandle<Result<Option<wire::Claimed>, Error>>;
 
 pub(crate) struct Graph {
     client: Client,
     held: Mutex<HashMap<String, Known>>,
     /// A claim runs in a task of its own: its answer may be a lease, which must not get lost with a loop that is to end.
-    asking: tokio::sync::Mutex<Option<Asked>>,
+    asking: tokio::sync::Mutex<Option<ClaimTask>>,
 }
 
 /// What is known about a lease beyond what the loop knows.

@@ -128,7 +128,7 @@ impl Keeper {
     async fn heard(&mut self, started: Instant, said: &[Said], synced: &Synced) {
         for (said, answer) in said.iter().zip(&synced.leases) {
             if said.logged {
-                said.held.log.settle(true);
+                said.held.log.note_sent(true);
             }
             match (answer.held, answer.cancelled) {
                 (true, false) => said.held.renewed(started),
@@ -159,7 +159,7 @@ impl Keeper {
     fn failed(&mut self, said: Vec<Said>, error: &Error) {
         for said in &said {
             if said.logged {
-                said.held.log.settle(false);
+                said.held.log.note_sent(false);
             }
             said.held.put_back(said.progress.clone());
         }

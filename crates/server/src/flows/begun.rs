@@ -4,7 +4,7 @@
 
 use crate::{
     app::App,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub fn why() -> Arc<str> {
 }
 
 /// None: it was begun too often already.
-pub async fn begin(app: &App, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<Option<Begun>, Problem> {
+pub async fn begin(app: &App, namespace: &Namespace, run: RunId, job: Option<JobId>) -> Result<Option<Begun>> {
     let name = stage::turn_key(namespace, run, job);
     let key = RecordKey { namespace: stage::system_namespace(), kind: KIND.into(), key: name.into() };
     let found = app.engine.record(&key).await?;
@@ -56,7 +56,7 @@ pub async fn begin(app: &App, namespace: &Namespace, run: RunId, job: Option<Job
 }
 
 impl Begun {
-    async fn write(&self, times: u32, expect: Expect) -> Result<u64, Problem> {
+    async fn write(&self, times: u32, expect: Expect) -> Result<u64> {
         let value = format!("{{\"times\":{times}}}");
         let expires_at = Some(self.app.engine.now().await? + KEPT);
         let key = self.key.clone();

@@ -12,7 +12,7 @@ use crate::{
     app::App,
     aside::Large,
     planned::Unit,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     schema::Part,
 };
 use std::{
@@ -31,7 +31,7 @@ use windlass_core::{
 use windlass_engine::{Error, ids, records::Kept, store::RecordQuery};
 use windlass_plan::{
     Budget, Meter,
-    plan::{Asked, Bundle, Done, Plan},
+    plan::{Bundle, Done, Plan, StepTurn},
 };
 
 /// Moves in one transaction.
@@ -44,7 +44,7 @@ const PLAN_SMALL: usize = 16 << 10;
 const PLAN_LARGE: usize = 1 << 20;
 
 /// How many turns were decided; others were over by the time they were looked at, or are left for the next time.
-pub async fn advance(app: &App, unit: Unit) -> Result<usize, Problem> {
+pub async fn advance(app: &App, unit: Unit) -> Result<usize> {
     let Unit { namespace, run, jobs, .. } = unit;
     let turns = Turns { app, namespace: &namespace, run };
     let began = Instant::now();
@@ -107,7 +107,7 @@ fn fail(why: impl Into<Arc<str>>) -> Move {
     Move::Fail { why: why.into() }
 }
 
-type Planned = Result<Arc<Large<Plan>>, Problem>;
+type Planned = Result<Arc<Large<Plan>>>;
 
 struct Turns<'a> {
     app: &'a App,
@@ -131,12 +131,7 @@ impl Turns<'_> {
         }
     }
 
-    async fn decide(
-        &self,
-        job: Option<&Job>,
-        hold: Hold,
-        plan: &mut Option<Planned>,
-    ) -> Result<(Move, Option<Begun>), Problem> {
+    async fn decide(&self, job: Option<&Job>, hold: Hold, plan: &mut Option<Planned>) -> Result<(Move, Option<Begun>)> {
         let over = || Ok((fail("its turn is over"), None));
         // Of a run that was cancelled meanwhile, nothing is worked out.
         let Some(job) = job.filter(|job| !job.state.is_final()) else { return over() };
@@ -145,7 +140,7 @@ impl Turns<'_> {
             Ok(plan) => plan,
             Err(problem) => return Ok((fail(problem.0.to_string()), None)),
         };
-        let asked = Asked { name: &node.name, job: job.key.id, gathers: hold == Hold::Members };
+        let asked = StepTurn { name: &node.name, job: job.key.id, gathers: hold == Hold::Members };
         let decided = async {
             match facts::load(self.app, &plan, job, asked).await? {
                 Err(why) => Ok((fail(why), None)),
@@ -163,9 +158,9 @@ impl Turns<'_> {
         &self,
         plan: &Arc<Large<Plan>>,
         job: &Job,
-        asked: Asked<'_>,
+        asked: StepTurn<'_>,
         stored: Stored,
-    ) -> Result<(Move, Option<Begun>), Problem> {
+    ) -> Result<(Move, Option<Begun>)> {
         let budget = self.budget();
         if stored.room < budget.tiny().room {
             let meter = Meter::new(budget.tiny());
@@ -203,22 +198,22 @@ impl Turns<'_> {
     async fn aside(
         &self,
         plan: &Arc<Large<Plan>>,
-        asked: Asked<'_>,
+        asked: StepTurn<'_>,
         stored: Stored,
         budget: Budget,
-    ) -> Result<(Move, bool), Problem> {
+    ) -> Result<(Move, bool)> {
         let (plan, name) = (plan.clone(), asked.name.to_owned());
         let (job, gathers) = (asked.job, asked.gathers);
         let work = move || {
             let meter = Meter::new(budget);
-            let wanted = plan.decide(Asked { name: &name, job, gathers }, &stored.read(), &mut ids::job_id, &meter);
+            let wanted = plan.decide(StepTurn { name: &name, job, gathers }, &stored.read(), &mut ids::job_id, &meter);
             (wanted, meter.is_over())
         };
         self.app.aside.run(self.namespace, work).await
     }
 
     /// What the step's definition says about payloads holds for those that were worked out, too.
-    async fn checked(&self, job: &Job, mut wanted: Move) -> Result<Move, Problem> {
+    async fn checked(&self, job: &Job, mut wanted: Move) -> Result<Move> {
         let (app, namespace) = (self.app, self.namespace);
         let unfit = |problem: Problem| fail(format!("its payload does not fit: {}", problem.0));
         match &mut wanted {
@@ -242,7 +237,7 @@ impl Turns<'_> {
     }
 
     /// What undoes a run that failed. What cannot be worked out is not undone; the run ends.
-    async fn undo(&self, plan: &mut Option<Planned>) -> Result<Vec<RunNode>, Problem> {
+    async fn undo(&self, plan: &mut Option<Planned>) -> Result<Vec<RunNode>> {
         let plan = match self.plan(None, plan).await? {
             Ok(plan) => plan,
             Err(problem) => {
@@ -268,7 +263,7 @@ impl Turns<'_> {
     }
 
     /// The run's plan, read once for all its turns. The inner error is the run's own.
-    async fn plan(&self, job: Option<JobId>, known: &mut Option<Planned>) -> Result<Planned, Problem> {
+    async fn plan(&self, job: Option<JobId>, known: &mut Option<Planned>) -> Result<Planned> {
         if let Some(known) = known {
             return Ok(known.clone());
         }
@@ -307,7 +302,7 @@ impl Turns<'_> {
         Ok(plan)
     }
 
-    async fn end(&self, begun: Begun, advance: Advance) -> Result<(), Problem> {
+    async fn end(&self, begun: Begun, advance: Advance) -> Result<()> {
         let applied = self.apply(advance).await;
         match applied {
             Ok(()) => begun.ended().await,
@@ -317,7 +312,7 @@ impl Turns<'_> {
     }
 
     /// What the rules refuse (a run that got too many jobs) fails its step, and nobody else's.
-    async fn apply(&self, advance: Advance) -> Result<(), Problem> {
+    async fn apply(&self, advance: Advance) -> Result<()> {
         if advance.moves.is_empty() && advance.undo.is_none() {
             return Ok(());
         }
@@ -346,7 +341,7 @@ impl Turns<'_> {
 }
 
 /// The pieces of a run's plan, in order.
-pub async fn parts(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<Arc<str>>, Problem> {
+pub async fn parts(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<Arc<str>>> {
     let all = RecordQuery::all(namespace.clone(), PlanPart::KIND);
     let query = RecordQuery { parent: Some(run.to_string().into()), limit: 100, ..all };
     let mut parts = Vec::new();

@@ -1,12 +1,12 @@
 //! What a turn is decided on, as it is stored: read in pieces, and no more of it than may be held in memory.
 
-use crate::{app::App, ask, problem::Problem};
+use crate::{app::App, ask, problem::Result};
 use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{Job, JobKey, Namespace, Payload, State};
 use windlass_plan::{
     meter::weight_of_text,
-    plan::{self, Asked, Fact, Facts, Plan},
+    plan::{self, Fact, Facts, Plan, StepTurn},
 };
 
 /// Memory that the results of other steps may take when they are read.
@@ -41,12 +41,7 @@ impl Stored {
         Facts { others: others.collect(), of }
     }
 
-    async fn take(
-        &mut self,
-        app: &App,
-        namespace: &Namespace,
-        texts: Vec<Payload>,
-    ) -> Result<Result<(), String>, Problem> {
+    async fn take(&mut self, app: &App, namespace: &Namespace, texts: Vec<Payload>) -> Result<Result<(), String>> {
         let bytes: usize = texts.iter().map(Payload::len).sum();
         // What takes more room than there is even as text need not be looked at.
         let weigh = move || texts.iter().map(|text| weight_of_text(text.as_bytes())).sum::<u64>();
@@ -70,7 +65,7 @@ impl Stored {
 }
 
 /// The inner error is the step's own.
-pub async fn load(app: &App, plan: &Plan, job: &Job, asked: Asked<'_>) -> Result<Result<Stored, String>, Problem> {
+pub async fn load(app: &App, plan: &Plan, job: &Job, asked: StepTurn<'_>) -> Result<Result<Stored, String>> {
     let store = app.engine.store();
     let namespace = &job.key.namespace;
     let mut stored = Stored::default();

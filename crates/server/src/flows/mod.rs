@@ -14,14 +14,14 @@ pub mod turns;
 
 pub use decide::{in_turn, parts};
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, problem::Result};
 use windlass_core::{Job, Namespace, RunId};
 use windlass_engine::store::JobQuery;
 
 const PAGE: usize = 1_000;
 
 /// All jobs of a run.
-pub async fn jobs(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<Job>, Problem> {
+pub async fn jobs(app: &App, namespace: &Namespace, run: RunId) -> Result<Vec<Job>> {
     let mut query = JobQuery { namespace: Some(namespace.clone()), run: Some(run), limit: PAGE, ..JobQuery::default() };
     let mut all = Vec::new();
     loop {

@@ -8,12 +8,12 @@
 
 use super::{
     reader,
-    turns::{self, Places, Served},
+    turns::{self, NextRuns, Served},
 };
 use crate::{
     app::App,
     planned::{Decided, Unit},
-    problem::Problem,
+    problem::Result,
 };
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -66,7 +66,7 @@ async fn sleep(until: Option<Instant>) {
 }
 
 /// Decides all there is. How many turns are left, because something went wrong with them.
-pub async fn tick(app: &App) -> Result<usize, Problem> {
+pub async fn tick(app: &App) -> Result<usize> {
     Planner::new(app).work().await
 }
 
@@ -74,7 +74,7 @@ type Run = (Namespace, RunId);
 
 struct Planner<'a> {
     app: &'a App,
-    places: Places,
+    next_runs: NextRuns,
     served: Served,
     queue: VecDeque<Unit>,
     looked: Instant,
@@ -88,7 +88,7 @@ impl<'a> Planner<'a> {
     fn new(app: &'a App) -> Self {
         Self {
             app,
-            places: Places::default(),
+            next_runs: NextRuns::default(),
             served: Served::default(),
             queue: VecDeque::new(),
             looked: Instant::now(),
@@ -98,7 +98,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    async fn work(mut self) -> Result<usize, Problem> {
+    async fn work(mut self) -> Result<usize> {
         self.look().await?;
         loop {
             self.start();
@@ -119,13 +119,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    async fn look(&mut self) -> Result<(), Problem> {
+    async fn look(&mut self) -> Result<()> {
         if self.app.drain.is_cancelled() {
             self.queue.clear();
             self.looked = Instant::now();
             return Ok(());
         }
-        let (all, whole) = turns::find(self.app, &mut self.places).await?;
+        let (all, whole) = turns::find(self.app, &mut self.next_runs).await?;
         if whole {
             self.app.later.retain(&all);
         }

@@ -4,7 +4,7 @@ use super::decide;
 use crate::{
     app::App,
     planned::{Decided, Unit},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use std::sync::Arc;
 use windlass_core::{
@@ -29,7 +29,7 @@ pub fn unmarked(text: &str) -> &str {
     }
 }
 
-pub async fn decide(app: &App, unit: Unit) -> Result<Decided, Problem> {
+pub async fn decide(app: &App, unit: Unit) -> Result<Decided> {
     let reader = reader_of(app, &unit).await?;
     if reader.is_empty() {
         return decide::advance(app, unit).await.map(Decided::Turns);
@@ -42,7 +42,7 @@ pub async fn decide(app: &App, unit: Unit) -> Result<Decided, Problem> {
 }
 
 /// Empty: ours.
-async fn reader_of(app: &App, unit: &Unit) -> Result<Arc<str>, Problem> {
+async fn reader_of(app: &App, unit: &Unit) -> Result<Arc<str>> {
     if let Some(known) = app.plans.reader(unit.run) {
         return Ok(known);
     }

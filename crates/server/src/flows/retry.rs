@@ -5,7 +5,10 @@ use super::{
     decide, jobs,
     start::{Started, keep_early},
 };
-use crate::{app::App, problem::Problem};
+use crate::{
+    app::App,
+    problem::{Problem, Result},
+};
 use std::sync::Arc;
 use windlass_core::{
     Namespace, RunId,
@@ -18,7 +21,7 @@ use windlass_core::{
 use windlass_engine::ids;
 use windlass_plan::retry::Retry;
 
-pub async fn retry(app: &App, namespace: &Namespace, id: RunId, owner: &Arc<str>) -> Result<Started, Problem> {
+pub async fn retry(app: &App, namespace: &Namespace, id: RunId, owner: &Arc<str>) -> Result<Started> {
     let run = app.engine.read_record::<Run>(namespace, &id.to_string()).await?;
     let run = run.ok_or_else(|| Problem::not_found("run", id))?;
     match run.state() {

@@ -6,7 +6,7 @@ use crate::{
     app::App,
     aside::Large,
     auth::hash,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     schema::check_value,
 };
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ struct Taken {
     body_hash: String,
 }
 
-pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem> {
+pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started> {
     let key = wanted.idempotency.as_ref().map(|(key, _)| key_of(&wanted, key));
     let mut expect = Expect::Nothing;
     if let Some(key) = &key {
@@ -133,7 +133,7 @@ pub async fn start(app: &App, mut wanted: Wanted<'_>) -> Result<Started, Problem
 }
 
 /// Writes a large plan before its run, in steps that let others commit in between.
-pub async fn keep_early(app: &App, namespace: &Namespace, run: RunId, plan: RunPlan) -> Result<RunPlan, Problem> {
+pub async fn keep_early(app: &App, namespace: &Namespace, run: RunId, plan: RunPlan) -> Result<RunPlan> {
     if plan.parts.iter().map(|part| part.len()).sum::<usize>() <= AT_ONCE_BYTES {
         return Ok(plan);
     }
@@ -158,7 +158,7 @@ enum Known {
 }
 
 /// A run outlives its key. One that is gone all the same takes its key along, since nobody knows what became of it.
-async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known, Problem> {
+async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known> {
     let Some(record) = app.engine.record(key).await? else { return Ok(Known::Free(Expect::Nothing)) };
     let taken = read::<Taken>(&record)?.value;
     if let Some((key, hash)) = &wanted.idempotency {
@@ -169,12 +169,7 @@ async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Kno
     Ok(run.map_or(Known::Free(Expect::Version(record.version)), started))
 }
 
-fn take(
-    wanted: &Wanted<'_>,
-    key: RecordKey,
-    (expect, until): (Expect, Timestamp),
-    run: RunId,
-) -> Result<Command, Problem> {
+fn take(wanted: &Wanted<'_>, key: RecordKey, (expect, until): (Expect, Timestamp), run: RunId) -> Result<Command> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
     let value = serde_json::to_string(&Taken { run, body_hash })
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
@@ -183,12 +178,7 @@ fn take(
 }
 
 /// Whether expressions can look at the input, and whether it is one that the workflow takes.
-async fn check_input(
-    app: &App,
-    namespace: &Namespace,
-    schema: Option<Value>,
-    bundle: Arc<Bundle>,
-) -> Result<(), Problem> {
+async fn check_input(app: &App, namespace: &Namespace, schema: Option<Value>, bundle: Arc<Bundle>) -> Result<()> {
     let check = move || {
         let input = &bundle.input;
         let room = Meter::default().weigh(input).unwrap_or(u64::MAX);
@@ -214,7 +204,7 @@ pub async fn check_payloads(
     app: &App,
     namespace: &Namespace,
     nodes: &[RunNode],
-) -> Result<Result<(), (Arc<str>, Problem)>, Problem> {
+) -> Result<Result<(), (Arc<str>, Problem)>> {
     let (mut names, mut all) = (Vec::new(), Vec::new());
     for node in nodes {
         let Some(reference) = node.job.definition.as_ref().filter(|_| !node.job.stage.plan) else { continue };
@@ -231,7 +221,7 @@ pub async fn check_payloads(
     Ok(checked.map_err(|(at, problem)| (names[at].clone(), problem)))
 }
 
-fn versioned(text: &str) -> Result<(&str, Option<u32>), Problem> {
+fn versioned(text: &str) -> Result<(&str, Option<u32>)> {
     match text.rsplit_once('@') {
         None => Ok((text, None)),
         Some((name, version)) => match version.parse() {
@@ -249,7 +239,7 @@ pub struct Gathered {
 }
 
 /// Looks up all that a workflow contains or refers to.
-pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Value) -> Result<Gathered, Problem> {
+pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Value) -> Result<Gathered> {
     let main = stored::parse(app, namespace, source.clone()).await?;
     let mut bytes = source.len();
     let mut bundle = Bundle { source, input, ..Bundle::default() };
@@ -290,7 +280,7 @@ pub async fn gather(app: &App, namespace: &Namespace, source: String, input: Val
 }
 
 impl Gathered {
-    pub async fn plan(self, app: &App, namespace: &Namespace, run: RunId) -> Result<Large<Plan>, Problem> {
+    pub async fn plan(self, app: &App, namespace: &Namespace, run: RunId) -> Result<Large<Plan>> {
         let recipes = recipes(app, namespace, &self.bundle).await?;
         let make = move || {
             let subs = self.subs.into_iter().map(|(name, sub)| (name, sub.into_inner())).collect();
@@ -302,13 +292,13 @@ impl Gathered {
 }
 
 /// A plan from its bundle, which may take as long as reading a definition does.
-pub async fn plan(app: &App, namespace: &Namespace, bundle: Bundle, run: RunId) -> Result<Large<Plan>, Problem> {
+pub async fn plan(app: &App, namespace: &Namespace, bundle: Bundle, run: RunId) -> Result<Large<Plan>> {
     let recipes = recipes(app, namespace, &bundle).await?;
     let read = move || Plan::new(&bundle, run, recipes).map_err(|why| Problem::invalid("steps", why));
     app.aside.run_large(namespace, read).await
 }
 
-async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<HashMap<String, Recipe>, Problem> {
+async fn recipes(app: &App, namespace: &Namespace, bundle: &Bundle) -> Result<HashMap<String, Recipe>> {
     let mut recipes = HashMap::new();
     for (called, version) in &bundle.definitions {
         let (name, _) = versioned(called)?;

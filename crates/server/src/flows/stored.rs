@@ -5,7 +5,7 @@
 use crate::{
     app::App,
     aside::Large,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub fn problem(faults: &[Fault]) -> Problem {
 }
 
 /// Read and checked aside: a large definition takes seconds.
-pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<Large<Workflow>, Problem> {
+pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<Large<Workflow>> {
     let read = move || {
         let made = Workflow::parse(&source).map_err(|faults| problem(&faults))?;
         if let Some(schema) = &made.input_schema {
@@ -82,19 +82,14 @@ pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<L
     app.aside.run_large(namespace, read).await
 }
 
-async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(Head, u64)>, Problem> {
+async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(Head, u64)>> {
     let Some(record) = app.engine.store().record(&key(namespace, HEAD, name)).await? else { return Ok(None) };
     let head = serde_json::from_str(&record.value).map_err(|error| damaged(name, error))?;
     Ok(Some((head, record.version)))
 }
 
 /// The version asked for; the one in force where none is. A deleted workflow's versions stay readable by their numbers.
-pub async fn load(
-    app: &App,
-    namespace: &Namespace,
-    name: &str,
-    version: Option<u32>,
-) -> Result<Option<Version>, Problem> {
+pub async fn load(app: &App, namespace: &Namespace, name: &str, version: Option<u32>) -> Result<Option<Version>> {
     let version = match version {
         Some(version) => version,
         None => match head(app, namespace, name).await? {
@@ -106,11 +101,11 @@ pub async fn load(
     found.map(|record| read(&record.value)).transpose()
 }
 
-pub fn read(value: &str) -> Result<Version, Problem> {
+pub fn read(value: &str) -> Result<Version> {
     serde_json::from_str(value).map_err(|error| damaged("version", error))
 }
 
-pub async fn source(app: &App, namespace: &Namespace, version: &Version) -> Result<String, Problem> {
+pub async fn source(app: &App, namespace: &Namespace, version: &Version) -> Result<String> {
     let mut text = String::new();
     for part in 0..version.parts {
         let at = part_key(&version.name, version.version, part);
@@ -127,7 +122,7 @@ pub async fn versions(
     name: &str,
     after: Option<Arc<str>>,
     limit: usize,
-) -> Result<Vec<Version>, Problem> {
+) -> Result<Vec<Version>> {
     let query = RecordQuery { parent: Some(name.into()), after, limit, ..RecordQuery::all(namespace.clone(), VERSION) };
     let found = app.engine.store().records(&query).await?;
     found.iter().map(|record| read(&record.value)).collect()
@@ -140,7 +135,7 @@ pub async fn put(
     name: &str,
     (source_text, made): (&str, &Workflow),
     by: &Arc<str>,
-) -> Result<(Version, bool), Problem> {
+) -> Result<(Version, bool)> {
     check_name(name, made)?;
     let before = head(app, namespace, name).await?;
     if let Some(version) = load(app, namespace, name, None).await?
@@ -174,7 +169,7 @@ pub async fn put(
     }
 }
 
-pub fn check_name(name: &str, made: &Workflow) -> Result<(), Problem> {
+pub fn check_name(name: &str, made: &Workflow) -> Result<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if name.is_empty() || name.len() > windlass_plan::workflow::NAME_MAX || !name.bytes().all(fits) {
         return Err(Problem::invalid("name", format!("{name:?} is not a name: use letters, digits, '_', '-', '.'")));
@@ -188,7 +183,7 @@ pub fn check_name(name: &str, made: &Workflow) -> Result<(), Problem> {
 }
 
 /// Of a workflow that was deleted: its numbers go on.
-async fn last_version(app: &App, namespace: &Namespace, name: &str) -> Result<u32, Problem> {
+async fn last_version(app: &App, namespace: &Namespace, name: &str) -> Result<u32> {
     let (mut last, mut after) = (0, None);
     loop {
         let page = versions(app, namespace, name, after, PAGE).await?;
@@ -202,12 +197,7 @@ fn pieces(text: &str) -> Vec<&str> {
     payload::pieces(text, PART_BYTES).collect()
 }
 
-fn writes(
-    namespace: &Namespace,
-    version: &Version,
-    parts: &[&str],
-    head: Option<u64>,
-) -> Result<Vec<Command>, Problem> {
+fn writes(namespace: &Namespace, version: &Version, parts: &[&str], head: Option<u64>) -> Result<Vec<Command>> {
     let text = |value: &dyn erased::Json| value.text().map_err(|error| Problem::new(Code::Internal, error.to_string()));
     let put = |kind: &str, at: &str, parent: Option<&str>, value: String, expect| -> Command {
         let parent = parent.map(Into::into);
@@ -237,7 +227,7 @@ mod erased {
 }
 
 /// Its versions stay, for the runs made from them.
-pub async fn delete(app: &App, namespace: &Namespace, name: &str, by: &Arc<str>) -> Result<(), Problem> {
+pub async fn delete(app: &App, namespace: &Namespace, name: &str, by: &Arc<str>) -> Result<()> {
     let found = head(app, namespace, name).await?.ok_or_else(|| Problem::not_found("workflow", name))?;
     let delete = DeleteRecord { key: key(namespace, HEAD, name), expect: Expect::Version(found.1) };
     app.engine.run(Audited::told(by, "workflow_deleted", name, delete)).await?;

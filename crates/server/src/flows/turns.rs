@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     planned::Unit,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,21 +26,21 @@ const END: char = '\u{7f}';
 
 /// Where the next look at each namespace begins, so that a run with turns all the time does not keep the others waiting.
 #[derive(Default)]
-pub struct Places(HashMap<Namespace, RunId>);
+pub struct NextRuns(HashMap<Namespace, RunId>);
 
 /// What waits to be decided, a list for each namespace, and whether that is all there is.
-pub async fn find(app: &App, places: &mut Places) -> Result<(Vec<Vec<Unit>>, bool), Problem> {
+pub async fn find(app: &App, next_runs: &mut NextRuns) -> Result<(Vec<Vec<Unit>>, bool)> {
     let mut lists: Vec<Vec<Unit>> = Vec::new();
     let all = page(app, None, PAGE).await?;
     if all.len() < PAGE {
-        places.0.clear();
+        next_runs.0.clear();
         return Ok((by_namespace(all), true));
     }
     let mut after: Option<Arc<str>> = None;
     while let Some(first) = page(app, after.take(), 1).await?.pop() {
         let namespace = first.turn.namespace;
         let mut turns = Vec::new();
-        if let Some(run) = places.0.get(&namespace) {
+        if let Some(run) = next_runs.0.get(&namespace) {
             let from = format!("{namespace}/{run}/{END}");
             turns = page(app, Some(from.into()), PAGE).await?;
             turns.retain(|turn| turn.namespace == namespace);
@@ -51,8 +51,8 @@ pub async fn find(app: &App, places: &mut Places) -> Result<(Vec<Vec<Unit>>, boo
         }
         let units = by_run(turns);
         match units.last() {
-            Some(last) => drop(places.0.insert(namespace.clone(), last.run)),
-            None => drop(places.0.remove(&namespace)),
+            Some(last) => drop(next_runs.0.insert(namespace.clone(), last.run)),
+            None => drop(next_runs.0.remove(&namespace)),
         }
         lists.push(units);
         after = Some(format!("{namespace}/{END}").into());
@@ -73,7 +73,7 @@ impl std::ops::Deref for Found {
     }
 }
 
-async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Found>, Problem> {
+async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Found>> {
     let query = RecordQuery { after, limit, ..RecordQuery::all(stage::system_namespace(), Turn::KIND) };
     let found = app.engine.store().records(&query).await?;
     let turn = |text: &str| serde_json::from_str(text).map_err(|error| Problem::new(Code::Damaged, error.to_string()));

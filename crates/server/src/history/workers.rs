@@ -1,7 +1,7 @@
 //! How each worker's attempts ended, by the hour: one record an hour holds all workers of a namespace.
 
 use super::{HOUR_MS, KIND, MINUTES_KEPT, change, read};
-use crate::{app::App, auth::system_namespace, problem::Problem};
+use crate::{app::App, auth::system_namespace, problem::Result};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -60,12 +60,7 @@ impl Sheet {
 }
 
 /// What a worker and what all workers of its namespace reported within the last day, to the hour.
-pub async fn told(
-    app: &App,
-    namespace: &Namespace,
-    worker: &str,
-    now: Timestamp,
-) -> Result<(Reports, Reports), Problem> {
+pub async fn told(app: &App, namespace: &Namespace, worker: &str, now: Timestamp) -> Result<(Reports, Reports)> {
     let first = now.0 / HOUR_MS - HOURS + 1;
     let query = RecordQuery {
         after: Some(key(namespace, first - 1).key),

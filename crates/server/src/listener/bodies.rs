@@ -2,7 +2,7 @@
 
 use super::{
     Limits,
-    watched::{Phase, Turn},
+    watched::{ActiveRequest, Phase},
 };
 use crate::peer::BodyTimeout;
 use bytes::Bytes;
@@ -154,7 +154,7 @@ impl Rest {
     }
 
     /// Reads it away while the answer is sent. The turn lasts until then.
-    pub fn discard(self, pause_max: Duration, turn: Arc<Turn>) {
+    pub fn discard(self, pause_max: Duration, active: Arc<ActiveRequest>) {
         let patience = if self.is_small() { pause_max } else { LINGER };
         if self.waits {
             return;
@@ -170,7 +170,7 @@ impl Rest {
             })
             .await;
             drop(body);
-            drop(turn);
+            drop(active);
         });
     }
 }
@@ -178,20 +178,20 @@ impl Rest {
 /// The turn of a request that is being answered: of the answer alone, or also of what is left of the body.
 #[expect(dead_code, reason = "held until it is dropped")]
 pub enum Held {
-    Alone(Turn),
-    Shared(Arc<Turn>),
+    Alone(ActiveRequest),
+    Shared(Arc<ActiveRequest>),
 }
 
 /// An answer's body. Its end is the end of the request; a stream of events also ends when the server stops.
 pub struct Leaving {
     body: axum::body::Body,
-    _turn: Held,
+    _active: Held,
     stop: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 impl Leaving {
-    pub fn new(body: axum::body::Body, turn: Held, stop: Option<WaitForCancellationFutureOwned>) -> Self {
-        Self { body, _turn: turn, stop: stop.map(Box::pin) }
+    pub fn new(body: axum::body::Body, active: Held, stop: Option<WaitForCancellationFutureOwned>) -> Self {
+        Self { body, _active: active, stop: stop.map(Box::pin) }
     }
 }
 

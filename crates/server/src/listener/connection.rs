@@ -1,10 +1,10 @@
 //! One connection, from its first byte to its last.
 
 use super::{
-    Kept, Peer, Shared,
+    ConnectionGuard, Peer, Shared,
     bodies::{Arriving, Held, Leaving, Rest},
     head::{self, NoHead},
-    watched::{Phase, Turn, Watched},
+    watched::{ActiveRequest, Phase, Watched},
 };
 use crate::problem::{Code, Problem};
 use axum::response::IntoResponse;
@@ -26,7 +26,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How often a connection that should end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-pub async fn serve(stream: TcpStream, address: SocketAddr, kept: Kept, shared: &Arc<Shared>) {
+pub async fn serve(stream: TcpStream, address: SocketAddr, guard: ConnectionGuard, shared: &Arc<Shared>) {
     if !says_something(&stream, shared).await {
         return;
     }
@@ -36,8 +36,8 @@ pub async fn serve(stream: TcpStream, address: SocketAddr, kept: Kept, shared: &
     let peer = Peer { address, local, tls: shared.tls.is_some() };
     // Boxed, so that those who never say anything do not pay for those who do.
     match &shared.tls {
-        None => listen(stream, peer, kept, shared).await,
-        Some(tls) => Box::pin(listen_tls(stream, tls, peer, kept, shared)).await,
+        None => listen(stream, peer, guard, shared).await,
+        Some(tls) => Box::pin(listen_tls(stream, tls, peer, guard, shared)).await,
     }
 }
 
@@ -51,9 +51,9 @@ async fn says_something(stream: &TcpStream, shared: &Shared) -> bool {
     }
 }
 
-async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, kept: Kept, shared: &Arc<Shared>) {
+async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, guard: ConnectionGuard, shared: &Arc<Shared>) {
     match timeout(shared.limits.handshake, tls.accept(stream)).await {
-        Ok(Ok(stream)) => listen(stream, peer, kept, shared).await,
+        Ok(Ok(stream)) => listen(stream, peer, guard, shared).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
@@ -62,7 +62,7 @@ async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, kept: Kept
 async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     mut stream: S,
     peer: Peer,
-    kept: Kept,
+    guard: ConnectionGuard,
     shared: &Arc<Shared>,
 ) {
     let first = tokio::select! {
@@ -70,7 +70,7 @@ async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         () = shared.app.drain.cancelled() => return,
     };
     match first {
-        Ok(first) => Box::pin(speak(stream, first, peer, kept, shared)).await,
+        Ok(first) => Box::pin(speak(stream, first, peer, guard, shared)).await,
         Err(NoHead::Crowded) => shared.app.metrics.refused_connection("heads"),
         Err(why @ (NoHead::Ended | NoHead::Late)) => tracing::debug!(?why, "a connection ended before its first head"),
     }
@@ -81,11 +81,11 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     first: Bytes,
     peer: Peer,
-    kept: Kept,
+    guard: ConnectionGuard,
     shared: &Arc<Shared>,
 ) {
     let phase = Phase::default();
-    let watched = Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone(), kept);
+    let watched = Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone(), guard);
     let stream = TokioIo::new(watched);
     let service = {
         let (phase, shared) = (phase.clone(), shared.clone());
@@ -119,35 +119,40 @@ fn note(ended: hyper::Result<()>) {
 async fn answer(
     request: Request<Incoming>,
     peer: Peer,
-    turn: Turn,
+    active: ActiveRequest,
     shared: Arc<Shared>,
 ) -> Result<Response<Leaving>, Infallible> {
     let mut response = if is_ambiguous(request.headers()) {
         refuse_framing()
     } else {
-        let mut request = Arriving::body(request, &shared.limits, turn.phase());
+        let mut request = Arriving::body(request, &shared.limits, active.phase());
         request.extensions_mut().insert(peer);
         shared.service.answer(request).await
     };
     // After an upgrade the stream belongs to somebody else, who must not be taken for an idle client.
-    let turn = if response.status() == StatusCode::SWITCHING_PROTOCOLS { turn.endless() } else { turn };
-    let turn = match turn.phase().take_rest() {
-        None => Held::Alone(turn),
-        Some(rest) => Held::Shared(see_off(rest, turn, &mut response, &shared)),
+    let active = if response.status() == StatusCode::SWITCHING_PROTOCOLS { active.endless() } else { active };
+    let active = match active.phase().take_rest() {
+        None => Held::Alone(active),
+        Some(rest) => Held::Shared(see_off(rest, active, &mut response, &shared)),
     };
     let endless = is_event_stream(response.headers());
     let stop = endless.then(|| shared.app.drain.clone().cancelled_owned());
-    Ok(response.map(|body| Leaving::new(body, turn, stop)))
+    Ok(response.map(|body| Leaving::new(body, active, stop)))
 }
 
 /// A request is answered before all of its body was read.
-fn see_off(rest: Rest, turn: Turn, response: &mut Response<axum::body::Body>, shared: &Shared) -> Arc<Turn> {
+fn see_off(
+    rest: Rest,
+    active: ActiveRequest,
+    response: &mut Response<axum::body::Body>,
+    shared: &Shared,
+) -> Arc<ActiveRequest> {
     if !rest.is_small() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    let turn = Arc::new(turn);
-    rest.discard(shared.limits.body, turn.clone());
-    turn
+    let active = Arc::new(active);
+    rest.discard(shared.limits.body, active.clone());
+    active
 }
 
 fn is_event_stream(headers: &HeaderMap) -> bool {

@@ -13,16 +13,16 @@
 //! | connections in all, and from one address | so many ([`Limits::connections`], [`Limits::per_address`]) |
 //!
 //! A connection that was upgraded (a WebSocket) still counts, is still cut off if it does not read, and is still waited for at the
-//! end; see [`Kept`].
+//! end; see [`ConnectionGuard`].
 
 mod bodies;
 mod connection;
 mod head;
-mod places;
+mod permits;
 mod tls;
 mod watched;
 
-pub use places::{Place, Places};
+pub use permits::{ConnectionPermit, ConnectionPermits};
 pub use tls::{TlsError, acceptor};
 
 pub use crate::peer::{BodyTimeout, Limits, Peer};
@@ -50,24 +50,24 @@ struct Shared {
     service: Service,
     tls: Option<TlsAcceptor>,
     limits: Limits,
-    places: Arc<Places>,
+    permits: Arc<ConnectionPermits>,
     farewells: Semaphore,
     heads: head::Allowance,
 }
 
 /// What a connection has for as long as its stream lives, whoever serves it: its place, its part of the gauge, and that the end of
 /// the server waits for it. It goes with the stream, so after an upgrade it is whoever has the stream then who gives it back.
-struct Kept {
-    _place: Place,
+struct ConnectionGuard {
+    _permit: ConnectionPermit,
     _open: Open,
     _task: TaskTrackerToken,
 }
 
 /// Serves until [`App::drain`] is cancelled, then lets requests finish and closes what is left.
 pub async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App, service: Service, limits: Limits) {
-    let places = Arc::new(Places::new(limits.connections, limits.per_address));
+    let permits = Arc::new(ConnectionPermits::new(limits.connections, limits.per_address));
     let (farewells, heads) = (Semaphore::new(FAREWELLS), head::Allowance::default());
-    let shared = Arc::new(Shared { app, service, tls, limits, places, farewells, heads });
+    let shared = Arc::new(Shared { app, service, tls, limits, permits, farewells, heads });
     let tasks = TaskTracker::new();
     let drain = shared.app.drain.clone();
     tokio::select! {
@@ -110,11 +110,11 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 
 fn admit(stream: TcpStream, address: SocketAddr, shared: &Arc<Shared>, tasks: &TaskTracker) {
     let metrics = &shared.app.metrics;
-    match shared.places.take(address.ip()) {
-        Ok(place) => {
-            let kept = Kept { _place: place, _open: metrics.connection(), _task: tasks.token() };
+    match shared.permits.take(address.ip()) {
+        Ok(permit) => {
+            let guard = ConnectionGuard { _permit: permit, _open: metrics.connection(), _task: tasks.token() };
             let shared = shared.clone();
-            tokio::spawn(async move { connection::serve(stream, address, kept, &shared).await });
+            tokio::spawn(async move { connection::serve(stream, address, guard, &shared).await });
         }
         Err(full) => {
             metrics.refused_connection(full.name());

@@ -3,7 +3,7 @@
 //! Timers are only set when there is something to wait for, so a request that arrives whole costs none.
 
 use super::{
-    Kept, Limits,
+    ConnectionGuard, Limits,
     bodies::Rest,
     head::{Allowance, Share},
 };
@@ -44,12 +44,12 @@ const BUSY: u8 = 2;
 
 impl Phase {
     /// A head has arrived whole.
-    pub fn busy(&self) -> Turn {
+    pub fn busy(&self) -> ActiveRequest {
         let requests = (self.0.now.load(Ordering::Acquire) >> 8) + 1;
         let now = requests << 8 | u64::from(BUSY);
         self.0.now.store(now, Ordering::Release);
         drop(self.share().take());
-        Turn { phase: self.clone(), now }
+        ActiveRequest { phase: self.clone(), now }
     }
     /// Leaves what was not read of a body to whoever sends the answer.
     pub fn leave(&self, rest: Rest) {
@@ -77,12 +77,12 @@ impl Phase {
 }
 
 /// One request on a connection. When it is dropped, the connection is idle again.
-pub struct Turn {
+pub struct ActiveRequest {
     phase: Phase,
     now: u64,
 }
 
-impl Turn {
+impl ActiveRequest {
     pub fn phase(&self) -> &Phase {
         &self.phase
     }
@@ -93,7 +93,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let idle = self.now & !0xff;
         // Another value: the next request is here already.
@@ -117,14 +117,21 @@ pub struct Watched<S> {
     timer: Pin<Box<Sleep>>,
     /// Runs while the client does not take what is written.
     stall: Option<Pin<Box<Sleep>>>,
-    _kept: Kept,
+    _guard: ConnectionGuard,
 }
 
 impl<S> Watched<S> {
-    pub fn new(stream: S, early: Bytes, phase: Phase, limits: Limits, heads: Allowance, kept: Kept) -> Self {
+    pub fn new(
+        stream: S,
+        early: Bytes,
+        phase: Phase,
+        limits: Limits,
+        heads: Allowance,
+        guard: ConnectionGuard,
+    ) -> Self {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now + limits.idle));
-        Self { stream, early, phase, limits, heads, head_began: now, awaited: None, timer, stall: None, _kept: kept }
+        Self { stream, early, phase, limits, heads, head_began: now, awaited: None, timer, stall: None, _guard: guard }
     }
 
     /// Nothing came. An idle connection then ends as if the client had closed it; a head that is not finished is an error. While

@@ -1,6 +1,6 @@
 //! What is asked of the store when somebody looks: how many jobs are unfinished, how long the oldest waits, who works.
 
-use crate::problem::Problem;
+use crate::problem::Result;
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -43,10 +43,10 @@ fn nobody() -> ByState {
 }
 
 #[derive(Default)]
-pub struct Kept(tokio::sync::Mutex<Option<(Instant, Arc<Figures>)>>);
+pub struct FiguresCache(tokio::sync::Mutex<Option<(Instant, Arc<Figures>)>>);
 
-impl Kept {
-    pub async fn get(&self, engine: &Engine, dialects: &[Own]) -> Result<Arc<Figures>, Problem> {
+impl FiguresCache {
+    pub async fn get(&self, engine: &Engine, dialects: &[Own]) -> Result<Arc<Figures>> {
         let mut kept = self.0.lock().await;
         if let Some((at, figures)) = &*kept
             && at.elapsed() < STANDS
@@ -59,7 +59,7 @@ impl Kept {
     }
 }
 
-async fn look(engine: &Engine, dialects: &[Own]) -> Result<Figures, Problem> {
+async fn look(engine: &Engine, dialects: &[Own]) -> Result<Figures> {
     let store = engine.store();
     let now = engine.now().await?;
     let mut jobs = Vec::new();
@@ -83,7 +83,7 @@ async fn look(engine: &Engine, dialects: &[Own]) -> Result<Figures, Problem> {
 }
 
 /// All of them, and those of each dialect.
-async fn workers(engine: &Engine, of: &[Own]) -> Result<(ByState, BTreeMap<&'static str, ByState>), Problem> {
+async fn workers(engine: &Engine, of: &[Own]) -> Result<(ByState, BTreeMap<&'static str, ByState>)> {
     let (store, now) = (engine.store(), engine.now().await?);
     let mut each: BTreeMap<&'static str, ByState> = of.iter().map(|(api, _)| (*api, nobody())).collect();
     let mut counts = nobody();

@@ -5,7 +5,7 @@
 mod figures;
 pub mod text;
 
-use crate::problem::Problem;
+use crate::problem::Result;
 use figures::Figures;
 use parking_lot::Mutex;
 use std::{
@@ -195,7 +195,7 @@ pub struct Metrics {
     seconds: Mutex<Vec<(&'static str, Arc<Histogram>)>>,
     connections: Arc<AtomicI64>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
-    figures: figures::Kept,
+    figures: figures::FiguresCache,
 }
 
 impl Metrics {
@@ -229,7 +229,7 @@ impl Metrics {
     }
 
     /// As Prometheus reads it. Some are told of each dialect's namespace.
-    pub async fn text(&self, engine: &Engine, dialects: &[(&'static str, Namespace)]) -> Result<String, Problem> {
+    pub async fn text(&self, engine: &Engine, dialects: &[(&'static str, Namespace)]) -> Result<String> {
         let figures = self.figures.get(engine, dialects).await?;
         let seen = Seen { metrics: self, figures: &figures, tally: engine.tally(), counts: engine.counts() };
         let mut text = Text::default();

@@ -11,7 +11,7 @@ use crate::{
     ask::{Answer, Ask, Path, Query, ok},
     auth::system_namespace,
     content::{self, NAME_BYTES_MAX, ROUTE_MAX},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     quota::Owner,
     route::{Access, Route},
     wire_time::text,
@@ -71,7 +71,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<()> {
     let fits = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
     if fits {
         return Ok(());
@@ -81,7 +81,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 
 /// A worker adds to a job it holds, and to nothing else; people add to what they like. Whose lease has to hold when the
 /// file is there.
-async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid>) -> Result<Option<Holds>, Problem> {
+async fn check_right(app: &App, ask: &Ask, headers: &HeaderMap, job: Option<Uuid>) -> Result<Option<Holds>> {
     let role = ask.caller.role;
     if role != Role::Worker && !role.includes(Role::Editor) {
         return Err(Problem::new(Code::Forbidden, "a viewer may not upload"));
@@ -109,7 +109,7 @@ async fn upload(
     ask: Ask,
     Query(query): Query<UploadArtifact>,
     request: Request,
-) -> Result<Answer<Artifact>, Problem> {
+) -> Result<Answer<Artifact>> {
     check_name(&query.name)?;
     let holds = check_right(&app, &ask, request.headers(), query.job).await?;
     let wanted = content::announced(query.sha256.as_deref())?;
@@ -136,30 +136,30 @@ async fn upload(
 }
 
 /// The lease may have run out while the file came in.
-async fn write(app: &App, namespace: &Namespace, artifact: &Artifact, holds: Option<Holds>) -> Result<(), Problem> {
+async fn write(app: &App, namespace: &Namespace, artifact: &Artifact, holds: Option<Holds>) -> Result<()> {
     let commands = holds.map(Command::from).into_iter().chain([put(namespace, artifact)?]).collect();
     app.engine.run(All { commands }).await?;
     Ok(())
 }
 
-async fn find(app: &App, ask: &Ask, id: Uuid) -> Result<Artifact, Problem> {
+async fn find(app: &App, ask: &Ask, id: Uuid) -> Result<Artifact> {
     let record = app.engine.store().record(&record_key(id)).await?;
     let found = record.and_then(|record| serde_json::from_str::<Artifact>(&record.value).ok());
     let found = found.filter(|artifact| artifact.namespace == ask.namespace.as_str());
     found.ok_or_else(|| Problem::not_found("artifact", id))
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Artifact>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Artifact>> {
     find(&app, &ask, id).await.map(ok)
 }
 
-async fn content(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Response, Problem> {
+async fn content(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Response> {
     let artifact = find(&app, &ask, id).await?;
     let answer = content::answer(&app, id, &artifact.name, artifact.size, &artifact.sha256).await?;
     answer.ok_or_else(|| Problem::not_found("content of the artifact", id))
 }
 
-async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<StatusCode> {
     let artifact = find(&app, &ask, id).await?;
     let engine = &app.engine;
     let forget = || async move { Ok(engine.run(forget(id)).await?) };
@@ -169,11 +169,7 @@ async fn delete(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Resul
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn list(
-    State(app): State<App>,
-    ask: Ask,
-    Query(query): Query<ListArtifacts>,
-) -> Result<Answer<Page<Artifact>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListArtifacts>) -> Result<Answer<Page<Artifact>>> {
     let limit = page_size(query.limit)?;
     let facet = match query.job {
         Some(job) => of_job(&ask.namespace, job),

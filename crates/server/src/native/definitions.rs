@@ -7,7 +7,7 @@ use crate::{
     convert,
     definition::{BYTES_MAX, checked, latest},
     history::{self, HOUR_MS},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     wire_time::text,
 };
@@ -68,7 +68,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-fn wire(namespace: &Namespace, row: &Row) -> Result<Definition, Problem> {
+fn wire(namespace: &Namespace, row: &Row) -> Result<Definition> {
     let body = serde_json::from_str(&row.body).map_err(|error| {
         Problem::new(Code::Damaged, format!("the definition {}@{} cannot be read: {error}", row.name, row.version))
     })?;
@@ -81,20 +81,20 @@ async fn put(
     ask: Ask,
     Path(name): Path<String>,
     Sent(body): Sent<DefinitionBody>,
-) -> Result<Answer<Definition>, Problem> {
+) -> Result<Answer<Definition>> {
     let stored = checked(&app, &ask.namespace, &name, body).await?;
     let put = PutDefinition { namespace: ask.namespace.clone(), name: name.into(), body: stored };
     let row = app.engine.run(Audited::new(&ask.caller.name, put)).await?;
     Ok(ok(wire(&ask.namespace, &row)?))
 }
 
-async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode> {
     let delete = DeleteDefinition { namespace: ask.namespace.clone(), name: name.into() };
     app.engine.run(Audited::new(&ask.caller.name, delete)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Definition>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Definition>> {
     let row = latest(&app, &ask.namespace, &name).await?;
     let row = row.ok_or_else(|| Problem::not_found("definition", &name))?;
     Ok(ok(wire(&ask.namespace, &row)?))
@@ -104,17 +104,13 @@ async fn version(
     State(app): State<App>,
     ask: Ask,
     Path((name, version)): Path<(String, u32)>,
-) -> Result<Answer<Definition>, Problem> {
+) -> Result<Answer<Definition>> {
     let row = app.engine.read_record::<Row>(&ask.namespace, &version_key(&name, version)).await?;
     let row = row.ok_or_else(|| Problem::not_found("definition", format!("{name}@{version}")))?;
     Ok(ok(wire(&ask.namespace, &row)?))
 }
 
-async fn list(
-    State(app): State<App>,
-    ask: Ask,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Definition>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Definition>>> {
     let (found, mut next) = records_page(&app, &ask.namespace, DefinitionHead::KIND, &query).await?;
     let (mut items, mut bytes) = (Vec::new(), 0);
     for record in &found {
@@ -135,7 +131,7 @@ async fn versions(
     ask: Ask,
     Path(name): Path<String>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<Definition>>, Problem> {
+) -> Result<Answer<Page<Definition>>> {
     let limit = page_size(query.limit)?;
     let records = RecordQuery {
         parent: Some(name.into()),
@@ -154,11 +150,7 @@ async fn versions(
 }
 
 /// Also of a deleted one.
-async fn figures(
-    State(app): State<App>,
-    ask: Ask,
-    Path(name): Path<String>,
-) -> Result<Answer<DefinitionFigures>, Problem> {
+async fn figures(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<DefinitionFigures>> {
     let whose = Whose { namespace: ask.namespace.clone(), definition: Some(name.into()) };
     let since = Timestamp(app.engine.now().await?.0 - 24 * HOUR_MS);
     let (rows, recent) = history::told(&app, &whose, false, since).await?;

@@ -5,16 +5,13 @@ use crate::{
     app::App,
     ask::{Answer, Query, ok},
     auth::{Caller, system_namespace},
-    convert, flows, guard,
-    problem::{Code, Problem},
+    convert, flows,
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     sse::{self, Closed, Sink},
 };
-use axum::{
-    extract::{FromRequestParts, State},
-    response::Response,
-};
-use http::{HeaderMap, request::Parts};
+use axum::{extract::State, response::Response};
+use http::HeaderMap;
 use std::collections::HashSet;
 use tokio::time::{Instant, sleep_until};
 use windlass_api::{
@@ -44,16 +41,6 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The caller, whatever namespace the query names.
-pub struct Who(pub Caller);
-
-impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        guard::caller(parts).map(Who)
-    }
-}
-
 /// Which events a listener hears. Asked before anything is kept for it.
 struct Filter {
     caller: Caller,
@@ -72,7 +59,7 @@ struct OfRun {
 }
 
 impl OfRun {
-    async fn new(app: &App, namespace: &Namespace, run: RunId) -> Result<Self, Problem> {
+    async fn new(app: &App, namespace: &Namespace, run: RunId) -> Result<Self> {
         let jobs = flows::jobs(app, namespace, run).await?;
         Ok(Self { run, jobs: jobs.into_iter().map(|job| job.key.id).collect() })
     }
@@ -86,7 +73,7 @@ impl OfRun {
 }
 
 impl Filter {
-    fn new(caller: Caller, query: &ListenEvents) -> Result<Self, Problem> {
+    fn new(caller: Caller, query: &ListenEvents) -> Result<Self> {
         let namespace = match query.namespace.as_deref() {
             Some("*") => None,
             Some(name) => Some(Namespace::new(name)?),
@@ -127,10 +114,10 @@ impl Filter {
 
 async fn listen(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     headers: HeaderMap,
     Query(query): Query<ListenEvents>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let after = sse::last_event(&headers)?.or(query.after);
     let mut filter = Filter::new(caller.clone(), &query)?;
     let subscription = app.engine.subscribe(after).await?;
@@ -194,11 +181,7 @@ fn shown(number: u64, event: &Row) -> Result<String, Closed> {
 }
 
 /// Walks back from the latest event, so many at a time; a page may be short, or empty, with older ones to come.
-async fn audit(
-    State(app): State<App>,
-    Who(caller): Who,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Event>>, Problem> {
+async fn audit(State(app): State<App>, caller: Caller, Query(query): Query<Paging>) -> Result<Answer<Page<Event>>> {
     let limit = page_size(query.limit)?;
     let may_see = |namespace: &Namespace| {
         caller.check_namespace(namespace).is_ok() || (*namespace == system_namespace() && caller.namespaces.is_empty())

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     ask::{Answer, Path, Query, Sent, ok},
-    problem::{Code, Problem},
+    problem::{Code, Result},
     route::{Access, Route},
     wire_time::text,
 };
@@ -19,7 +19,7 @@ use windlass_api::graph::{
 use windlass_core::{Refusal, commands::holds::Holds, principal::Role};
 use windlass_product::{
     change::{self, Synced},
-    graph::{self, Asked, Far},
+    graph::{self, Far, ItemGraph},
     rules::features::{self as rules, graph as facts, sync},
 };
 
@@ -102,7 +102,7 @@ fn wire_cross(graph: &facts::Graph, edge: &facts::CrossEdge) -> Edge {
 }
 
 /// Some nodes with the edges between them.
-fn part_of(asked: &Asked, nodes: &[(u32, Option<u32>)]) -> Graph {
+fn part_of(asked: &ItemGraph, nodes: &[(u32, Option<u32>)]) -> Graph {
     let graph = &*asked.graph;
     let within = graph.edges_within(nodes.iter().map(|(at, _)| *at));
     Graph {
@@ -118,8 +118,8 @@ async fn whole(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskGraph>,
-) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&products, &part, query.revision).await?;
+) -> Result<Answer<Graph>> {
+    let asked = ItemGraph::find(&products, &part, query.revision).await?;
     let all: Vec<_> = (0..asked.graph.count() as u32).map(|at| (at, None)).collect();
     let mut shown = part_of(&asked, &all);
     shown.edges.extend(asked.graph.cross().iter().map(|edge| wire_cross(&asked.graph, edge)));
@@ -130,8 +130,8 @@ async fn cone(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskCone>,
-) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&products, &part, query.revision).await?;
+) -> Result<Answer<Graph>> {
+    let asked = ItemGraph::find(&products, &part, query.revision).await?;
     let direction = match query.direction {
         Direction::Forward => facts::Direction::Forward,
         Direction::Backward => facts::Direction::Backward,
@@ -151,8 +151,8 @@ async fn dirty(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<AskDirty>,
-) -> Result<Answer<Graph>, Problem> {
-    let asked = Asked::find(&products, &part, query.revision).await?;
+) -> Result<Answer<Graph>> {
+    let asked = ItemGraph::find(&products, &part, query.revision).await?;
     let states = graph::states(query.state.as_deref())?;
     let found: Vec<_> = asked.graph.in_states(&states).into_iter().map(|at| (at, None)).collect();
     Ok(ok(part_of(&asked, &found)))
@@ -210,7 +210,7 @@ async fn put(
     Path(part): Path<String>,
     headers: HeaderMap,
     Sent(body): Sent<PutGraph>,
-) -> Result<Answer<SyncedGraph>, Problem> {
+) -> Result<Answer<SyncedGraph>> {
     let writer = if ask.caller.role == Role::Worker { sync::Writer::Runner } else { sync::Writer::User };
     let holds = sent_holder(&ask.caller, &ask.namespace, &headers)?.map(|holder| Holds { holder });
     let done = change::write(&products, &part, &sent(body)?, writer, holds).await?;
@@ -221,6 +221,6 @@ async fn mark(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<MarkDirty>,
-) -> Result<Answer<SyncedGraph>, Problem> {
+) -> Result<Answer<SyncedGraph>> {
     Ok(ok(wire_synced(&change::mark_dirty(&products, &part, &body.node).await?)))
 }

@@ -4,7 +4,7 @@ use super::jobs::page_size;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     product::files,
     route::{Access, Route},
     wire_time::text,
@@ -136,7 +136,7 @@ pub struct Here {
 
 impl FromRequestParts<App> for Here {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         let ask = Ask::from_request_parts(parts, app).await?;
         let products = app.products(&ask.namespace);
         Ok(Self { ask, products })
@@ -165,7 +165,7 @@ fn wire(item: facts::Item) -> Item {
     }
 }
 
-async fn list(Here { products, .. }: Here, Query(query): Query<ListItems>) -> Result<Answer<Page<Item>>, Problem> {
+async fn list(Here { products, .. }: Here, Query(query): Query<ListItems>) -> Result<Answer<Page<Item>>> {
     let limit = page_size(query.limit)?;
     let ListItems { item_type, schema, project, search, cursor, .. } = query;
     let wanted = Wanted { item_type, schema, project, search };
@@ -173,13 +173,13 @@ async fn list(Here { products, .. }: Here, Query(query): Query<ListItems>) -> Re
     Ok(ok(Page { items: found.into_iter().map(wire).collect(), next }))
 }
 
-async fn create(Here { ask, products }: Here, Sent(body): Sent<CreateItem>) -> Result<Answer<Item>, Problem> {
+async fn create(Here { ask, products }: Here, Sent(body): Sent<CreateItem>) -> Result<Answer<Item>> {
     let CreateItem { part_number, item_type, schema, category, description, properties, projects } = body;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
     Ok(made(wire(kept::create(&products, &ask.caller.name, &new).await?)))
 }
 
-async fn show(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Item>, Problem> {
+async fn show(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Item>> {
     Ok(ok(wire(kept::find(&products, &part).await?.value)))
 }
 
@@ -187,17 +187,13 @@ async fn update(
     Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<UpdateItem>,
-) -> Result<Answer<Item>, Problem> {
+) -> Result<Answer<Item>> {
     let UpdateItem { item_type, description, properties, projects } = body;
     let change = ItemChange { description, item_type, properties, projects };
     Ok(ok(wire(kept::update(&products, &ask.caller.name, &part, &change).await?)))
 }
 
-async fn delete(
-    State(app): State<App>,
-    Here { products, .. }: Here,
-    Path(part): Path<String>,
-) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, Here { products, .. }: Here, Path(part): Path<String>) -> Result<StatusCode> {
     files::delete_item(&app, &products, &part).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -224,7 +220,7 @@ async fn list_revisions(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<Revision>>, Problem> {
+) -> Result<Answer<Page<Revision>>> {
     let (item, limit) = (kept::find(&products, &part).await?.value, page_size(query.limit)?);
     let wrong = |_| Problem::invalid("cursor", "hand back `next` as it came");
     let newest = query.cursor.map_or(Ok(u32::MAX), |cursor| cursor.parse().map_err(wrong))?;
@@ -237,7 +233,7 @@ async fn revise(
     Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<CreateRevision>,
-) -> Result<Answer<Revision>, Problem> {
+) -> Result<Answer<Revision>> {
     let new = NewRevision { comment: body.comment, properties: body.properties, quiet: body.quiet };
     let done = revisions::create(&products, &ask.caller.name, &part, &new).await?;
     Ok(made(wire_revision(&part, done.revision, set_off(done.fired))))
@@ -246,7 +242,7 @@ async fn revise(
 async fn show_revision(
     Here { products, .. }: Here,
     Path((part, number)): Path<(String, String)>,
-) -> Result<Answer<Revision>, Problem> {
+) -> Result<Answer<Revision>> {
     let item = kept::find(&products, &part).await?.value;
     let number = number.parse().map_err(|_| Problem::not_found("revision", &number))?;
     Ok(ok(wire_revision(&part, revisions::find(&products, &item, number).await?, Vec::new())))
@@ -279,7 +275,7 @@ async fn list_bom(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<BomRow>>, Problem> {
+) -> Result<Answer<Page<BomRow>>> {
     kept::find(&products, &part).await?;
     let limit = page_size(query.limit)?;
     let rows = bom::page(&products, &part, query.cursor.as_deref(), limit).await?;
@@ -293,7 +289,7 @@ async fn levels(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<BomDepth>,
-) -> Result<Answer<Page<BomRow>>, Problem> {
+) -> Result<Answer<Page<BomRow>>> {
     kept::find(&products, &part).await?;
     let depth = query.depth.unwrap_or(bom::DEPTH);
     if !(1..=bom::DEPTH_MAX).contains(&depth) {
@@ -310,7 +306,7 @@ fn leaf((part_number, quantity): (String, f64)) -> Leaf {
     Leaf { part_number, quantity }
 }
 
-async fn leaves(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Page<Leaf>>, Problem> {
+async fn leaves(Here { products, .. }: Here, Path(part): Path<String>) -> Result<Answer<Page<Leaf>>> {
     kept::find(&products, &part).await?;
     let found = bom::below(&products, &part, u32::MAX).await?.flat(&part)?;
     Ok(ok(Page { items: found.into_iter().map(leaf).collect(), next: None }))
@@ -320,7 +316,7 @@ async fn merge(
     Here { ask, products }: Here,
     Path(part): Path<String>,
     Sent(body): Sent<MergeBom>,
-) -> Result<Answer<MergedBom>, Problem> {
+) -> Result<Answer<MergedBom>> {
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child, entry.quantity)))?;
     let done = bom::merge(&products, &ask.caller.name, &part, &entries).await?;
     let all = |list: Vec<(String, f64)>| list.into_iter().map(leaf).collect();
@@ -339,7 +335,7 @@ async fn put_row(
     Here { products, .. }: Here,
     Path((part, child)): Path<(String, String)>,
     Sent(body): Sent<PutBomRow>,
-) -> Result<Answer<BomRow>, Problem> {
+) -> Result<Answer<BomRow>> {
     let relation = body.relation.map(|relation| match relation {
         Relation::Component => rules::Relation::Component,
         Relation::Alternate => rules::Relation::Alternate,
@@ -350,10 +346,7 @@ async fn put_row(
     Ok(ok(wire_row(&part, &written.row, 1, written.child.as_ref())))
 }
 
-async fn delete_row(
-    Here { products, .. }: Here,
-    Path((part, child)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
+async fn delete_row(Here { products, .. }: Here, Path((part, child)): Path<(String, String)>) -> Result<StatusCode> {
     kept::find(&products, &part).await?;
     bom::remove(&products, &part, &child).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -363,7 +356,7 @@ async fn where_used(
     Here { products, .. }: Here,
     Path(part): Path<String>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<BomRow>>, Problem> {
+) -> Result<Answer<Page<BomRow>>> {
     let (item, limit) = (kept::find(&products, &part).await?.value, page_size(query.limit)?);
     let found = bom::users(&products, &part, query.cursor.as_deref(), limit).await?;
     let next = found.last().filter(|_| found.len() == limit).map(|(parent, _)| parent.clone());
@@ -376,10 +369,7 @@ fn wire_project(project: facts::Project) -> Project {
     Project { id, code, name, description, created_at: text(created_at) }
 }
 
-async fn list_projects(
-    Here { products, .. }: Here,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Project>>, Problem> {
+async fn list_projects(Here { products, .. }: Here, Query(query): Query<Paging>) -> Result<Answer<Page<Project>>> {
     let limit = page_size(query.limit)?;
     let after = query.cursor.map(Into::into);
     let found = records::page(&products, records::PROJECT, Of::All, after, limit).await?;
@@ -387,10 +377,7 @@ async fn list_projects(
     Ok(ok(Page { items: found.into_iter().map(|kept| wire_project(kept.value)).collect(), next }))
 }
 
-async fn create_project(
-    Here { products, .. }: Here,
-    Sent(body): Sent<CreateProject>,
-) -> Result<Answer<Project>, Problem> {
+async fn create_project(Here { products, .. }: Here, Sent(body): Sent<CreateProject>) -> Result<Answer<Project>> {
     let CreateProject { code, name, description } = body;
     let project = projects::create(&products, &NewProject { code, name, description }).await?;
     Ok(made(wire_project(project)))

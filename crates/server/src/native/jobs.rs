@@ -7,7 +7,7 @@ use crate::{
     auth::Caller,
     config::table,
     convert, definition,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     room::Room,
     route::{Access, Header, Route},
     schema::Part,
@@ -120,7 +120,7 @@ struct IdempotencyKey(Option<String>);
 
 impl FromRequestParts<App> for IdempotencyKey {
     type Rejection = Problem;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
         Ok(Self(IDEMPOTENCY_KEY.of(&parts.headers)?.map(str::to_owned)))
     }
 }
@@ -130,7 +130,7 @@ async fn submit(
     ask: Ask,
     IdempotencyKey(key): IdempotencyKey,
     Sent(mut body): Sent<SubmitJob>,
-) -> Result<Answer<Submitted>, Problem> {
+) -> Result<Answer<Submitted>> {
     body.idempotency_key = body.idempotency_key.or(key);
     let mut room = None;
     let mut command = command(&app, &ask, &body, &mut room).await?;
@@ -141,11 +141,7 @@ async fn submit(
     Ok(Answer(status, submitted))
 }
 
-async fn submit_many(
-    State(app): State<App>,
-    ask: Ask,
-    Sent(body): Sent<SubmitMany>,
-) -> Result<Answer<SubmittedMany>, Problem> {
+async fn submit_many(State(app): State<App>, ask: Ask, Sent(body): Sent<SubmitMany>) -> Result<Answer<SubmittedMany>> {
     if body.jobs.len() > MANY_MAX {
         let why = format!("{} jobs in one request; at most {MANY_MAX}", body.jobs.len());
         return Err(Problem::new(Code::TooLarge, why).at("jobs"));
@@ -170,13 +166,13 @@ fn in_job(at: usize, mut problem: Problem) -> Problem {
     problem.at(format!("jobs[{at}]{field}"))
 }
 
-async fn all_or_none(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
+async fn all_or_none(app: &App, jobs: Vec<Result<Submit>>) -> Result<Vec<Each<Submitted>>> {
     let jobs: Vec<Submit> = jobs.into_iter().collect::<Result<_, _>>()?;
     let submitted = app.engine.run(AllOf(jobs)).await?;
     Ok(submitted.into_iter().map(|job| Each::Done(convert::submitted(job))).collect())
 }
 
-async fn each_by_itself(app: &App, jobs: Vec<Result<Submit, Problem>>) -> Result<Vec<Each<Submitted>>, Problem> {
+async fn each_by_itself(app: &App, jobs: Vec<Result<Submit>>) -> Result<Vec<Each<Submitted>>> {
     let mut answers: Vec<Option<Problem>> = Vec::with_capacity(jobs.len());
     let mut commands = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -204,7 +200,7 @@ pub fn wire(problem: Problem) -> WireProblem {
 }
 
 /// What a definition adds takes room as if it had been sent: a small request could ask for much of it.
-async fn command(app: &App, ask: &Ask, body: &SubmitJob, room: &mut Option<Room>) -> Result<Submit, Problem> {
+async fn command(app: &App, ask: &Ask, body: &SubmitJob, room: &mut Option<Room>) -> Result<Submit> {
     let job = new_job(app, &ask.namespace, body, owner(&ask.caller)).await?;
     if body.payload.is_none() && job.payload.len() > ADDED_FREE {
         let added = job.payload.len() as u64;
@@ -218,12 +214,7 @@ async fn command(app: &App, ask: &Ask, body: &SubmitJob, room: &mut Option<Room>
 }
 
 /// The job as the rules take it: with its definition's settings where it is silent, and a payload the definition allows.
-pub async fn new_job(
-    app: &App,
-    namespace: &Namespace,
-    body: &SubmitJob,
-    owner: Option<Arc<str>>,
-) -> Result<NewJob, Problem> {
+pub async fn new_job(app: &App, namespace: &Namespace, body: &SubmitJob, owner: Option<Arc<str>>) -> Result<NewJob> {
     let id = body.id.map_or_else(ids::job_id, JobId);
     let Some(name) = &body.definition else { return convert::new_job(body, id, None, owner) };
     let reference = find_definition(app, namespace, name).await?;
@@ -240,7 +231,7 @@ fn owner(caller: &Caller) -> Option<Arc<str>> {
 }
 
 /// `name`, or `name@version`.
-async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result<DefinitionRef, Problem> {
+async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result<DefinitionRef> {
     let (name, version) = match text.rsplit_once('@') {
         Some((name, version)) => {
             let version = version.parse().map_err(|_| {
@@ -256,12 +247,12 @@ async fn find_definition(app: &App, namespace: &Namespace, text: &str) -> Result
     Ok(DefinitionRef { name: name.into(), version: version.unwrap_or(head.latest) })
 }
 
-async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Response, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListJobs>) -> Result<Response> {
     let question = || format!("jobs {} {query:?}", ask.namespace);
     app.once.or_fresh(question, query.max_age_ms, page(&app, &ask.namespace, &query)).await
 }
 
-async fn page(app: &App, namespace: &Namespace, query: &ListJobs) -> Result<Page<Job>, Problem> {
+async fn page(app: &App, namespace: &Namespace, query: &ListJobs) -> Result<Page<Job>> {
     let limit = page_size(query.limit)?;
     let mut jobs = job_query(namespace, query, limit)?;
     let mut first = JobId::from_u128(0);
@@ -289,7 +280,7 @@ async fn page(app: &App, namespace: &Namespace, query: &ListJobs) -> Result<Page
 }
 
 /// What jobs of commands run. Only of payloads that are small, so that a page costs what its length says.
-async fn tell_commands(app: &App, namespace: &Namespace, items: &mut [Job]) -> Result<(), Problem> {
+async fn tell_commands(app: &App, namespace: &Namespace, items: &mut [Job]) -> Result<()> {
     let keys: Vec<JobKey> = items.iter().map(|job| JobKey::new(namespace, JobId(job.id))).collect();
     let payloads = app.engine.store().small_payloads(&keys, COMMAND_BYTES_MAX).await?;
     let mut commands: HashMap<Uuid, String> =
@@ -299,7 +290,7 @@ async fn tell_commands(app: &App, namespace: &Namespace, items: &mut [Job]) -> R
 }
 
 /// The lowest id that begins so, and the first one above them all, if there is one.
-fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>), Problem> {
+fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>)> {
     let digits: String = prefix.chars().filter(|c| *c != '-').collect();
     if prefix.len() < ID_PREFIX_MIN || digits.len() > 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         let why = format!("give at least {ID_PREFIX_MIN} characters of a job's id, from its beginning");
@@ -312,14 +303,14 @@ fn id_range(prefix: &str) -> Result<(JobId, Option<JobId>), Problem> {
     Ok((JobId::from_u128(low), above.map(JobId::from_u128)))
 }
 
-pub fn page_size(limit: Option<u32>) -> Result<usize, Problem> {
+pub fn page_size(limit: Option<u32>) -> Result<usize> {
     match limit.map_or(PAGE, |limit| limit as usize) {
         limit if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
         limit => Err(Problem::invalid("limit", format!("{limit} is not between 1 and {PAGE_MAX}"))),
     }
 }
 
-pub fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery, Problem> {
+pub fn job_query(namespace: &Namespace, query: &ListJobs, limit: usize) -> Result<JobQuery> {
     let unknown = || Problem::invalid("cursor", "hand back `next` as it came");
     let (cursor, named) = match (query.cursor.as_deref(), &query.name) {
         (Some(cursor), Some(_)) => {
@@ -349,14 +340,14 @@ fn cursor(last: &windlass_core::Job, query: &ListJobs) -> String {
     }
 }
 
-fn name_prefix(prefix: &str, before: Option<&str>) -> Result<NamePrefix, Problem> {
+fn name_prefix(prefix: &str, before: Option<&str>) -> Result<NamePrefix> {
     match name_fault(prefix) {
         Some(fault) => Err(Problem::invalid("name", fault)),
         None => Ok(NamePrefix { prefix: prefix.into(), before: before.map(Into::into) }),
     }
 }
 
-fn states(text: &str) -> Result<Vec<JobState>, Problem> {
+fn states(text: &str) -> Result<Vec<JobState>> {
     let known = |name: &str| JobState::ALL.into_iter().find(|state| state.name() == name);
     let all = JobState::ALL.map(JobState::name).join(", ");
     let find = |name: &str| {
@@ -365,18 +356,18 @@ fn states(text: &str) -> Result<Vec<JobState>, Problem> {
     text.split(',').map(find).collect()
 }
 
-fn facet(text: &str) -> Result<Facet, Problem> {
+fn facet(text: &str) -> Result<Facet> {
     let named = text.split_once(':').filter(|(name, _)| !name.is_empty());
     let (name, value) = named.ok_or_else(|| Problem::invalid("facet", "write it as name:value"))?;
     Ok(Facet::new(name, value))
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Job>> {
     whole(&app, &JobKey::new(&ask.namespace, JobId(id))).await.map(ok)
 }
 
 /// The row is read last: a body that is newer than its row would show a result on a running job.
-async fn whole(app: &App, key: &JobKey) -> Result<Job, Problem> {
+async fn whole(app: &App, key: &JobKey) -> Result<Job> {
     let missing = || Problem::not_found("job", key.id);
     let body = app.engine.store().body(key).await?.ok_or_else(missing)?;
     let job = app.engine.store().job(key).await?.ok_or_else(missing)?;
@@ -391,7 +382,7 @@ async fn wait(
     ask: Ask,
     Path(id): Path<Uuid>,
     Query(query): Query<WaitJob>,
-) -> Result<Answer<Job>, Problem> {
+) -> Result<Answer<Job>> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX));
     ask.waits();
@@ -404,7 +395,7 @@ async fn cancel(
     ask: Ask,
     Path(id): Path<Uuid>,
     Query(query): Query<CancelJob>,
-) -> Result<Answer<Job>, Problem> {
+) -> Result<Answer<Job>> {
     let mode = query.mode.map(convert::cancel);
     let cancel = Cancel {
         namespace: ask.namespace.clone(),
@@ -416,7 +407,7 @@ async fn cancel(
     Ok(ok(convert::job(&*app.engine.run(cancel).await?)))
 }
 
-async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>, Problem> {
+async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>> {
     let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id() };
     Ok(Answer(StatusCode::CREATED, convert::submitted(app.engine.run(retry).await?)))
 }

@@ -9,7 +9,7 @@ use crate::{
     ask::{Answer, Ask, Sent, ok},
     auth::{Auth, Caller, not_valid},
     convert::{self, lease},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Header, Route},
     wire_time::{maybe, millis},
 };
@@ -96,16 +96,16 @@ pub fn routes() -> Vec<Route> {
 /// What a worker writes beside its job is sent with the lease of that job.
 pub const LEASE: Header = Header::text("Windlass-Lease", "The lease of the job. Required for workers.");
 
-fn holder(ask: &Ask, text: &str) -> Result<Holder, Problem> {
+fn holder(ask: &Ask, text: &str) -> Result<Holder> {
     holder_as(&ask.caller, &ask.namespace, text)
 }
 
-fn holder_as(caller: &Caller, namespace: &Namespace, text: &str) -> Result<Holder, Problem> {
+fn holder_as(caller: &Caller, namespace: &Namespace, text: &str) -> Result<Holder> {
     Ok(Holder { principal: Some(caller.name.clone()), ..Holder::lease(namespace, lease(text)?) })
 }
 
 /// The holder that a request's header names. A worker has to name one; whoever names one is held to it.
-pub fn sent_holder(caller: &Caller, namespace: &Namespace, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+pub fn sent_holder(caller: &Caller, namespace: &Namespace, headers: &HeaderMap) -> Result<Option<Holder>> {
     match LEASE.of(headers)? {
         Some(text) => holder_as(caller, namespace, text).map(Some),
         None if caller.role == Role::Worker => Err(Problem::invalid(LEASE.name, "send the lease the claim gave")),
@@ -113,11 +113,11 @@ pub fn sent_holder(caller: &Caller, namespace: &Namespace, headers: &HeaderMap) 
     }
 }
 
-async fn claim(State(app): State<App>, ask: Ask, Sent(body): Sent<Claim>) -> Result<Answer<Claimed>, Problem> {
+async fn claim(State(app): State<App>, ask: Ask, Sent(body): Sent<Claim>) -> Result<Answer<Claimed>> {
     Ok(ok(Claimed { leases: claim_jobs(&app, &ask, &body).await? }))
 }
 
-pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased>, Problem> {
+pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased>> {
     let max = body.max.unwrap_or(1);
     let most = app.engine.settings().limits.claim_max;
     if max == 0 || max as usize > most {
@@ -155,17 +155,13 @@ pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased
     Ok(leases.iter().map(convert::leased).collect())
 }
 
-async fn renew(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) -> Result<Answer<Renewed>, Problem> {
+async fn renew(State(app): State<App>, ask: Ask, Sent(body): Sent<LeaseOnly>) -> Result<Answer<Renewed>> {
     let holder = holder(&ask, &body.lease)?;
     let renewed = app.engine.run(core::renew::Renew { holder, length: None }).await?;
     Ok(ok(Renewed { until: maybe(renewed.until), cancelled: renewed.cancelled }))
 }
 
-async fn progress(
-    State(app): State<App>,
-    ask: Ask,
-    Sent(body): Sent<ReportProgress>,
-) -> Result<Answer<Renewed>, Problem> {
+async fn progress(State(app): State<App>, ask: Ask, Sent(body): Sent<ReportProgress>) -> Result<Answer<Renewed>> {
     let holder = holder(&ask, &body.lease)?;
     let message = message(&body.message);
     let report = core::progress::ReportProgress { holder, percent: body.percent, message };
@@ -173,21 +169,21 @@ async fn progress(
     Ok(ok(Renewed { until: maybe(done.until), cancelled: done.cancelled }))
 }
 
-async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>, Problem> {
+async fn logs(State(app): State<App>, ask: Ask, Sent(body): Sent<AppendLog>) -> Result<Answer<Logged>> {
     let said = Said { data: &body.data, stream: body.stream, time_ms: body.time_ms, chunks: &body.chunks };
     let append = said.append(holder(&ask, &body.lease)?)?;
     let logged = app.engine.run(append).await?;
     Ok(ok(Logged { dropped_bytes: logged.dropped_bytes, cancelled: logged.cancelled }))
 }
 
-async fn complete(State(app): State<App>, ask: Ask, Sent(body): Sent<Complete>) -> Result<Answer<Ended>, Problem> {
+async fn complete(State(app): State<App>, ask: Ask, Sent(body): Sent<Complete>) -> Result<Answer<Ended>> {
     let holder = holder(&ask, &body.lease)?;
     let report = core::complete::Complete { holder, result: convert::payload(body.result.as_ref()) };
     check_result(&app, &report).await?;
     end(&app, &ask, report, body.next.as_ref()).await
 }
 
-async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Result<Answer<Ended>, Problem> {
+async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Result<Answer<Ended>> {
     let report = core::fail::Fail {
         holder: holder(&ask, &body.lease)?,
         message: body.message.as_str().into(),
@@ -197,7 +193,7 @@ async fn fail(State(app): State<App>, ask: Ask, Sent(body): Sent<Fail>) -> Resul
     end(&app, &ask, report, body.next.as_ref()).await
 }
 
-async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<Release>) -> Result<Answer<Ended>, Problem> {
+async fn release(State(app): State<App>, ask: Ask, Sent(body): Sent<Release>) -> Result<Answer<Ended>> {
     let holder = holder(&ask, &body.lease)?;
     let job = match body.delay_ms {
         Some(delay) => app.engine.run(pass_on(holder, delay, &body.message)).await?,
@@ -216,7 +212,7 @@ async fn end<R: core::ask::Ask<Reply = reply::Ended>>(
     ask: &Ask,
     report: R,
     next: Option<&Claim>,
-) -> Result<Answer<Ended>, Problem> {
+) -> Result<Answer<Ended>> {
     let taken = |report: reply::Ended, next: Next| {
         app.options.traces.ended("complete", &report.job);
         Ok(ok(ended(&report.job, report.replayed, next)))
@@ -242,7 +238,7 @@ struct Next {
 }
 
 /// Waits, where the claim asks for it and nothing was there at once.
-async fn go_on(app: &App, ask: &Ask, claim: &Claim, first: Result<Vec<Leased>, Problem>) -> Next {
+async fn go_on(app: &App, ask: &Ask, claim: &Claim, first: Result<Vec<Leased>>) -> Next {
     let claimed = match first {
         Ok(leases) if leases.is_empty() && claim.wait_ms.is_some() => claim_jobs(app, ask, claim).await,
         first => first,
@@ -324,9 +320,9 @@ impl From<Box<Worker>> for Done {
     }
 }
 
-async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Result<Answer<BatchDone>, Problem> {
+async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Result<Answer<BatchDone>> {
     check_count("operations", body.operations.len())?;
-    let mut commands: Vec<Result<Asked<Done>, Problem>> = Vec::with_capacity(body.operations.len());
+    let mut commands: Vec<Result<Asked<Done>>> = Vec::with_capacity(body.operations.len());
     for operation in &body.operations {
         commands.push(operation_command(&app, &ask, operation).await);
     }
@@ -362,7 +358,7 @@ async fn batch(State(app): State<App>, ask: Ask, Sent(body): Sent<Batch>) -> Res
 }
 
 /// A result that its definition does not allow is refused before the rules see it; the job stays held.
-async fn check_result(app: &App, complete: &core::complete::Complete) -> Result<(), Problem> {
+async fn check_result(app: &App, complete: &core::complete::Complete) -> Result<()> {
     let key = complete.holder.job_key();
     app.schemas.check_result(&key, &complete.result).await
 }
@@ -372,14 +368,14 @@ fn message(text: &str) -> Option<Arc<str>> {
     (!text.is_empty()).then(|| text.into())
 }
 
-fn check_count(field: &'static str, count: usize) -> Result<(), Problem> {
+fn check_count(field: &'static str, count: usize) -> Result<()> {
     if count <= MANY_MAX {
         return Ok(());
     }
     Err(Problem::new(Code::TooLarge, format!("{count} in one request; at most {MANY_MAX}")).at(field))
 }
 
-async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Result<Asked<Done>, Problem> {
+async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Result<Asked<Done>> {
     let holder = holder(ask, &operation.lease)?;
     Ok(match operation.what {
         Do::Renew => Asked::new(core::renew::Renew { holder, length: None }),
@@ -413,7 +409,7 @@ async fn operation_command(app: &App, ask: &Ask, operation: &Operation) -> Resul
 }
 
 /// Renewals, progress and logs are separate commands of one request. A lease counts as held if its renewal was taken.
-async fn sync(State(app): State<App>, ask: Ask, Sent(body): Sent<Sync>) -> Result<Answer<Synced>, Problem> {
+async fn sync(State(app): State<App>, ask: Ask, Sent(body): Sent<Sync>) -> Result<Answer<Synced>> {
     check_count("leases", body.leases.len())?;
     let worker = WorkerId::new(&body.worker)?;
     let principal = Some(ask.caller.name.clone());

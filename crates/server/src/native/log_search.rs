@@ -6,7 +6,7 @@
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     wire_time::text,
 };
@@ -38,21 +38,21 @@ pub fn routes() -> Vec<Route> {
 
 /// Where a search goes on: behind a piece, so many bytes into the next one, with so many lines before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct Position {
     after: u64,
     skip: usize,
     lines: u64,
 }
 
-impl Place {
+impl Position {
     fn read(cursor: &str) -> Option<Self> {
         let mut parts = cursor.split('.');
-        let place = Self {
+        let position = Self {
             after: parts.next()?.parse().ok()?,
             skip: parts.next()?.parse().ok()?,
             lines: parts.next()?.parse().ok()?,
         };
-        parts.next().is_none().then_some(place)
+        parts.next().is_none().then_some(position)
     }
 
     fn write(self) -> String {
@@ -65,7 +65,7 @@ async fn search(
     ask: Ask,
     Path(id): Path<Uuid>,
     Query(query): Query<SearchLog>,
-) -> Result<Answer<LogMatches>, Problem> {
+) -> Result<Answer<LogMatches>> {
     let chars = query.text.chars().count();
     if !(1..=TEXT_CHARS_MAX).contains(&chars) {
         return Err(Problem::invalid("text", format!("{chars} characters; it may have 1 to {TEXT_CHARS_MAX}")));
@@ -75,7 +75,8 @@ async fn search(
         return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {LINES_MAX}")));
     }
     let unknown = || Problem::invalid("cursor", "must be `next` of an answer to the same search");
-    let from = query.cursor.as_deref().map_or(Ok(Place::default()), |text| Place::read(text).ok_or_else(unknown))?;
+    let from =
+        query.cursor.as_deref().map_or(Ok(Position::default()), |text| Position::read(text).ok_or_else(unknown))?;
     let key = JobKey::new(&ask.namespace, JobId(id));
     app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", key.id))?;
     let mut found = Search::new(&query.text, limit, from);
@@ -101,7 +102,7 @@ struct Search {
     seen: usize,
     line: Line,
     /// Where the line that is not over begins.
-    open: Place,
+    open: Position,
     /// It began where this call did.
     is_first: bool,
     found: Vec<LogMatch>,
@@ -119,7 +120,7 @@ struct Line {
 }
 
 impl Search {
-    fn new(text: &str, limit: usize, from: Place) -> Self {
+    fn new(text: &str, limit: usize, from: Position) -> Self {
         Self {
             wanted: text.to_lowercase(),
             limit,
@@ -167,7 +168,7 @@ impl Search {
                 self.seen += part.len();
                 self.line.take(part, append, stream);
                 if part.ends_with(b"\n") {
-                    self.line_ends(Place { after: append.piece - 1, skip: offset, lines: self.open.lines + 1 });
+                    self.line_ends(Position { after: append.piece - 1, skip: offset, lines: self.open.lines + 1 });
                 }
                 if self.is_full {
                     return;
@@ -177,7 +178,7 @@ impl Search {
         (self.after, self.skip) = (append.piece, 0);
     }
 
-    fn line_ends(&mut self, next: Place) {
+    fn line_ends(&mut self, next: Position) {
         let line = std::mem::take(&mut self.line);
         self.is_first = false;
         self.open = next;
@@ -193,7 +194,7 @@ impl Search {
     /// There is no more: what has no end yet is a line as well.
     fn end(&mut self) {
         if !self.line.bytes.is_empty() {
-            self.line_ends(Place { after: self.after, skip: 0, lines: self.open.lines + 1 });
+            self.line_ends(Position { after: self.after, skip: 0, lines: self.open.lines + 1 });
         }
         self.is_over = true;
     }
@@ -201,7 +202,7 @@ impl Search {
     fn told(mut self) -> LogMatches {
         // A line longer than a whole call: its beginning was looked at, and its rest counts as another line.
         if !self.is_over && self.is_first && !self.line.bytes.is_empty() {
-            self.line_ends(Place { after: self.after, skip: 0, lines: self.open.lines + 1 });
+            self.line_ends(Position { after: self.after, skip: 0, lines: self.open.lines + 1 });
         }
         let next = (!self.is_over).then(|| self.open.write());
         LogMatches { lines: self.found, searched: self.open.lines, next }
@@ -248,22 +249,22 @@ mod tests {
     fn a_line_in_several_pieces_is_found_once_and_whole() {
         let pieces =
             [piece(1, "one\ntwo ne"), piece(2, "edle two\nneedle"), piece(3, " \u{1b}[31mthr\u{1b}[0mee\n\nlast")];
-        let mut all = Search::new("NEEDLE", 10, Place::default()).with(&pieces);
+        let mut all = Search::new("NEEDLE", 10, Position::default()).with(&pieces);
         all.end();
         let told = all.told();
         let lines: Vec<_> = told.lines.iter().map(|line| (line.line, line.text.as_str())).collect();
         assert_eq!(lines, [(2, "two needle two"), (3, "needle \u{1b}[31mthr\u{1b}[0mee")]);
         assert_eq!((told.searched, told.next), (5, None));
-        let (mut place, mut found) = (Place::default(), Vec::new());
+        let (mut position, mut found) = (Position::default(), Vec::new());
         for _ in 0..10 {
-            let mut part = Search::new("three", 1, place).with(&pieces[place.after as usize..]);
+            let mut part = Search::new("three", 1, position).with(&pieces[position.after as usize..]);
             if !part.is_done() {
                 part.end();
             }
             let told = part.told();
             found.extend(told.lines.into_iter().map(|line| line.line));
             let Some(next) = told.next else { break };
-            place = Place::read(&next).unwrap();
+            position = Position::read(&next).unwrap();
         }
         assert_eq!(found, [3]);
     }
@@ -271,9 +272,9 @@ mod tests {
     #[test]
     fn a_line_without_end_does_not_hold_up_the_search() {
         let long = piece(1, &"x".repeat(SEARCHED_MAX));
-        let told = Search::new("needle", 10, Place::default()).with(&[long]).told();
+        let told = Search::new("needle", 10, Position::default()).with(&[long]).told();
         assert_eq!(told.next.as_deref(), Some("1.0.1"));
-        assert_eq!(Place::read("1.0"), None);
-        assert_eq!(Place::read("1.0.2.3"), None);
+        assert_eq!(Position::read("1.0"), None);
+        assert_eq!(Position::read("1.0.2.3"), None);
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
     log_view,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     sse::{self, Closed, Sink},
     wire_time::text,
@@ -46,7 +46,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn job(app: &App, key: &JobKey) -> Result<Job, Problem> {
+async fn job(app: &App, key: &JobKey) -> Result<Job> {
     app.engine.store().job(key).await?.ok_or_else(|| Problem::not_found("job", key.id))
 }
 
@@ -56,7 +56,7 @@ async fn read(
     Path(id): Path<Uuid>,
     headers: HeaderMap,
     Query(query): Query<ReadLog>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     let accepts = |what: &str| {
         let value = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -70,7 +70,7 @@ async fn read(
     }
 }
 
-async fn page(app: &App, ask: &Ask, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage>, Problem> {
+async fn page(app: &App, ask: &Ask, key: &JobKey, query: &ReadLog) -> Result<Answer<LogPage>> {
     job(app, key).await?;
     let after = query.after.unwrap_or(0);
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(super::jobs::WAIT_MS_MAX));
@@ -132,7 +132,7 @@ fn note(gap: LogGap, attempt: u32, at: Timestamp) -> LogPiece {
     }
 }
 
-async fn plain(app: App, key: JobKey) -> Result<Response, Problem> {
+async fn plain(app: App, key: JobKey) -> Result<Response> {
     let job = job(&app, &key).await?;
     let pages = stream::try_unfold(Some(0), move |after| {
         let (app, key, log) = (app.clone(), key.clone(), job.live.log.clone());
@@ -170,7 +170,7 @@ async fn follow(
     Path(id): Path<Uuid>,
     headers: HeaderMap,
     Query(query): Query<FollowLog>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     job(&app, &key).await?;
     let after = sse::last_event(&headers)?.or(query.after).unwrap_or(0);

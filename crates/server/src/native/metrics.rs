@@ -3,11 +3,10 @@
 use crate::{
     app::App,
     auth::Caller,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
 };
 use axum::{
-    Extension,
     extract::State,
     response::{IntoResponse, Response},
 };
@@ -22,7 +21,7 @@ pub fn routes() -> Vec<Route> {
 
 const CONTENT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-async fn show(State(app): State<App>, Extension(caller): Extension<Caller>) -> Result<Response, Problem> {
+async fn show(State(app): State<App>, caller: Caller) -> Result<Response> {
     if !caller.namespaces.is_empty() {
         let why = "metrics cover all namespaces; use a token that is not limited to some";
         return Err(Problem::new(Code::Forbidden, why));

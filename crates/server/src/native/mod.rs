@@ -27,7 +27,7 @@ pub mod why;
 pub mod workers;
 pub mod workflows;
 
-use crate::{app::App, health, problem::Problem, route::Route, ui};
+use crate::{app::App, health, problem::Result, route::Route, ui};
 use windlass_api::page::Paging;
 use windlass_core::{Namespace, Record};
 use windlass_engine::store::RecordQuery;
@@ -69,7 +69,7 @@ async fn records_page(
     namespace: &Namespace,
     kind: &str,
     paging: &Paging,
-) -> Result<(Vec<Record>, Option<String>), Problem> {
+) -> Result<(Vec<Record>, Option<String>)> {
     let limit = jobs::page_size(paging.limit)?;
     let query = RecordQuery {
         after: paging.cursor.as_deref().map(Into::into),

@@ -1,11 +1,12 @@
 //! `/api/v1/overview` and `/api/v1/history`: how it stands and how it went; and what the dashboard says about the server itself.
 
-use super::{events::Who, stats, why};
+use super::{stats, why};
 use crate::{
     app::App,
     ask::{Answer, Ask, Query, ok},
+    auth::Caller,
     history::{self, HOUR_MS},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     spoken::Voice,
     wire_time::{maybe, text},
@@ -55,12 +56,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn overview(State(app): State<App>, ask: Ask) -> Result<Response, Problem> {
+async fn overview(State(app): State<App>, ask: Ask) -> Result<Response> {
     let question = format!("overview {}", ask.namespace);
     app.once.answer(question, FRESH, make(&app, &ask.namespace)).await
 }
 
-async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
+async fn make(app: &App, namespace: &Namespace) -> Result<Overview> {
     let now = app.engine.now().await?;
     let (workers, lost_workers) = workers(app, namespace, now).await?;
     Ok(Overview {
@@ -77,11 +78,7 @@ async fn make(app: &App, namespace: &Namespace) -> Result<Overview, Problem> {
     })
 }
 
-async fn workers(
-    app: &App,
-    namespace: &Namespace,
-    now: Timestamp,
-) -> Result<(BTreeMap<String, u64>, Vec<String>), Problem> {
+async fn workers(app: &App, namespace: &Namespace, now: Timestamp) -> Result<(BTreeMap<String, u64>, Vec<String>)> {
     let query = RecordQuery { limit: COUNT_MAX, ..RecordQuery::all(namespace.clone(), Worker::KIND) };
     let names = ["online", "unreachable", "offline", "draining"];
     let mut counts = BTreeMap::from(names.map(|state| (state.to_owned(), 0)));
@@ -98,7 +95,7 @@ async fn workers(
     Ok((counts, lost))
 }
 
-async fn lanes(app: &App, namespace: &Namespace) -> Result<Vec<Lane>, Problem> {
+async fn lanes(app: &App, namespace: &Namespace) -> Result<Vec<Lane>> {
     let heads = app.engine.store().queue_heads(namespace, 5 * SHOWN).await?;
     let mut found: Vec<Job> = Vec::new();
     for head in heads {
@@ -113,7 +110,7 @@ async fn lanes(app: &App, namespace: &Namespace) -> Result<Vec<Lane>, Problem> {
     Ok(lanes)
 }
 
-async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane, Problem> {
+async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane> {
     // All of the lane go before one that would be the very last.
     let last = Job { priority: i32::MAX, seq: i64::MAX, ..job.clone() };
     let waiting = app.engine.store().ahead(&last, COUNT_MAX + 1).await?;
@@ -129,7 +126,7 @@ async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane, Problem> {
     })
 }
 
-async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec<Failing>, Problem> {
+async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec<Failing>> {
     let found = history::definitions(app, namespace, now).await?;
     let mut failing: Vec<Failing> = found
         .into_iter()
@@ -145,12 +142,12 @@ async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec
     Ok(failing)
 }
 
-async fn read_history(State(app): State<App>, ask: Ask, Query(query): Query<ReadHistory>) -> Result<Response, Problem> {
+async fn read_history(State(app): State<App>, ask: Ask, Query(query): Query<ReadHistory>) -> Result<Response> {
     let question = || format!("history {} {:?} {:?}", ask.namespace, query.span, query.definition);
     app.once.or_fresh(question, query.max_age_ms, points(&app, &ask.namespace, &query)).await
 }
 
-async fn points(app: &App, namespace: &Namespace, query: &ReadHistory) -> Result<History, Problem> {
+async fn points(app: &App, namespace: &Namespace, query: &ReadHistory) -> Result<History> {
     let definition: Option<Arc<str>> = query.definition.as_deref().map(Into::into);
     let by_minute = query.span.unwrap_or_default() == Span::Day && definition.is_none();
     let length = if query.span == Some(Span::Month) { 30 * 24 * HOUR_MS } else { 24 * HOUR_MS };
@@ -179,7 +176,7 @@ fn point(at: Timestamp, figures: &Figures) -> Point {
     }
 }
 
-async fn namespaces(State(app): State<App>, Who(caller): Who) -> Result<Answer<Namespaces>, Problem> {
+async fn namespaces(State(app): State<App>, caller: Caller) -> Result<Answer<Namespaces>> {
     let found = app.engine.store().namespaces(NAMESPACES_MAX).await?;
     let mut items: Vec<String> =
         found.iter().filter(|one| caller.check_namespace(one).is_ok()).map(Namespace::to_string).collect();
@@ -191,7 +188,7 @@ async fn namespaces(State(app): State<App>, Who(caller): Who) -> Result<Answer<N
     Ok(ok(Namespaces { items }))
 }
 
-async fn settings(State(app): State<App>, Who(caller): Who) -> Result<Answer<Settings>, Problem> {
+async fn settings(State(app): State<App>, caller: Caller) -> Result<Answer<Settings>> {
     if !caller.rules_all() {
         return Err(Problem::new(Code::Forbidden, "settings concern all namespaces; use the token of an admin of all"));
     }
@@ -203,7 +200,7 @@ async fn settings(State(app): State<App>, Who(caller): Who) -> Result<Answer<Set
     Ok(ok(Settings { items: app.options.values.shown().map(one).collect() }))
 }
 
-async fn dialects(State(app): State<App>, Who(caller): Who) -> Result<Answer<Dialects>, Problem> {
+async fn dialects(State(app): State<App>, caller: Caller) -> Result<Answer<Dialects>> {
     let now = app.engine.now().await?;
     let one = |voice: Arc<Voice>, signs: Vec<Sign>| {
         let heard = voice.last();

@@ -1,7 +1,7 @@
 //! Pages of lists. How many rows a page has is the caller's to say; how many bytes is not: a page ends early where its rows are
 //! large, and `next` goes on from there.
 
-use crate::{app::App, problem::Problem};
+use crate::{app::App, problem::Result};
 use windlass_core::{Job, Record};
 use windlass_engine::store::{JobQuery, RecordQuery};
 
@@ -12,7 +12,7 @@ const FIRST: usize = 4;
 const STEP_MAX: usize = 64;
 
 /// The rows, and what the next page begins after.
-pub async fn records(app: &App, mut query: RecordQuery) -> Result<(Vec<Record>, Option<String>), Problem> {
+pub async fn records(app: &App, mut query: RecordQuery) -> Result<(Vec<Record>, Option<String>)> {
     let _turn = app.lists.acquire().await;
     let (mut page, limit) = (Page::new(), query.limit);
     loop {
@@ -27,7 +27,7 @@ pub async fn records(app: &App, mut query: RecordQuery) -> Result<(Vec<Record>, 
 }
 
 /// The rows, and whether there may be more after them.
-pub async fn jobs(app: &App, mut query: JobQuery) -> Result<(Vec<Job>, bool), Problem> {
+pub async fn jobs(app: &App, mut query: JobQuery) -> Result<(Vec<Job>, bool)> {
     let _turn = app.lists.acquire().await;
     let (mut page, limit) = (Page::new(), query.limit);
     loop {

@@ -1,15 +1,12 @@
 //! `/api/v1/principals`: whom tokens stand for, and what they may do.
 
-use super::{
-    events::Who,
-    ruling::{Scan, Shown, rules, sparing},
-};
+use super::ruling::{Scan, Shown, rules, sparing};
 use crate::{
     app::App,
     ask::{Answer, Path, Query, Sent, ok},
     auth::{Caller, system_namespace},
     convert,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     streams::rights_changed,
     wire_time::text,
@@ -68,9 +65,9 @@ fn principal(row: &Row) -> Principal {
 
 async fn principals(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<Principal>>, Problem> {
+) -> Result<Answer<Page<Principal>>> {
     let (mut shown, mut scan) = (Shown::new(query.limit)?, Scan::new(query.cursor));
     'all: while let Some(found) = scan.next(&app, Row::KIND).await? {
         for record in &found {
@@ -84,17 +81,17 @@ async fn principals(
 }
 
 /// The principal, if there is one that the caller rules over.
-async fn ruled(app: &App, caller: &Caller, name: &str) -> Result<Row, Problem> {
+async fn ruled(app: &App, caller: &Caller, name: &str) -> Result<Row> {
     let row = app.engine.read_record::<Row>(&system_namespace(), name).await?;
     row.filter(|row| rules(caller, &row.namespaces)).ok_or_else(|| Problem::not_found("principal", name))
 }
 
 async fn disable(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<EndPrincipal>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode> {
     ruled(&app, &caller, &name).await?;
     if *name == *caller.name && !query.force {
         return Err(Problem::invalid("name", "that is you; let another admin do it, or say `force=true`"));
@@ -112,11 +109,11 @@ async fn disable(
 
 async fn change(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<Force>,
     Sent(body): Sent<Change>,
-) -> Result<Answer<Principal>, Problem> {
+) -> Result<Answer<Principal>> {
     let row = ruled(&app, &caller, &name).await?;
     let names = |names: Vec<String>| names.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>();
     let namespaces = body.namespaces.map(names).transpose()?;
@@ -134,11 +131,7 @@ async fn change(
     Ok(ok(principal(&after)))
 }
 
-async fn enable(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(name): Path<String>,
-) -> Result<Answer<Principal>, Problem> {
+async fn enable(State(app): State<App>, caller: Caller, Path(name): Path<String>) -> Result<Answer<Principal>> {
     let row = ruled(&app, &caller, &name).await?;
     let enable = EnablePrincipal { namespace: system_namespace(), name: name.into() };
     app.engine.run(Audited::new(&caller.name, enable)).await?;

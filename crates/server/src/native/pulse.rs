@@ -4,12 +4,12 @@
 //! one reader of its events, and each message is written once for all of them. That reader looks when it is time to tell, and is
 //! not woken for each event.
 
-use super::events::Who;
 use crate::{
     app::App,
     ask::Ask,
+    auth::Caller,
     dialect::{Mount, With},
-    problem::{Code, Problem},
+    problem::{Code, Result},
     route::{Access, Route},
     sse::{self, Closed, Sink},
     wire_time::text,
@@ -55,7 +55,7 @@ pub fn routes() -> Vec<Route> {
 pub struct Pulses(Mutex<HashMap<Namespace, Sender<Bytes>>>);
 
 impl Pulses {
-    async fn join(self: &Arc<Self>, app: &App, namespace: &Namespace) -> Result<Receiver<Bytes>, Problem> {
+    async fn join(self: &Arc<Self>, app: &App, namespace: &Namespace) -> Result<Receiver<Bytes>> {
         if let Some(sender) = self.0.lock().get(namespace) {
             return Ok(sender.subscribe());
         }
@@ -143,7 +143,7 @@ fn gather(pulse: &mut Pulse, namespace: &Namespace, event: &Event) {
     }
 }
 
-async fn listen(State(app): State<With<Pulses>>, Who(caller): Who, ask: Ask) -> Result<Response, Problem> {
+async fn listen(State(app): State<With<Pulses>>, caller: Caller, ask: Ask) -> Result<Response> {
     let pulses = app.own.join(&app, &ask.namespace).await?;
     let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned(), now: text(app.engine.now().await?) };
     let hello = serde_json::to_string(&hello).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::{
     admins,
     app::App,
     auth::{Caller, system_namespace},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
 };
 use std::sync::Arc;
 use windlass_api::page::{Page, Paging};
@@ -38,7 +38,7 @@ impl Scan {
         Self { step: Paging { limit: Some(SCAN_STEP), cursor }, looked: 0, is_over: false }
     }
 
-    pub async fn next(&mut self, app: &App, kind: &str) -> Result<Option<Vec<Record>>, Problem> {
+    pub async fn next(&mut self, app: &App, kind: &str) -> Result<Option<Vec<Record>>> {
         if self.is_over {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ pub struct Shown<T> {
 }
 
 impl<T> Shown<T> {
-    pub fn new(limit: Option<u32>) -> Result<Self, Problem> {
+    pub fn new(limit: Option<u32>) -> Result<Self> {
         Ok(Self { items: Vec::new(), limit: page_size(limit)?, last: None, is_full: false })
     }
 
@@ -94,7 +94,7 @@ pub async fn sparing(
     command: Command,
     but: Option<&Arc<str>>,
     stays: impl Fn(&str, &Token) -> bool,
-) -> Result<Command, Problem> {
+) -> Result<Command> {
     if force || !caller.rules_all() {
         return Ok(command);
     }

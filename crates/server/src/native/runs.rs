@@ -10,7 +10,7 @@ use crate::{
         retry,
         start::{self, Started, Wanted},
     },
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     wire_time::{maybe, text},
 };
@@ -110,7 +110,7 @@ pub async fn key_of(
     headers: &HeaderMap,
     body: Option<&str>,
     whole: impl Serialize + Send,
-) -> Result<Option<(String, String)>, Problem> {
+) -> Result<Option<(String, String)>> {
     let Some(key) = body.or(IDEMPOTENCY_KEY.of(headers)?) else { return Ok(None) };
     if key.is_empty() || key.len() > 256 {
         return Err(Problem::invalid("idempotency_key", "must have 1 to 256 bytes"));
@@ -121,7 +121,7 @@ pub async fn key_of(
 }
 
 /// Read aside if it is large, and not at all if it could take more memory than is sensible.
-pub async fn input(app: &App, namespace: &Namespace, input: Option<&Json>) -> Result<Value, Problem> {
+pub async fn input(app: &App, namespace: &Namespace, input: Option<&Json>) -> Result<Value> {
     let Some(text) = input.map(|input| input.get()) else { return Ok(Value::Null) };
     let read = |text: &str| serde_json::from_str(text).map_err(|error| Problem::invalid("input", error.to_string()));
     if text.len() <= LARGE {
@@ -215,7 +215,7 @@ async fn begin(
     ask: Ask,
     headers: HeaderMap,
     Sent(body): Sent<InlineRun>,
-) -> Result<Answer<StartedRun>, Problem> {
+) -> Result<Answer<StartedRun>> {
     let whole = (&body.source, &body.definition, &body.input);
     let idempotency = key_of(&app, &ask.namespace, &headers, body.idempotency_key.as_deref(), whole).await?;
     let source = match (&body.source, &body.definition) {
@@ -234,12 +234,12 @@ async fn begin(
     Ok(started(start::start(&app, wanted).await?))
 }
 
-async fn row(app: &App, namespace: &Namespace, id: Uuid) -> Result<Row, Problem> {
+async fn row(app: &App, namespace: &Namespace, id: Uuid) -> Result<Row> {
     let found = app.engine.read_record::<Row>(namespace, &RunId(id).to_string()).await?;
     found.ok_or_else(|| Problem::not_found("run", id))
 }
 
-async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListRuns>) -> Result<Answer<Page<Run>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListRuns>) -> Result<Answer<Page<Run>>> {
     let limit = page_size(query.limit)?;
     let mut records = RecordQuery {
         facet: query.workflow.as_deref().map(|name| Facet::new("workflow", name)),
@@ -267,17 +267,17 @@ async fn list(State(app): State<App>, ask: Ask, Query(query): Query<ListRuns>) -
     }
 }
 
-async fn indexed(app: &App, namespace: &Namespace, record: &Record) -> Result<Option<Run>, Problem> {
+async fn indexed(app: &App, namespace: &Namespace, record: &Record) -> Result<Option<Run>> {
     let Ok(index) = serde_json::from_str::<RunIndex>(&record.value) else { return Ok(None) };
     let row = app.engine.read_record::<Row>(namespace, &index.run.to_string()).await?;
     Ok(row.map(|row| wire(namespace, index.run, &row)))
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>> {
     whole(&app, &ask.namespace, id).await.map(ok)
 }
 
-async fn whole(app: &App, namespace: &Namespace, id: Uuid) -> Result<Run, Problem> {
+async fn whole(app: &App, namespace: &Namespace, id: Uuid) -> Result<Run> {
     let (steps, next) = page(app, namespace, id, None, STEPS).await?;
     let row = row(app, namespace, id).await?;
     Ok(Run { steps, steps_next: next, ..wire(namespace, RunId(id), &row) })
@@ -290,7 +290,7 @@ async fn page(
     id: Uuid,
     cursor: Option<&str>,
     limit: usize,
-) -> Result<(Vec<Step>, Option<String>), Problem> {
+) -> Result<(Vec<Step>, Option<String>)> {
     let before =
         cursor.map(|cursor| cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came")));
     let before: Option<JobId> = before.transpose()?;
@@ -311,7 +311,7 @@ async fn steps(
     ask: Ask,
     Path(id): Path<Uuid>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<Step>>, Problem> {
+) -> Result<Answer<Page<Step>>> {
     row(&app, &ask.namespace, id).await?;
     let (items, next) = page(&app, &ask.namespace, id, query.cursor.as_deref(), page_size(query.limit)?).await?;
     Ok(ok(Page { items, next }))
@@ -322,7 +322,7 @@ async fn wait(
     ask: Ask,
     Path(id): Path<Uuid>,
     Query(query): Query<WaitJob>,
-) -> Result<Answer<Run>, Problem> {
+) -> Result<Answer<Run>> {
     let wait = query.wait_ms.unwrap_or(WAIT_MS).min(super::jobs::WAIT_MS_MAX);
     ask.waits();
     let row = app.engine.watch_run(&ask.namespace, RunId(id), Duration::from_millis(wait)).await?;
@@ -330,13 +330,13 @@ async fn wait(
     whole(&app, &ask.namespace, id).await.map(ok)
 }
 
-async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>, Problem> {
+async fn cancel(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Run>> {
     let cancel = CancelRun { namespace: ask.namespace.clone(), run: RunId(id), by: ask.caller.name.clone() };
     let KnownRun { id, run } = app.engine.run(cancel).await?;
     Ok(ok(wire(&ask.namespace, id, &run)))
 }
 
-async fn again(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<StartedRun>, Problem> {
+async fn again(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<StartedRun>> {
     Ok(started(retry::retry(&app, &ask.namespace, RunId(id), &ask.caller.name).await?))
 }
 
@@ -345,7 +345,7 @@ async fn approve(
     ask: Ask,
     Path((id, step)): Path<(Uuid, String)>,
     Sent(body): Sent<Decide>,
-) -> Result<Answer<Step>, Problem> {
+) -> Result<Answer<Step>> {
     let payload = input(&app, &ask.namespace, body.payload.as_ref()).await?;
     let result = json!({"approved": true, "by": &*ask.caller.name, "comment": body.comment, "payload": payload});
     judge(&app, &ask, id, &step, Some(Payload::from(result.to_string().as_str())), String::new()).await
@@ -356,7 +356,7 @@ async fn reject(
     ask: Ask,
     Path((id, step)): Path<(Uuid, String)>,
     Sent(body): Sent<Decide>,
-) -> Result<Answer<Step>, Problem> {
+) -> Result<Answer<Step>> {
     let comment = if body.comment.is_empty() { String::new() } else { format!(": {}", body.comment) };
     judge(&app, &ask, id, &step, None, format!("rejected by {}{comment}", ask.caller.name)).await
 }
@@ -368,7 +368,7 @@ async fn judge(
     name: &str,
     approved: Option<Payload>,
     why: String,
-) -> Result<Answer<Step>, Problem> {
+) -> Result<Answer<Step>> {
     let (namespace, name): (_, Arc<str>) = (ask.namespace.clone(), name.into());
     let judge = Judge { namespace, run: RunId(id), step: name, approved, why: why.into() };
     Ok(ok(step(&*app.engine.run(judge).await?)))
@@ -379,7 +379,7 @@ async fn signal(
     ask: Ask,
     Path(id): Path<Uuid>,
     Sent(body): Sent<Signal>,
-) -> Result<Answer<Signalled>, Problem> {
+) -> Result<Answer<Signalled>> {
     let payload = convert::payload(body.payload.as_ref());
     let tell = Tell { namespace: ask.namespace.clone(), run: RunId(id), event: body.name.into(), payload };
     let told = app.engine.run(tell).await?;

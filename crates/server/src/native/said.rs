@@ -1,6 +1,6 @@
 //! What a worker says for a job's log, as the piece that is kept of it.
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use windlass_api::log::{LogChunk, OutputStream};
 use windlass_core::{
     Chunk, LogForm, LogStream,
@@ -18,7 +18,7 @@ pub struct Said<'a> {
 }
 
 impl Said<'_> {
-    pub fn append(self, holder: Holder) -> Result<AppendLog, Problem> {
+    pub fn append(self, holder: Holder) -> Result<AppendLog> {
         let Said { data, stream, time_ms, chunks } = self;
         if chunks.is_empty() && stream.is_none() && time_ms.is_none() {
             return Ok(AppendLog::new(holder, data));

@@ -6,7 +6,7 @@ use crate::{
     ask::{Answer, Ask, Path, Query, Sent, ok},
     calendar::Calendar,
     convert,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     scheduler::{Pointer, pointer},
     wire_time::{maybe, millis, text},
@@ -55,7 +55,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-fn rule(body: &PutSchedule) -> Result<Rule, Problem> {
+fn rule(body: &PutSchedule) -> Result<Rule> {
     match (&body.cron, body.every_ms) {
         (Some(cron), None) => {
             Calendar::new(cron, body.time_zone.as_deref())?;
@@ -71,7 +71,7 @@ fn rule(body: &PutSchedule) -> Result<Rule, Problem> {
 
 /// The first time after `now`.
 /// Intervals go by the time that decides, calendars by the clock on the wall.
-async fn first(app: &App, rule: &Rule) -> Result<Timestamp, Problem> {
+async fn first(app: &App, rule: &Rule) -> Result<Timestamp> {
     match rule {
         Rule::Every(every) => Ok(app.engine.now().await? + *every),
         Rule::Calendar(text) => {
@@ -82,7 +82,7 @@ async fn first(app: &App, rule: &Rule) -> Result<Timestamp, Problem> {
 }
 
 /// What each firing submits. Fields that make sense for one job only are refused.
-fn template(body: &PutSchedule, job: NewJob) -> Result<Template, Problem> {
+fn template(body: &PutSchedule, job: NewJob) -> Result<Template> {
     let refused = [
         ("job.id", body.job.id.is_some()),
         ("job.run_at", body.job.run_at.is_some()),
@@ -101,7 +101,7 @@ async fn put(
     ask: Ask,
     Path(name): Path<String>,
     Sent(body): Sent<PutSchedule>,
-) -> Result<Answer<Schedule>, Problem> {
+) -> Result<Answer<Schedule>> {
     let rule = rule(&body)?;
     let in_job = |mut problem: Problem| {
         problem.0.field = problem.0.field.map(|field| format!("job.{field}"));
@@ -135,12 +135,12 @@ async fn put(
     one(&app, &ask.namespace, &name).await.map(ok)
 }
 
-async fn one(app: &App, namespace: &Namespace, name: &str) -> Result<Schedule, Problem> {
+async fn one(app: &App, namespace: &Namespace, name: &str) -> Result<Schedule> {
     let row = app.engine.read_record::<Row>(namespace, name).await?;
     wire(namespace, &row.ok_or_else(|| Problem::not_found("schedule", name))?)
 }
 
-fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule, Problem> {
+fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule> {
     let schedule = match &row.extra {
         Some(source) => serde_json::from_str(source).map_err(|error| {
             Problem::new(Code::Damaged, format!("the schedule {} cannot be read: {error}", row.name))
@@ -159,7 +159,7 @@ fn wire(namespace: &Namespace, row: &Row) -> Result<Schedule, Problem> {
 }
 
 /// The next times. The first one is written down; the others follow from it.
-fn ahead(row: &Row) -> Result<Vec<Timestamp>, Problem> {
+fn ahead(row: &Row) -> Result<Vec<Timestamp>> {
     let rest = match &row.rule {
         Rule::Every(every) => (1..SHOWN as i64).map(|n| Timestamp(row.next_at.0 + n * every.0)).collect(),
         Rule::Calendar(text) => Calendar::restore(text)?.some_after(row.next_at, SHOWN - 1),
@@ -167,14 +167,14 @@ fn ahead(row: &Row) -> Result<Vec<Timestamp>, Problem> {
     Ok(std::iter::once(row.next_at).chain(rest).collect())
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Schedule>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Schedule>> {
     let row = app.engine.read_record::<Row>(&ask.namespace, &name).await?;
     let row = row.ok_or_else(|| Problem::not_found("schedule", &name))?;
     let recent = recent(&app, &ask.namespace, &row).await?;
     Ok(ok(Schedule { recent, ..wire(&ask.namespace, &row)? }))
 }
 
-async fn recent(app: &App, namespace: &Namespace, row: &Row) -> Result<Vec<Firing>, Problem> {
+async fn recent(app: &App, namespace: &Namespace, row: &Row) -> Result<Vec<Firing>> {
     let keys: Vec<JobKey> = row.recent.iter().map(|firing| JobKey::new(namespace, firing.job)).collect();
     let jobs = app.engine.store().jobs_named(&keys).await?;
     let told = row.recent.iter().rev().map(|firing| {
@@ -189,7 +189,7 @@ async fn recent(app: &App, namespace: &Namespace, row: &Row) -> Result<Vec<Firin
     Ok(told.collect())
 }
 
-async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode> {
     let key = pointer(&ask.namespace, &name);
     let mut commands: Vec<Command> =
         vec![fire::DeleteSchedule { namespace: ask.namespace.clone(), name: name.into() }.into()];
@@ -200,11 +200,7 @@ async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> R
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn list(
-    State(app): State<App>,
-    ask: Ask,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Schedule>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Schedule>>> {
     let (found, next) = records_page(&app, &ask.namespace, Row::KIND, &query).await?;
     let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
     let items = rows.map(|row| wire(&ask.namespace, &row)).collect::<Result<_, _>>()?;

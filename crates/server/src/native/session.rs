@@ -1,12 +1,11 @@
 //! `/api/v1/session`: signing in to the dashboard, and out again.
 
-use super::events::Who;
 use crate::{
     app::App,
     ask::{Answer, Sent, ok},
     auth::{self, Caller, not_valid, system_namespace},
     convert,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Header, Route},
     secret::{self, Secret},
     session::{self, CODE_LIFE, PREFIX, cookie_name, page_key},
@@ -55,7 +54,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn sign_in(State(app): State<App>, request: Request) -> Result<Response, Problem> {
+async fn sign_in(State(app): State<App>, request: Request) -> Result<Response> {
     let name = cookie_name(&request);
     let secure = request.headers().get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https:"));
     let Sent(body) = Sent::<SignIn>::from_request(request, &app).await?;
@@ -81,13 +80,13 @@ async fn sign_in(State(app): State<App>, request: Request) -> Result<Response, P
     Ok(response)
 }
 
-fn set_cookie(response: &mut Response, cookie: &str) -> Result<(), Problem> {
+fn set_cookie(response: &mut Response, cookie: &str) -> Result<()> {
     let value = HeaderValue::from_str(cookie).map_err(|_| Problem::new(Code::Internal, "the cookie is not legal"))?;
     response.headers_mut().insert(header::SET_COOKIE, value);
     Ok(())
 }
 
-async fn issue(app: &App, caller: &Caller) -> Result<Secret, Problem> {
+async fn issue(app: &App, caller: &Caller) -> Result<Secret> {
     let token = secret::draw(PREFIX);
     let command = IssueToken {
         namespace: system_namespace(),
@@ -103,7 +102,7 @@ async fn issue(app: &App, caller: &Caller) -> Result<Secret, Problem> {
     Ok(token)
 }
 
-async fn about(app: &App, caller: &Caller, token: Option<&str>) -> Result<Session, Problem> {
+async fn about(app: &App, caller: &Caller, token: Option<&str>) -> Result<Session> {
     Ok(Session {
         principal: caller.name.to_string(),
         role: convert::role(caller.role),
@@ -114,11 +113,11 @@ async fn about(app: &App, caller: &Caller, token: Option<&str>) -> Result<Sessio
     })
 }
 
-async fn show(State(app): State<App>, Who(caller): Who, request: Request) -> Result<Answer<Session>, Problem> {
+async fn show(State(app): State<App>, caller: Caller, request: Request) -> Result<Answer<Session>> {
     Ok(ok(about(&app, &caller, session::token(&request, false)?).await?))
 }
 
-async fn sign_out(State(app): State<App>, Who(caller): Who, request: Request) -> Result<Response, Problem> {
+async fn sign_out(State(app): State<App>, caller: Caller, request: Request) -> Result<Response> {
     let token = session::token(&request, false)?.ok_or_else(|| Problem::new(Code::NotFound, "there is no session"))?;
     let hash: Arc<str> = auth::hash(token).into();
     app.engine.run(Audited::new(&caller.name, RevokeToken { namespace: system_namespace(), hash })).await?;
@@ -128,7 +127,7 @@ async fn sign_out(State(app): State<App>, Who(caller): Who, request: Request) ->
     Ok(response)
 }
 
-async fn make_code(State(app): State<App>, Who(caller): Who) -> Result<Answer<SignInCode>, Problem> {
+async fn make_code(State(app): State<App>, caller: Caller) -> Result<Answer<SignInCode>> {
     let code = secret::draw("");
     app.codes.add(&code, caller)?;
     let expires_ms = u64::try_from(CODE_LIFE.as_millis()).unwrap_or(u64::MAX);

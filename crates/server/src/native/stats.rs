@@ -4,7 +4,7 @@ use super::jobs::job_query;
 use crate::{
     app::App,
     ask::{Answer, Ask, Query, ok},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
 };
 use axum::{extract::State, response::Response};
@@ -32,7 +32,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Problem> {
+async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>> {
     Ok(ok(Stats {
         namespace: ask.namespace.to_string(),
         jobs: jobs(&app, &ask.namespace, None).await?,
@@ -45,22 +45,18 @@ async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>, Proble
 }
 
 /// By state, as the store keeps it.
-pub async fn jobs(
-    app: &App,
-    namespace: &Namespace,
-    definition: Option<&str>,
-) -> Result<BTreeMap<String, Count>, Problem> {
+pub async fn jobs(app: &App, namespace: &Namespace, definition: Option<&str>) -> Result<BTreeMap<String, Count>> {
     let kept = app.engine.store().job_counts(namespace, definition).await?;
     let exactly = |state: JobState| (state.name().to_owned(), Count { count: kept.of(state), more: false });
     Ok(JobState::ALL.into_iter().map(exactly).collect())
 }
 
-async fn counts(State(app): State<App>, ask: Ask, Query(query): Query<CountJobs>) -> Result<Response, Problem> {
+async fn counts(State(app): State<App>, ask: Ask, Query(query): Query<CountJobs>) -> Result<Response> {
     let question = || format!("counts {} {query:?}", ask.namespace);
     app.once.or_fresh(question, query.max_age_ms, count(&app, &ask.namespace, &query)).await
 }
 
-async fn count(app: &App, namespace: &Namespace, query: &CountJobs) -> Result<JobCounts, Problem> {
+async fn count(app: &App, namespace: &Namespace, query: &CountJobs) -> Result<JobCounts> {
     let chosen = ListJobs {
         facet: query.facet.clone(),
         name: query.name.clone(),
@@ -89,7 +85,7 @@ pub fn capped(count: usize) -> Count {
     Count { count: count.min(COUNT_MAX) as u64, more: count > COUNT_MAX }
 }
 
-async fn workers(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, u64>, Problem> {
+async fn workers(app: &App, namespace: &Namespace) -> Result<BTreeMap<String, u64>> {
     let query = RecordQuery { limit: COUNT_MAX, ..RecordQuery::all(namespace.clone(), Worker::KIND) };
     let now = app.engine.now().await?;
     let found = app.engine.store().records(&query).await?;

@@ -6,7 +6,6 @@
 //! What a token makes ends with it. What would leave nobody to make tokens is refused unless `force` says that it is meant.
 
 use super::{
-    events::Who,
     records_page,
     ruling::{Scan, Shown, rules, sparing},
 };
@@ -16,7 +15,7 @@ use crate::{
     ask::{Answer, Path, Query, Sent, ok},
     auth::{self, Caller, system_namespace},
     convert,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     secret,
     streams::rights_changed,
@@ -65,16 +64,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn me(Who(caller): Who) -> Answer<Me> {
+async fn me(caller: Caller) -> Answer<Me> {
     let namespaces = caller.namespaces.iter().map(Namespace::to_string).collect();
     ok(Me { principal: caller.name.to_string(), role: convert::role(caller.role), namespaces })
 }
 
-async fn create(
-    State(app): State<App>,
-    Who(caller): Who,
-    Sent(body): Sent<CreateToken>,
-) -> Result<Answer<CreatedToken>, Problem> {
+async fn create(State(app): State<App>, caller: Caller, Sent(body): Sent<CreateToken>) -> Result<Answer<CreatedToken>> {
     let role = convert::role_back(body.role);
     let namespaces = body.namespaces.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>()?;
     let name: Arc<str> = body.principal.as_str().into();
@@ -135,11 +130,7 @@ fn wire(caller: &Caller, hash: &str, row: &TokenRow, principal: &Row) -> Token {
     }
 }
 
-async fn list(
-    State(app): State<App>,
-    Who(caller): Who,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Token>>, Problem> {
+async fn list(State(app): State<App>, caller: Caller, Query(query): Query<Paging>) -> Result<Answer<Page<Token>>> {
     let mut shown = Shown::new(query.limit)?;
     // Whole hashes are nobody's business, so pages go on after the part that is shown.
     let mut scan = Scan::new(query.cursor.map(|cursor| cursor + "g"));
@@ -162,10 +153,10 @@ async fn list(
 
 async fn revoke(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path(id): Path<String>,
     Query(query): Query<Force>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode> {
     if id.len() != ID_CHARACTERS || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Problem::invalid("id", format!("a token's id has {ID_CHARACTERS} hexadecimal digits")));
     }

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
     convert, history,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     wire_time::millis,
 };
@@ -71,16 +71,12 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn answer(app: &App, ask: &Ask, worker: &Row) -> Result<Answer<Worker>, Problem> {
+async fn answer(app: &App, ask: &Ask, worker: &Row) -> Result<Answer<Worker>> {
     // A worker that was just written was seen by the clock that decides.
     Ok(ok(convert::worker(&ask.namespace, worker, app.engine.now().await?)))
 }
 
-async fn register(
-    State(app): State<App>,
-    ask: Ask,
-    Sent(body): Sent<RegisterWorker>,
-) -> Result<Answer<Worker>, Problem> {
+async fn register(State(app): State<App>, ask: Ask, Sent(body): Sent<RegisterWorker>) -> Result<Answer<Worker>> {
     let default = WorkerPolicy::default();
     let command = core::RegisterWorker {
         namespace: ask.namespace.clone(),
@@ -98,7 +94,7 @@ async fn register(
     answer(&app, &ask, &*app.engine.run(command).await?).await
 }
 
-async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<Answer<Worker>, Problem> {
+async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<Answer<Worker>> {
     let worker = WorkerId::new(&body.worker)?;
     let worker = app
         .engine
@@ -107,14 +103,14 @@ async fn heartbeat(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName
     answer(&app, &ask, &worker).await
 }
 
-async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode, Problem> {
+async fn unregister(State(app): State<App>, ask: Ask, Sent(body): Sent<WorkerName>) -> Result<StatusCode> {
     let worker = WorkerId::new(&body.worker)?;
     let (namespace, principal) = (ask.namespace.clone(), Some(ask.caller.name.clone()));
     app.engine.run(core::UnregisterWorker { namespace, worker, how: None, only_offline: false, principal }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) -> Result<Answer<WorkerNews>, Problem> {
+async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) -> Result<Answer<WorkerNews>> {
     let (namespace, worker) = (ask.namespace.clone(), WorkerId::new(&body.worker)?);
     let wait = body.wait_ms.unwrap_or(0);
     if wait > WAIT_MS_MAX {
@@ -129,21 +125,21 @@ async fn watch(State(app): State<App>, ask: Ask, Sent(body): Sent<WatchWorker>) 
     Ok(ok(WorkerNews { news, seen }))
 }
 
-async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Worker>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Worker>>> {
     let (found, next) = records_page(&app, &ask.namespace, Row::KIND, &query).await?;
     let now = app.engine.now().await?;
     let rows = found.iter().filter_map(|record| serde_json::from_str::<Row>(&record.value).ok());
     Ok(ok(Page { items: rows.map(|row| convert::worker(&ask.namespace, &row, now)).collect(), next }))
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Worker>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Worker>> {
     let row = app.engine.read_record::<Row>(&ask.namespace, &name).await?;
     let row = row.ok_or_else(|| Problem::not_found("worker", &name))?;
     Ok(ok(convert::worker(&ask.namespace, &row, app.engine.now().await?)))
 }
 
 /// Also of a worker that is gone.
-async fn figures(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<WorkerFigures>, Problem> {
+async fn figures(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<WorkerFigures>> {
     let (own, fleet) = history::workers::told(&app, &ask.namespace, &name, app.engine.now().await?).await?;
     Ok(ok(WorkerFigures {
         completed: own.completed,
@@ -158,14 +154,14 @@ async fn drain(
     ask: Ask,
     Path(name): Path<String>,
     Sent(body): Sent<DrainWorker>,
-) -> Result<Answer<Worker>, Problem> {
+) -> Result<Answer<Worker>> {
     let worker = WorkerId::new(&name)?;
     let draining = body.draining.unwrap_or(true);
     let drain = core::DrainWorker { namespace: ask.namespace.clone(), worker, draining, principal: None };
     answer(&app, &ask, &*app.engine.run(Audited::new(&ask.caller.name, drain)).await?).await
 }
 
-async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode> {
     let worker = WorkerId::new(&name)?;
     let how = Some(Unregister::Fail);
     let delete =

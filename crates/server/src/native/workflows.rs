@@ -12,7 +12,7 @@ use crate::{
         start::{self, Wanted},
         stored::{self, HEAD, Version},
     },
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
     wire_time::text,
 };
@@ -75,7 +75,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn source_of(request: Request) -> Result<String, Problem> {
+async fn source_of(request: Request) -> Result<String> {
     let bytes = crate::ask::read(request.into_body()).await?;
     String::from_utf8(bytes.into())
         .map_err(|_| Problem::new(Code::BadRequest, "the definition is not UTF-8").at("body"))
@@ -100,7 +100,7 @@ async fn put(
     Path(name): Path<String>,
     Query(how): Query<PutWorkflow>,
     request: Request,
-) -> Result<Answer<Workflow>, Problem> {
+) -> Result<Answer<Workflow>> {
     let source = source_of(request).await?;
     write(&app, &ask, Some(&name), source, how.dry_run).await
 }
@@ -110,19 +110,13 @@ async fn create(
     ask: Ask,
     Query(how): Query<PutWorkflow>,
     request: Request,
-) -> Result<Answer<Workflow>, Problem> {
+) -> Result<Answer<Workflow>> {
     let source = source_of(request).await?;
     write(&app, &ask, None, source, how.dry_run).await
 }
 
 /// Under the name it is given, or its own.
-async fn write(
-    app: &App,
-    ask: &Ask,
-    name: Option<&str>,
-    source: String,
-    dry: bool,
-) -> Result<Answer<Workflow>, Problem> {
+async fn write(app: &App, ask: &Ask, name: Option<&str>, source: String, dry: bool) -> Result<Answer<Workflow>> {
     // All that it contains has to be there, and fit.
     let gathered = start::gather(app, &ask.namespace, source.clone(), Default::default()).await?;
     let own = gathered.main.name.clone();
@@ -148,14 +142,14 @@ async fn write(
     Ok(ok(wire(&ask.namespace, &version, Some(source))))
 }
 
-async fn one(app: &App, ask: &Ask, name: &str, version: Option<u32>) -> Result<Answer<Workflow>, Problem> {
+async fn one(app: &App, ask: &Ask, name: &str, version: Option<u32>) -> Result<Answer<Workflow>> {
     let found = stored::load(app, &ask.namespace, name, version).await?;
     let found = found.ok_or_else(|| Problem::not_found("workflow", name))?;
     let source = stored::source(app, &ask.namespace, &found).await?;
     Ok(ok(wire(&ask.namespace, &found, Some(source))))
 }
 
-async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Workflow>, Problem> {
+async fn show(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<Answer<Workflow>> {
     one(&app, &ask, &name, None).await
 }
 
@@ -163,15 +157,11 @@ async fn version(
     State(app): State<App>,
     ask: Ask,
     Path((name, version)): Path<(String, u32)>,
-) -> Result<Answer<Workflow>, Problem> {
+) -> Result<Answer<Workflow>> {
     one(&app, &ask, &name, Some(version)).await
 }
 
-async fn list(
-    State(app): State<App>,
-    ask: Ask,
-    Query(query): Query<Paging>,
-) -> Result<Answer<Page<Workflow>>, Problem> {
+async fn list(State(app): State<App>, ask: Ask, Query(query): Query<Paging>) -> Result<Answer<Page<Workflow>>> {
     let (found, next) = records_page(&app, &ask.namespace, HEAD, &query).await?;
     let mut items = Vec::with_capacity(found.len());
     for record in &found {
@@ -187,7 +177,7 @@ async fn versions(
     ask: Ask,
     Path(name): Path<String>,
     Query(query): Query<Paging>,
-) -> Result<Answer<Page<Workflow>>, Problem> {
+) -> Result<Answer<Page<Workflow>>> {
     let limit = page_size(query.limit)?;
     let after = query.cursor.as_deref().map(Into::into);
     let found = stored::versions(&app, &ask.namespace, &name, after, limit).await?;
@@ -196,7 +186,7 @@ async fn versions(
     Ok(ok(Page { items: found.iter().map(|version| wire(&ask.namespace, version, None)).collect(), next }))
 }
 
-async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode, Problem> {
+async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode> {
     stored::delete(&app, &ask.namespace, &name, &ask.caller.name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -207,7 +197,7 @@ async fn run(
     Path(name): Path<String>,
     headers: HeaderMap,
     Sent(body): Sent<StartRun>,
-) -> Result<Answer<StartedRun>, Problem> {
+) -> Result<Answer<StartedRun>> {
     let whole = (&name, &body.input, body.version);
     let idempotency = key_of(&app, &ask.namespace, &headers, body.idempotency_key.as_deref(), whole).await?;
     // A workflow that is deleted starts no more runs, whatever versions there are.

@@ -4,7 +4,7 @@
 //! them to different places is refused: names within names, other drafts inside, references to what is no schema.
 
 use super::work;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -37,7 +37,7 @@ pub struct Fit {
     pub bytes: usize,
 }
 
-pub fn check(field: &str, schema: &Value) -> Result<Fit, Problem> {
+pub fn check(field: &str, schema: &Value) -> Result<Fit> {
     let draft = schema["$schema"].as_str().unwrap_or_default();
     let mut look = Look { field, draft, ..Look::default() };
     look.schema(schema, true)?;
@@ -140,11 +140,11 @@ impl Look<'_> {
         self.path.iter().map(|name| segment(name)).collect()
     }
 
-    fn refuse<T>(&self, why: impl Into<String>) -> Result<T, Problem> {
+    fn refuse<T>(&self, why: impl Into<String>) -> Result<T> {
         Err(Problem::invalid(format!("{}{}", self.field, self.at()), why))
     }
 
-    fn count(&mut self) -> Result<(), Problem> {
+    fn count(&mut self) -> Result<()> {
         self.parts += 1;
         if self.parts > PARTS_MAX {
             return self.refuse(format!("a schema may have {PARTS_MAX} parts, not more"));
@@ -155,7 +155,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn within<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> Result<T, Problem>) -> Result<T, Problem> {
+    fn within<T>(&mut self, name: &str, look: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.path.push(name.to_owned());
         let found = look(self)?;
         self.path.pop();
@@ -163,7 +163,7 @@ impl Look<'_> {
     }
 
     /// Whatever a keyword holds; where it could hold schemas, it is taken for one.
-    fn schema(&mut self, value: &Value, root: bool) -> Result<(), Problem> {
+    fn schema(&mut self, value: &Value, root: bool) -> Result<()> {
         self.count()?;
         if value.is_object() || value.is_boolean() {
             self.schemas.insert(self.at());
@@ -184,7 +184,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn keyword(&mut self, name: &str, sub: &Value, root: bool) -> Result<(), Problem> {
+    fn keyword(&mut self, name: &str, sub: &Value, root: bool) -> Result<()> {
         match (holds(name), sub) {
             (Holds::Data, data) => return self.data(data),
             (Holds::Named, Value::Object(named)) => return self.named(name, named),
@@ -214,7 +214,7 @@ impl Look<'_> {
         }
     }
 
-    fn named(&mut self, keyword: &str, named: &serde_json::Map<String, Value>) -> Result<(), Problem> {
+    fn named(&mut self, keyword: &str, named: &serde_json::Map<String, Value>) -> Result<()> {
         for (name, sub) in named {
             self.within(name, |look| {
                 if keyword == "patternProperties" {
@@ -226,7 +226,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn data(&mut self, value: &Value) -> Result<(), Problem> {
+    fn data(&mut self, value: &Value) -> Result<()> {
         self.count()?;
         match value {
             Value::Array(items) => items.iter().try_for_each(|item| self.within("-", |look| look.data(item))),
@@ -235,7 +235,7 @@ impl Look<'_> {
         }
     }
 
-    fn anchor(&mut self, anchor: &str) -> Result<(), Problem> {
+    fn anchor(&mut self, anchor: &str) -> Result<()> {
         let holder = self.path[..self.path.len() - 1].iter().map(|name| segment(name)).collect();
         match self.anchors.insert(anchor.to_owned(), holder) {
             Some(_) => self.refuse(format!("the anchor {anchor:?} is there twice")),
@@ -244,7 +244,7 @@ impl Look<'_> {
     }
 
     /// A reference to anything but a schema would have that compiled without anybody having looked at it.
-    fn targets(&self) -> Result<Targets, Problem> {
+    fn targets(&self) -> Result<Targets> {
         let mut targets = Targets::new();
         for (reference, at) in &self.references {
             let found = match &reference[1..] {
@@ -261,7 +261,7 @@ impl Look<'_> {
         Ok(targets)
     }
 
-    fn pattern(&mut self, text: &str) -> Result<(), Problem> {
+    fn pattern(&mut self, text: &str) -> Result<()> {
         self.patterns_seen += 1;
         if self.patterns_seen > PATTERNS_MAX {
             return self.refuse(format!("a schema may have {PATTERNS_MAX} patterns, not more"));

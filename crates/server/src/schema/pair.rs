@@ -1,7 +1,7 @@
 //! Schemas of definitions whose bodies are a dialect's own: what goes in, and what comes out.
 
 use super::{STEPS_MAX, Schema};
-use crate::{aside::Aside, problem::Problem};
+use crate::{aside::Aside, problem::Result};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ pub struct Pair {
 
 impl Pair {
     /// Takes long. The names are those of the fields that the schemas came in.
-    pub fn new(input: (&'static str, &Value), output: (&'static str, &Value)) -> Result<Self, Problem> {
+    pub fn new(input: (&'static str, &Value), output: (&'static str, &Value)) -> Result<Self> {
         Ok(Self { input: Schema::new(input.0, input.1)?, output: Schema::new(output.0, output.1)? })
     }
 
     /// May take long.
-    pub fn check_input(&self, json: &Payload) -> Result<(), Problem> {
+    pub fn check_input(&self, json: &Payload) -> Result<()> {
         self.input.check(json, &mut { STEPS_MAX })
     }
 
     /// May take long.
-    pub fn check_output(&self, json: &Payload) -> Result<(), Problem> {
+    pub fn check_output(&self, json: &Payload) -> Result<()> {
         self.output.check(json, &mut { STEPS_MAX })
     }
 
     /// None: it would take longer than a moment.
-    pub fn check_input_here(&self, json: &Payload) -> Option<Result<(), Problem>> {
+    pub fn check_input_here(&self, json: &Payload) -> Option<Result<()>> {
         self.input.check_here(json).map(|(checked, _)| checked)
     }
 
     /// None: it would take longer than a moment.
-    pub fn check_output_here(&self, json: &Payload) -> Option<Result<(), Problem>> {
+    pub fn check_output_here(&self, json: &Payload) -> Option<Result<()>> {
         self.output.check_here(json).map(|(checked, _)| checked)
     }
 
@@ -59,11 +59,7 @@ impl Pairs {
         Self { aside, known: Mutex::new(Cache::new(KEPT, KEPT_BYTES)) }
     }
 
-    pub async fn get(
-        &self,
-        key: Key,
-        make: impl FnOnce() -> Result<Pair, Problem> + Send + 'static,
-    ) -> Result<Arc<Pair>, Problem> {
+    pub async fn get(&self, key: Key, make: impl FnOnce() -> Result<Pair> + Send + 'static) -> Result<Arc<Pair>> {
         if let Some(known) = self.known.lock().get(&key) {
             return Ok(known);
         }

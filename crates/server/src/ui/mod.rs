@@ -5,7 +5,7 @@ mod files;
 use crate::{
     app::App,
     ask::Path,
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
 };
 use axum::{
@@ -74,7 +74,7 @@ async fn page(State(_): State<App>, request: Request) -> Response {
 }
 
 /// Always compressed: there is no browser that cannot read it.
-async fn file(Path(name): Path<String>) -> Result<Response, Problem> {
+async fn file(Path(name): Path<String>) -> Result<Response> {
     let file = files::FILES.iter().find(|file| file.name == name);
     let file = file.ok_or_else(|| Problem::not_found("file", &name))?;
     let mut response = file.bytes.into_response();

@@ -140,11 +140,11 @@ async fn a_client_asks_before_it_begins() {
 #[tokio::test]
 async fn refusals_have_three_fields_and_paths_match_in_any_case() {
     let server = Server::start().await;
-    let no = send(&server, Method::GET, "/workers/nothing/here", None).await;
-    assert_eq!(no.headers[header::CONTENT_TYPE], "application/json; charset=utf-8");
-    let no = no.expect(404);
-    assert_eq!((&no["statusCode"], &no["error"]), (&json!(404), &json!("Not Found")));
-    assert!(no["message"].is_string());
+    let refused = send(&server, Method::GET, "/workers/nothing/here", None).await;
+    assert_eq!(refused.headers[header::CONTENT_TYPE], "application/json; charset=utf-8");
+    let refused = refused.expect(404);
+    assert_eq!((&refused["statusCode"], &refused["error"]), (&json!(404), &json!("Not Found")));
+    assert!(refused["message"].is_string());
     let id = worker(&server, "one").await;
     assert_eq!(get(&server, "/Workers/ONLINE/").await[0]["uuid"], json!(id));
     assert_eq!(get(&server, &format!("/WORKERS/{id}/")).await["uuid"], json!(id));

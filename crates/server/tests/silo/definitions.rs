@@ -66,15 +66,15 @@ async fn a_calendar_makes_a_job_per_item_unless_the_last_one_is_open() {
         silo.item(part, kind).await;
     }
     assert!(silo.get("/api/job-definitions/never").await["next_run_at"].is_string());
-    schedule::tick(silo.app()).await.map_err(|no| no.message).unwrap();
+    schedule::tick(silo.app()).await.map_err(|error| error.message).unwrap();
     silo.listening.server.pass(Millis(1_100)).await;
-    schedule::tick(silo.app()).await.map_err(|no| no.message).unwrap();
+    schedule::tick(silo.app()).await.map_err(|error| error.message).unwrap();
     let jobs = silo.get("/api/jobs").await;
     let mut parts: Vec<String> = all(&jobs, "part_number").into_iter().map(text).collect();
     parts.sort();
     assert_eq!(parts, ["A1", "A2"]);
     assert_eq!((&jobs[0]["trigger_type"], &jobs[0]["created_by"]), (&json!("schedule"), &json!("schedule")));
     silo.listening.server.pass(Millis(1_100)).await;
-    schedule::tick(silo.app()).await.map_err(|no| no.message).unwrap();
+    schedule::tick(silo.app()).await.map_err(|error| error.message).unwrap();
     assert_eq!(silo.get("/api/jobs").await.as_array().unwrap().len(), 2, "both are still waiting");
 }

@@ -80,8 +80,8 @@ async fn names_and_sizes_and_digests_are_checked() {
     }
     put(&silo, &editor, &format!("{}?sha256=zz", at("a")), "x").await.refused(400, "invalid_request");
     let wrong = format!("{}?sha256={}", at("a"), "0".repeat(64));
-    let no = put(&silo, &editor, &wrong, "x").await.refused(400, "invalid_request");
-    assert!(no["message"].as_str().unwrap().contains(&digest(b"x")), "{no}");
+    let refused = put(&silo, &editor, &wrong, "x").await.refused(400, "invalid_request");
+    assert!(refused["message"].as_str().unwrap().contains(&digest(b"x")), "{refused}");
     put(&silo, &editor, &at("a"), vec![0; ARTIFACT_MAX as usize + 1]).await.refused(413, "payload_too_large");
     put(&silo, &token(Role::Viewer), &at("a"), "x").await.refused(403, "forbidden");
     assert_eq!(kept(&silo), 0);

@@ -85,6 +85,6 @@ async fn a_lock_nobody_keeps_is_gone_and_swept() {
     let new = lock(&silo, &bob, "Sketch001").await.expect(200);
     assert_ne!(new["session_id"], old["session_id"]);
     silo.listening.server.pass(Millis(150)).await;
-    assert_eq!(sessions::sweep(silo.app()).await.map_err(|no| no.message).unwrap(), 1);
-    assert_eq!(sessions::sweep(silo.app()).await.map_err(|no| no.message).unwrap(), 0);
+    assert_eq!(sessions::sweep(silo.app()).await.map_err(|error| error.message).unwrap(), 1);
+    assert_eq!(sessions::sweep(silo.app()).await.map_err(|error| error.message).unwrap(), 0);
 }

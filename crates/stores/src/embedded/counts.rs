@@ -217,7 +217,7 @@ pub(super) fn count_all(connection: &Connection) -> Result<()> {
     let begun = |connection: &Connection| {
         let mut statement = connection.prepare("SELECT namespace, id FROM job_counts_begun")?;
         let mut rows = statement.query([])?;
-        rows.next()?.map(|row| Ok::<Place, Fault>((row.get(0)?, row.get(1)?))).transpose()
+        rows.next()?.map(|row| Ok::<Position, Fault>((row.get(0)?, row.get(1)?))).transpose()
     };
     while let Some(after) = begun(connection)? {
         let transaction = connection.unchecked_transaction()?;
@@ -245,10 +245,10 @@ struct Named {
     definition: Option<DefinitionRef>,
 }
 
-type Place = (String, Vec<u8>);
+type Position = (String, Vec<u8>);
 
 /// What is counted among the next jobs after one; and the last of them, unless there is none.
-fn count_slice(connection: &Connection, after: &Place, limit: usize) -> Result<(Sums, Option<Place>)> {
+fn count_slice(connection: &Connection, after: &Position, limit: usize) -> Result<(Sums, Option<Position>)> {
     let (mut counted, mut last) = (BTreeMap::new(), None);
     let mut statement = connection.prepare_cached(COUNT_SLICE)?;
     let mut rows = statement.query((&after.0, &after.1, i64::try_from(limit).unwrap_or(i64::MAX)))?;

@@ -25,7 +25,7 @@ use windlass_core::{HeadQuery, Job, JobChange, JobId, JobKey, Lane, Namespace, S
 const DOUBTS_MAX: usize = 256;
 
 /// Priority and place in the queue.
-pub(super) type Place = (i32, i64);
+pub(super) type QueuePosition = (i32, i64);
 
 #[derive(Default)]
 pub(super) struct Lanes {
@@ -69,14 +69,14 @@ struct Space {
     by_tag: HashMap<Arc<str>, HashSet<Lane>>,
     untagged: Option<Lane>,
     /// All lanes by the earliest place their head can have.
-    by_place: BTreeSet<(Place, Lane)>,
+    by_place: BTreeSet<(QueuePosition, Lane)>,
 }
 
 struct Entry {
     tags: Tags,
     under: Option<Arc<str>>,
     /// No pending job of the lane comes before this.
-    low: Place,
+    low: QueuePosition,
     /// Jobs that came, less those that left, as far as was counted.
     count: usize,
     in_doubt: bool,
@@ -148,12 +148,12 @@ impl Lanes {
     }
 
     /// Looks into lanes in doubt while there are too many of them.
-    pub(super) fn settle(&mut self, connection: &Connection) -> Result<()> {
+    pub(super) fn clear_doubts(&mut self, connection: &Connection) -> Result<()> {
         self.look_until(connection, DOUBTS_MAX)
     }
 
     /// Looks into all lanes in doubt.
-    pub(super) fn settle_all(&mut self, connection: &Connection) -> Result<()> {
+    pub(super) fn clear_all_doubts(&mut self, connection: &Connection) -> Result<()> {
         self.look_until(connection, 0)
     }
 
@@ -204,7 +204,7 @@ impl Lanes {
         match space.fitting(&query.offered) {
             Some(fitting) => search.all(fitting.into_iter())?,
             None => {
-                let fits = |(_, lane): &(Place, Lane)| space.lanes[lane].tags.subset_of(&query.offered);
+                let fits = |(_, lane): &(QueuePosition, Lane)| space.lanes[lane].tags.subset_of(&query.offered);
                 search.all(space.by_place.iter().copied().filter(fits))?;
             }
         }
@@ -227,7 +227,7 @@ pub(super) fn missing(key: &JobKey) -> Fault {
 
 impl Space {
     /// Whether it is new.
-    fn add(&mut self, lane: Lane, tags: &Tags, place: Place) -> bool {
+    fn add(&mut self, lane: Lane, tags: &Tags, place: QueuePosition) -> bool {
         if let Some(entry) = self.lanes.get_mut(&lane) {
             if place < entry.low {
                 self.by_place.remove(&(entry.low, lane));
@@ -248,7 +248,7 @@ impl Space {
     }
 
     /// A look into the lane found this head, or nothing. The weight of what is gone with that.
-    fn saw(&mut self, lane: Lane, head: Option<Place>) -> usize {
+    fn saw(&mut self, lane: Lane, head: Option<QueuePosition>) -> usize {
         let Some(entry) = self.lanes.get_mut(&lane) else { return 0 };
         if head == Some(entry.low) {
             return 0;
@@ -281,7 +281,7 @@ impl Space {
 
     /// The lanes that fit, by the earliest place of their head. None: so many may fit that it is better to walk them all
     /// in that order.
-    fn fitting(&self, offered: &Tags) -> Option<Vec<(Place, Lane)>> {
+    fn fitting(&self, offered: &Tags) -> Option<Vec<(QueuePosition, Lane)>> {
         let under = || offered.iter().filter_map(|tag| self.by_tag.get(tag));
         let candidates: usize = under().map(HashSet::len).sum();
         if candidates > 64 && candidates > self.lanes.len() / 4 {
@@ -290,14 +290,14 @@ impl Space {
         let lanes = under().flatten().chain(&self.untagged).copied();
         let with_entry = lanes.map(|lane| (lane, &self.lanes[&lane]));
         let fitting = with_entry.filter(|(_, entry)| entry.tags.subset_of(offered));
-        let mut fitting: Vec<(Place, Lane)> = fitting.map(|(lane, entry)| (entry.low, lane)).collect();
+        let mut fitting: Vec<(QueuePosition, Lane)> = fitting.map(|(lane, entry)| (entry.low, lane)).collect();
         fitting.sort_unstable();
         Some(fitting)
     }
 }
 
 /// The place of a lane's first job.
-fn head(connection: &Connection, namespace: &Namespace, lane: Lane) -> Result<Option<Place>> {
+fn head(connection: &Connection, namespace: &Namespace, lane: Lane) -> Result<Option<QueuePosition>> {
     let mut statement = connection.prepare_cached(LANE_HEADS)?;
     let mut rows = statement.query((namespace.as_str(), rows::lane_bytes(lane), 1))?;
     rows.next()?.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
@@ -308,15 +308,15 @@ struct Search<'a> {
     connection: &'a Connection,
     query: &'a HeadQuery,
     count: usize,
-    found: BTreeMap<Place, JobId>,
-    seen: Vec<(Lane, Option<Place>)>,
+    found: BTreeMap<QueuePosition, JobId>,
+    seen: Vec<(Lane, Option<QueuePosition>)>,
 }
 
 pub(super) const LANE_NEXT: &str = include_str!("sql/lane_next.sql");
 pub(super) const LANE_HEADS: &str = include_str!("sql/lane_heads.sql");
 
 impl Search<'_> {
-    fn all(&mut self, lanes: impl Iterator<Item = (Place, Lane)>) -> Result<()> {
+    fn all(&mut self, lanes: impl Iterator<Item = (QueuePosition, Lane)>) -> Result<()> {
         for (low, lane) in lanes {
             if self.beyond(low) {
                 break;
@@ -327,7 +327,7 @@ impl Search<'_> {
     }
 
     /// True when enough was found, all of it before `place`.
-    fn beyond(&self, place: Place) -> bool {
+    fn beyond(&self, place: QueuePosition) -> bool {
         self.found.len() >= self.count && self.found.last_key_value().is_none_or(|(last, _)| *last < place)
     }
 

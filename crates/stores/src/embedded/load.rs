@@ -242,8 +242,8 @@ impl Memo {
     }
 
     /// Forgets lanes that are gone. The batch is committed and answered whatever comes of it.
-    pub(super) fn settle(&mut self, connection: &Connection) {
-        if let Err(error) = self.lanes.settle(connection) {
+    pub(super) fn forget_gone_lanes(&mut self, connection: &Connection) {
+        if let Err(error) = self.lanes.clear_doubts(connection) {
             tracing::warn!(?error, "a lane could not be looked into");
         }
     }

@@ -12,12 +12,9 @@ use super::{
     reads, rows, write,
 };
 use rusqlite::{Connection, wal::CheckpointMode};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 use windlass_core::{Decision, Timestamp, decider};
 use windlass_engine::{
@@ -218,19 +215,9 @@ impl Writer {
             self.write(&decision, now, promises)?;
             self.leases.learn(&decision.jobs);
             self.memo.learn(&mut decision);
-            self.memo.settle(&self.connection);
+            self.memo.forget_gone_lanes(&self.connection);
         }
-        Ok(Outcome {
-            replies: decision.replies,
-            events: decision.events,
-            first_event: Some(first_event),
-            wakes: decision.wakes,
-            notices: decision.notices,
-            logged: decision.logs.into_iter().map(|append| append.job).collect(),
-            next_due: decision.next_due,
-            now,
-            commit_time: Duration::ZERO,
-        })
+        Ok(Outcome { first_event: Some(first_event), ..Outcome::of(&mut decision, now) })
     }
 
     /// Writes rows that were decided elsewhere, in a transaction of their own.
@@ -262,7 +249,7 @@ impl Writer {
         self.counts.learn(counted);
         self.leases.learn(&decision.jobs);
         self.memo.learn(&mut decision);
-        self.memo.settle(&self.connection);
+        self.memo.forget_gone_lanes(&self.connection);
         Ok(())
     }
 
@@ -375,7 +362,7 @@ impl Writer {
 
     /// Looks into every lane that may be empty.
     pub(super) fn trim_lanes(&mut self) -> std::result::Result<(), StoreError> {
-        self.memo.lanes.settle_all(&self.connection).map_err(StoreError::from)
+        self.memo.lanes.clear_all_doubts(&self.connection).map_err(StoreError::from)
     }
 
     /// Leaves everything in the database file. False: something may be missing there.

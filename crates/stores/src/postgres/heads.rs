@@ -95,7 +95,7 @@ pub async fn glance(connection: &Connection, lanes: &Lanes, query: &HeadQuery, c
 }
 
 /// Enough, or all there is. `flights` counts how often that has to be waited for.
-pub async fn settle(
+pub async fn look_until_enough(
     connection: &Connection,
     lanes: &Lanes,
     query: &HeadQuery,

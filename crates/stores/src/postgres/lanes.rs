@@ -33,7 +33,7 @@ pub struct Lanes(Mutex<Book>);
 
 #[derive(Default)]
 struct Book {
-    places: HashMap<Namespace, Place>,
+    spaces: HashMap<Namespace, Space>,
     names: HashMap<Lane, (Namespace, Tags)>,
     confirmed: HashMap<Lane, Instant>,
     /// Rows added by transactions from here on may be missing.
@@ -41,7 +41,7 @@ struct Book {
 }
 
 #[derive(Default)]
-struct Place {
+struct Space {
     /// The lane that requires nothing, which every offer can serve.
     open: Option<Uuid>,
     by_tag: HashMap<Arc<str>, Vec<(Uuid, Tags)>>,
@@ -54,7 +54,7 @@ struct Place {
     fronts: Option<(Instant, Fronts)>,
 }
 
-impl Place {
+impl Space {
     fn add(&mut self, lane: Lane, tags: &Tags) {
         self.forget_offers();
         self.weight += tags.weight();
@@ -118,19 +118,19 @@ impl Lanes {
     /// The lanes known to fit, each once.
     pub fn serving(&self, query: &HeadQuery) -> Arc<[Uuid]> {
         let mut book = self.book();
-        book.places.get_mut(&query.namespace).map_or_else(|| Arc::from([]), |place| place.serving(&query.offered))
+        book.spaces.get_mut(&query.namespace).map_or_else(|| Arc::from([]), |space| space.serving(&query.offered))
     }
 
     /// Namespaces with so many lanes, or more.
     pub fn crowded(&self, max: usize) -> Vec<Namespace> {
         let book = self.book();
-        book.places.iter().filter(|(_, place)| place.weight >= max).map(|(namespace, _)| namespace.clone()).collect()
+        book.spaces.iter().filter(|(_, space)| space.weight >= max).map(|(namespace, _)| namespace.clone()).collect()
     }
 
     pub fn learn(&self, namespace: &Namespace, lane: Lane, tags: &Tags) {
         let mut book = self.book();
         if book.names.insert(lane, (namespace.clone(), tags.clone())).is_none() {
-            book.places.entry(namespace.clone()).or_default().add(lane, tags);
+            book.spaces.entry(namespace.clone()).or_default().add(lane, tags);
         }
     }
 
@@ -138,10 +138,10 @@ impl Lanes {
         let mut book = self.book();
         book.confirmed.remove(&lane);
         let Some((namespace, tags)) = book.names.remove(&lane) else { return };
-        let Some(place) = book.places.get_mut(&namespace) else { return };
-        place.remove(lane, &tags);
-        if place.is_empty() {
-            book.places.remove(&namespace);
+        let Some(space) = book.spaces.get_mut(&namespace) else { return };
+        space.remove(lane, &tags);
+        if space.is_empty() {
+            book.spaces.remove(&namespace);
         }
     }
 
@@ -158,8 +158,8 @@ impl Lanes {
     #[cfg(test)]
     fn entries(&self) -> usize {
         let book = self.book();
-        let of = |place: &Place| 1 + place.by_tag.len() + place.offers.len();
-        book.places.values().map(of).sum::<usize>() + book.names.len() + book.confirmed.len()
+        let of = |space: &Space| 1 + space.by_tag.len() + space.offers.len();
+        book.spaces.values().map(of).sum::<usize>() + book.names.len() + book.confirmed.len()
     }
 
     /// What other servers are told by number only.
@@ -190,7 +190,7 @@ impl Lanes {
     /// Of very many lanes, those with the best fronts as far as is known; none where that is too long ago.
     pub fn best_known(&self, namespace: &Namespace, serving: &[Uuid], count: usize) -> Option<Vec<Uuid>> {
         let book = self.book();
-        let (at, fronts) = book.places.get(namespace)?.fronts.as_ref()?;
+        let (at, fronts) = book.spaces.get(namespace)?.fronts.as_ref()?;
         if at.elapsed() > FRONTS_FOR {
             return None;
         }
@@ -204,14 +204,14 @@ impl Lanes {
     }
 
     pub fn saw_busy(&self, namespace: &Namespace, fronts: Fronts) {
-        self.book().places.entry(namespace.clone()).or_default().fronts = Some((Instant::now(), fronts));
+        self.book().spaces.entry(namespace.clone()).or_default().fronts = Some((Instant::now(), fronts));
     }
 
     /// New work in these lanes: to be looked into first, since nobody knows yet where it stands.
     pub fn saw_work(&self, wakes: &[Wake]) {
         let mut book = self.book();
         for wake in wakes {
-            if let Some((_, fronts)) = book.places.get_mut(&wake.namespace).and_then(|place| place.fronts.as_mut()) {
+            if let Some((_, fronts)) = book.spaces.get_mut(&wake.namespace).and_then(|space| space.fronts.as_mut()) {
                 fronts.insert(uuid_of(wake.lane), (i32::MIN, 0));
             }
         }
@@ -293,8 +293,8 @@ mod tests {
             lanes.serving(&HeadQuery { namespace: ns.clone(), offered });
         }
         let book = lanes.book();
-        let place = &book.places[&ns];
-        assert!(place.offers.len() < 250 && place.offers_bytes <= OFFERS_BYTES_MAX, "{}", place.offers.len());
+        let space = &book.spaces[&ns];
+        assert!(space.offers.len() < 250 && space.offers_bytes <= OFFERS_BYTES_MAX, "{}", space.offers.len());
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
             lanes.learn(&ns, Lane::of(&ns, &set), &set);
         }
         let book = lanes.book();
-        let by_tag = &book.places[&ns].by_tag;
+        let by_tag = &book.spaces[&ns].by_tag;
         assert!(by_tag.values().all(|listed| listed.len() <= 2), "the common tag lists almost nothing");
     }
 }

@@ -119,7 +119,9 @@ impl<'a> Loader<'a> {
             let glanced = if glances { looked.glanced() } else { Err(looked) };
             let mut found = match glanced {
                 Ok(found) => found,
-                Err(looked) => heads::settle(connection, self.lanes, query, count, looked, self.flights).await?,
+                Err(looked) => {
+                    heads::look_until_enough(connection, self.lanes, query, count, looked, self.flights).await?
+                }
             };
             found.sort_by_key(|(head, _)| select::order(&head.job));
             self.spots.extend(found.iter().map(|(head, spot)| (head.job.key.clone(), *spot)));

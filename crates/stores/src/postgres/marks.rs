@@ -28,10 +28,10 @@ const LANES_MAX: usize = 4_096;
 /// How long to wait for other transactions, a little longer each time.
 const PAUSES: u32 = 12;
 
-type Place = (i32, i64);
+type QueuePosition = (i32, i64);
 
 pub struct Marks {
-    counts: Mutex<HashMap<(Namespace, Lane), (usize, Place)>>,
+    counts: Mutex<HashMap<(Namespace, Lane), (usize, QueuePosition)>>,
     every: usize,
     raises: mpsc::Sender<Raise>,
 }
@@ -39,7 +39,7 @@ pub struct Marks {
 struct Raise {
     namespace: Namespace,
     lane: Lane,
-    to: Place,
+    to: QueuePosition,
 }
 
 impl Marks {
@@ -65,7 +65,7 @@ impl Marks {
         }
     }
 
-    fn count_one(&self, counts: &mut HashMap<(Namespace, Lane), (usize, Place)>, job: &Job) {
+    fn count_one(&self, counts: &mut HashMap<(Namespace, Lane), (usize, QueuePosition)>, job: &Job) {
         if counts.len() >= LANES_MAX {
             counts.clear();
         }

@@ -3,7 +3,7 @@
 //! The first sends BEGIN with everything the commands are known to need; the last sends all writes with the COMMIT behind
 //! them. What can be decided without a look takes only one (`at_once`). A batch that met somebody else's writes is decided
 //! again, and after two tries in halves, so that one contended command does not hold its neighbours up. A connection that is
-//! lost at the COMMIT leaves the outcome open; it is settled by a fence, never guessed.
+//! lost at the COMMIT leaves the outcome open; it is found out by a fence, never guessed.
 
 use super::{
     Inner,
@@ -228,13 +228,13 @@ impl Inner {
         outcome
     }
 
-    /// Settles what became of a batch. The fence waits for the batch if the server is still at it, and keeps it from
+    /// Finds out what became of a batch. The fence waits for the batch if the server is still at it, and keeps it from
     /// committing ever after if it has not; so the answer cannot change once it is given.
     async fn was_committed(&self, batch: Uuid) -> Result<bool, StoreError> {
         let deadline = Instant::now() + self.patience * 3;
         loop {
             let failure = match self.writers.take().await {
-                Ok(taken) => match self.settle_in_time(&taken, batch).await {
+                Ok(taken) => match self.found_in_time(&taken, batch).await {
                     Ok(committed) => {
                         taken.give_back();
                         return Ok(committed);
@@ -252,12 +252,12 @@ impl Inner {
     }
 
     /// An answer that never comes, as behind a pooler that gives it to somebody else, is as good as a lost connection.
-    async fn settle_in_time(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
-        let settled = tokio::time::timeout(self.attempt_max, self.settle(connection, batch)).await;
-        settled.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))
+    async fn found_in_time(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+        let found = tokio::time::timeout(self.attempt_max, self.find_behind_fence(connection, batch)).await;
+        found.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))
     }
 
-    async fn settle(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+    async fn find_behind_fence(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
         connection.execute(Sql::Fence, &[&self.now_alone().0, &batch]).await?;
         let found = connection.query(Sql::FindBatch, &[&batch]).await?;
         let count: i32 = found.first().map_or(Ok(-1), |row| row.try_get(0))?;
@@ -291,17 +291,7 @@ async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<(), Failure> {
 }
 
 pub fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {
-    Outcome {
-        replies: std::mem::take(&mut decision.replies),
-        events: std::mem::take(&mut decision.events),
-        first_event: None,
-        wakes: std::mem::take(&mut decision.wakes),
-        notices: std::mem::take(&mut decision.notices),
-        logged: decision.logs.iter().map(|append| append.job.clone()).collect(),
-        next_due: decision.next_due,
-        now,
-        commit_time,
-    }
+    Outcome { commit_time, ..Outcome::of(decision, now) }
 }
 
 fn join(mut first: Outcome, second: Outcome) -> Outcome {

@@ -97,7 +97,7 @@ impl State {
         (ahead.abs() <= JUMP_MS).then(|| self.steady.toward(toward, received))
     }
 
-    /// The same, with the offset as it is stored now. One that does not agree is for all to settle, not for this look.
+    /// The same, with the offset as it is stored now. One that does not agree is for all to correct, not for this look.
     fn look_told(&mut self, told: &ClockReading) -> Option<Timestamp> {
         let shared = told.offset.shared(told.database);
         if self.ahead(shared, told.sent, told.received).abs() > JUMP_MS {

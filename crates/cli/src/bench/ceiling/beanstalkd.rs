@@ -1,7 +1,7 @@
 //! beanstalkd with a sync for each write, under the same load: a durable queue that does less (no leases that are checked at
 //! the report, no events, no namespaces) over a protocol that costs less.
 
-use super::Turn;
+use super::RoundFigures;
 use crate::bench::{http::subject::cpu_of, report::Latency};
 use anyhow::{Context, bail, ensure};
 use std::{
@@ -27,7 +27,7 @@ const PAYLOAD: &str =
     r#"{"input":"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567"}"#;
 const START: Duration = Duration::from_secs(10);
 /// Time for a waiting worker to be heard before the next job comes.
-const SETTLE: Duration = Duration::from_millis(5);
+const HEAD_START: Duration = Duration::from_millis(5);
 
 pub struct Beanstalkd {
     child: Child,
@@ -59,11 +59,11 @@ impl Beanstalkd {
         Ok(this)
     }
 
-    pub async fn turn(&self, connections: usize, jobs: usize, pickups: usize) -> anyhow::Result<Turn> {
+    pub async fn turn(&self, connections: usize, jobs: usize, pickups: usize) -> anyhow::Result<RoundFigures> {
         let (submit, submit_us) = self.phase(connections, jobs, false).await?;
         let (drain, drain_us) = self.phase(connections, jobs, true).await?;
         let mut picked = self.pickups(pickups).await?;
-        Ok(Turn {
+        Ok(RoundFigures {
             submit_per_s: jobs as f64 / submit.as_secs_f64(),
             drain_per_s: jobs as f64 / drain.as_secs_f64(),
             submit_us,
@@ -110,7 +110,7 @@ impl Beanstalkd {
         });
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
-            sleep(SETTLE).await;
+            sleep(HEAD_START).await;
             let begun = Instant::now();
             putter.put().await?;
             let Some(now) = picked.recv().await else { break };

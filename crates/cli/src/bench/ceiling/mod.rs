@@ -48,7 +48,7 @@ pub struct CeilingBench {
 
 /// What one of them did in one round.
 #[derive(Clone, Copy, Serialize)]
-struct Turn {
+struct RoundFigures {
     submit_per_s: f64,
     drain_per_s: f64,
     submit_us: f64,
@@ -79,9 +79,9 @@ struct Peer {
 
 /// All turns of a round.
 struct Round {
-    windlass: Turn,
-    ceiling: Turn,
-    beanstalkd: Option<Turn>,
+    windlass: RoundFigures,
+    ceiling: RoundFigures,
+    beanstalkd: Option<RoundFigures>,
 }
 
 #[derive(Serialize)]
@@ -94,7 +94,7 @@ struct Report {
     figures: Vec<Figure>,
 }
 
-type Pick = fn(&Turn) -> f64;
+type Pick = fn(&RoundFigures) -> f64;
 
 const FIGURES: [(&str, Pick); 5] = [
     ("submit, jobs/s", |turn| turn.submit_per_s),
@@ -133,7 +133,7 @@ impl CeilingBench {
         self.print(&Report { store: windlass.store.clone(), connections, batch, jobs, rounds: rounds.len(), figures })
     }
 
-    async fn turn(&self, subject: &Subject) -> anyhow::Result<Turn> {
+    async fn turn(&self, subject: &Subject) -> anyhow::Result<RoundFigures> {
         let load = Load { subject, connections: self.connections, batch: self.batch };
         let begun = subject.cpu();
         let submit = load.submit(self.jobs).await?;
@@ -141,7 +141,7 @@ impl CeilingBench {
         let drain = load.drain(self.jobs).await?;
         let ended = subject.cpu();
         let mut pickups = pickup::measure(subject, self.pickups).await?;
-        Ok(Turn {
+        Ok(RoundFigures {
             submit_per_s: submit.rate(),
             drain_per_s: drain.rate(),
             submit_us: us_per_job(&submit, begun, between),
@@ -207,8 +207,8 @@ fn print_text(report: &Report) {
 mod tests {
     use super::*;
 
-    fn turn(rate: f64) -> Turn {
-        Turn { submit_per_s: rate, drain_per_s: rate, submit_us: 1.0, drain_us: 1.0, pickup_p50_ms: 1.0 }
+    fn turn(rate: f64) -> RoundFigures {
+        RoundFigures { submit_per_s: rate, drain_per_s: rate, submit_us: 1.0, drain_us: 1.0, pickup_p50_ms: 1.0 }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::{
 use tokio::task::JoinSet;
 
 /// The original applies what it acknowledged a little later; what it has not applied by then, it has lost.
-const SETTLE: Duration = Duration::from_secs(10);
+const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Nothing to claim for so long while there should be something: it will never come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -224,7 +224,7 @@ impl WorkflowGraphBench {
                 succeeded += good;
                 whole += usize::from(good == self.jobs);
             }
-            if succeeded == done || begun.elapsed() > SETTLE {
+            if succeeded == done || begun.elapsed() > END_PATIENCE {
                 return Ok((succeeded.min(done), whole));
             }
             tokio::time::sleep(Duration::from_millis(500)).await;

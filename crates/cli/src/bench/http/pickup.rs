@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// Time for the waiting claim to be registered before the next job is submitted.
-const SETTLE: Duration = Duration::from_millis(5);
+const HEAD_START: Duration = Duration::from_millis(5);
 
 pub async fn measure(subject: &Subject, count: usize) -> anyhow::Result<Vec<Duration>> {
     let mut editor = Connection::open(&subject.address, &subject.token).await?;
@@ -31,7 +31,7 @@ pub async fn measure(subject: &Subject, count: usize) -> anyhow::Result<Vec<Dura
     let bar = progress("pickup", count);
     let mut times = Vec::with_capacity(count);
     for _ in 0..count {
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(HEAD_START).await;
         let begun = Instant::now();
         editor.post(&format!("/api/v1/jobs?namespace={at}"), JOB).await?;
         let Some(now) = picked.recv().await else { break };

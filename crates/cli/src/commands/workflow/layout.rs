@@ -90,7 +90,7 @@ fn arrange(layer: &[usize], edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
         behind[from].push(to);
     }
     let mut place = vec![0.0; layer.len()];
-    let settle = |nodes: &mut Vec<usize>, place: &mut Vec<f64>, beside: Option<&[Vec<usize>]>| {
+    let sort_layer = |nodes: &mut Vec<usize>, place: &mut Vec<f64>, beside: Option<&[Vec<usize>]>| {
         if let Some(beside) = beside {
             let middle = |node: usize| match beside[node].len() {
                 0 => place[node],
@@ -105,10 +105,10 @@ fn arrange(layer: &[usize], edges: &[(usize, usize)]) -> Vec<Vec<usize>> {
             place[*node] = (at as f64 + 0.5) / count;
         }
     };
-    layers.iter_mut().for_each(|nodes| settle(nodes, &mut place, None));
+    layers.iter_mut().for_each(|nodes| sort_layer(nodes, &mut place, None));
     for _ in 0..SWEEPS {
-        layers.iter_mut().for_each(|nodes| settle(nodes, &mut place, Some(&before)));
-        layers.iter_mut().rev().for_each(|nodes| settle(nodes, &mut place, Some(&behind)));
+        layers.iter_mut().for_each(|nodes| sort_layer(nodes, &mut place, Some(&before)));
+        layers.iter_mut().rev().for_each(|nodes| sort_layer(nodes, &mut place, Some(&behind)));
     }
     layers
 }

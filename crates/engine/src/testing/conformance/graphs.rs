@@ -16,15 +16,7 @@ use windlass_core::{
 
 async fn run(bench: &mut Bench, nodes: Vec<RunNode>) {
     let id = RunId::from_u128(1);
-    let run = SubmitRun {
-        namespace: default(),
-        id,
-        owner: None,
-        definition: None,
-        nodes,
-        extra: None,
-        plan: Default::default(),
-    };
+    let run = SubmitRun::new(default(), id, nodes);
     accept(bench, vec![run.into()]).await;
 }
 

@@ -71,18 +71,7 @@ async fn crowd(bench: &mut Bench) {
     let node = |name: &str, number: u64| RunNode { name: name.into(), needs: Vec::new(), job: job(number) };
     let nodes = vec![node("a", 100), node("b", 101)];
     let run = RunId::from_u128(7);
-    commands.push(
-        SubmitRun {
-            namespace: default(),
-            id: run,
-            owner: None,
-            definition: None,
-            nodes,
-            extra: None,
-            plan: Default::default(),
-        }
-        .into(),
-    );
+    commands.push(SubmitRun::new(default(), run, nodes).into());
     accept(bench, commands).await;
     let first = leases(bench, claim("w1", tags(&[]), 10, 1_000)).await;
     leases(bench, claim("w2", tags(&[]), 5, 2_000)).await;

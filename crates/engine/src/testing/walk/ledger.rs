@@ -295,7 +295,7 @@ impl Entry {
         }
         if before.state.is_final() {
             let mut same = job.clone();
-            (same.due, same.live.unsettled) = (before.due, before.live.unsettled);
+            (same.due, same.live.must_pass_on) = (before.due, before.live.must_pass_on);
             // Lines that are addressed to the job are taken after its end, too.
             same.live.log = before.live.log.clone();
             if !same.live.has_place {

@@ -70,7 +70,7 @@ impl Graph {
         while let Some(Reverse((_, at))) = open.pop() {
             outcome.visited += 1;
             let before = (self.node(at).state, self.node(at).seen());
-            let updated = self.settle(at, statements.get(&at), outside, now);
+            let updated = self.update(at, statements.get(&at), outside, now);
             let visible = before.1 != self.node(at).seen();
             if updated {
                 outcome.changed.push(Changed { at, before: before.0, visible });
@@ -88,7 +88,7 @@ impl Graph {
     }
 
     /// One node by the rule. Whether anything about it changed.
-    fn settle(&mut self, at: u32, said: Option<&Statement>, outside: Outside<'_>, now: Timestamp) -> bool {
+    fn update(&mut self, at: u32, said: Option<&Statement>, outside: Outside<'_>, now: Timestamp) -> bool {
         let (input_hash, sources_clean) = self.inputs(at, outside);
         let mut node = self.node(at).clone();
         node.input_hash = input_hash;

@@ -17,7 +17,7 @@ pub struct World {
 }
 
 /// A node of some item.
-pub type Place = (Arc<str>, u32);
+pub type NodeKey = (Arc<str>, u32);
 
 /// What became of items that depend on one that was written.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -157,7 +157,7 @@ impl World {
 
     /// A node's cone over all items, itself included, each node with the fewest edges it takes to get there; nearest first,
     /// then by item and key. The item is in the world.
-    pub fn cone(&self, part: &Arc<str>, start: u32, direction: Direction, max: Option<u32>) -> Vec<(Place, u32)> {
+    pub fn cone(&self, part: &Arc<str>, start: u32, direction: Direction, max: Option<u32>) -> Vec<(NodeKey, u32)> {
         let flat = Flat::of(self);
         let Some(&home) = flat.parts.get(part) else { return Vec::new() };
         let mut found = flat.walk((home, start), direction, max);

@@ -1,19 +1,15 @@
 //! How this protocol reads requests and writes answers.
 
 use super::{
-    error::HttpError,
+    error::{HttpError, Result},
     fault::{self, Fault},
     fields::Fields,
 };
-pub use crate::ask::{Answer as Json, created, ok};
-use crate::{
-    app::App,
-    ask,
-    path::{self, FromPath},
-};
-use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
+pub use crate::ask::{Answer as Json, Params, created, ok};
+use crate::{app::App, ask};
+use axum::extract::{FromRef, FromRequest, Request};
 use bytes::Bytes;
-use http::{StatusCode, header, request::Parts};
+use http::{StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
 use windlass_core::Timestamp;
@@ -26,7 +22,7 @@ where
     App: FromRef<S>,
 {
     type Rejection = HttpError;
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
         let is_json = request.headers().get(header::CONTENT_TYPE).is_some_and(ask::is_json);
         let bytes = ask::read(request.into_body()).await?;
         let fields = match bytes.len() {
@@ -57,17 +53,6 @@ pub fn no_object() -> Fault {
     Fault::new("model_attributes_type", &["body"], msg, Value::Null)
 }
 
-/// The query, in order.
-pub struct Params(pub Vec<(String, String)>);
-
-impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        let query = parts.uri.query().unwrap_or_default();
-        Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
-    }
-}
-
 pub const LIMIT: usize = 50;
 pub const LIMIT_MAX: u64 = 500;
 
@@ -78,36 +63,22 @@ pub struct Paging {
     pub offset: usize,
 }
 
-impl Params {
-    /// The last of several of a name counts.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    pub fn paging(&self) -> Result<Paging, HttpError> {
-        let number =
-            |name: &str, most| self.get(name).map(|text| fault::number(&["query", name], text, 0, most)).transpose();
-        match (number("limit", LIMIT_MAX), number("offset", u32::MAX.into())) {
-            (Ok(limit), Ok(offset)) => {
-                Ok(Paging { limit: limit.map_or(LIMIT, |limit| limit as usize), offset: offset.unwrap_or(0) as usize })
-            }
-            (limit, offset) => Err(HttpError::Invalid([limit.err(), offset.err()].into_iter().flatten().collect())),
+pub fn paging(params: &Params) -> Result<Paging> {
+    let number =
+        |name: &str, most| params.get(name).map(|text| fault::number(&["query", name], text, 0, most)).transpose();
+    match (number("limit", LIMIT_MAX), number("offset", u32::MAX.into())) {
+        (Ok(limit), Ok(offset)) => {
+            Ok(Paging { limit: limit.map_or(LIMIT, |limit| limit as usize), offset: offset.unwrap_or(0) as usize })
         }
+        (limit, offset) => Err(HttpError::Invalid([limit.err(), offset.err()].into_iter().flatten().collect())),
     }
 }
 
-/// Parts of the path, decoded. What cannot be one is nowhere.
-pub struct Path<T>(pub T);
-
-impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        path::take(parts).map(Self).map_err(|_| HttpError::plain(StatusCode::NOT_FOUND, "Not Found"))
-    }
-}
+// What cannot be a part of a path is nowhere.
+crate::path::extractor!(HttpError, |_, _| HttpError::plain(StatusCode::NOT_FOUND, "Not Found"));
 
 /// A part of the path that has to be an id.
-pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid, HttpError> {
+pub fn path_id(name: &str, text: &str) -> Result<windlass_api::Uuid> {
     Ok(fault::uuid(&["path", name], text)?)
 }
 
@@ -133,13 +104,11 @@ mod tests {
 
     #[test]
     fn pages_are_bounded() {
-        let paging = |query: &[(&str, &str)]| {
-            Params(query.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()).paging()
-        };
-        let page = paging(&[("limit", "1"), ("limit", "0"), ("offset", "7")]).unwrap();
+        let paging = |query| paging(&Params::read(query));
+        let page = paging("limit=1&limit=0&offset=7").unwrap();
         assert_eq!((page.limit, page.offset), (0, 7));
-        assert_eq!(paging(&[]).unwrap().limit, LIMIT);
-        let Err(HttpError::Invalid(faults)) = paging(&[("limit", "501"), ("offset", "-1")]) else { panic!("taken") };
+        assert_eq!(paging("").unwrap().limit, LIMIT);
+        let Err(HttpError::Invalid(faults)) = paging("limit=501&offset=-1") else { panic!("taken") };
         assert_eq!(faults.len(), 2);
     }
 }

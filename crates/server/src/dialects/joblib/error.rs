@@ -4,12 +4,9 @@
 use super::fault::Fault;
 use crate::{
     ask,
-    problem::{Code, Problem},
+    problem::{Code, Problem, reword},
 };
-use axum::{
-    body::Body,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use windlass_core::Refusal;
@@ -30,6 +27,9 @@ pub const INTERNAL_JOB_NOT_CONFIGURED: Kind = Kind("internal-job-not-configured"
 pub const PROVIDER_NOT_FOUND: Kind = Kind("provider-not-found", StatusCode::NOT_FOUND);
 pub const PROVIDER_TIMEOUT: Kind = Kind("provider-timeout", StatusCode::GATEWAY_TIMEOUT);
 
+/// What handlers of this dialect answer with.
+pub type Result<T, E = HttpError> = std::result::Result<T, E>;
+
 #[derive(Debug)]
 pub enum HttpError {
     Problem {
@@ -48,7 +48,7 @@ pub enum HttpError {
 
 impl Kind {
     /// The refusal of this kind.
-    pub fn no(self, detail: impl Into<String>) -> HttpError {
+    pub fn error(self, detail: impl Into<String>) -> HttpError {
         HttpError::Problem { kind: self, detail: detail.into(), retry_after: None }
     }
 }
@@ -165,11 +165,6 @@ crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let mut body = HttpError::from(problem.clone()).body();
-    body["reason"] = json!(problem.0.code());
-    body["request_id"] = json!(problem.0.request_id);
-    *response.body_mut() = Body::from(body.to_string());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.remove(header::WWW_AUTHENTICATE);
+    reword(problem, HttpError::from(problem.clone()).body(), "application/json", response);
+    response.headers_mut().remove(header::WWW_AUTHENTICATE);
 }

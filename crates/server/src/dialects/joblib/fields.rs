@@ -3,7 +3,7 @@
 
 use super::{
     body::no_object,
-    error::HttpError,
+    error::{HttpError, Result},
     fault::{self, Fault},
 };
 use serde_json::{Value, value::RawValue};
@@ -114,7 +114,7 @@ impl Fields {
     }
 
     /// After all fields were read: tells what was wrong with them.
-    pub fn done(self) -> Result<(), HttpError> {
+    pub fn done(self) -> Result<()> {
         if self.faults.is_empty() { Ok(()) } else { Err(HttpError::Invalid(self.faults)) }
     }
 

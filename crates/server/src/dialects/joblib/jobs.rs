@@ -2,9 +2,9 @@
 
 use super::{
     Joblib, Own,
-    body::{Json, Params, Path, Sent, ok, page},
+    body::{Json, Params, Path, Sent, ok, page, paging},
     derived,
-    error::{FORBIDDEN, HttpError, INVALID_CATEGORY, JOB_NOT_FOUND, SCHEMA_CONFLICT},
+    error::{FORBIDDEN, HttpError, INVALID_CATEGORY, JOB_NOT_FOUND, Result, SCHEMA_CONFLICT},
     listing::{check_space, cut, live_jobs, seen_from, workers_of},
     names::{FullName, INTERNAL, check_room, check_writable, is_special},
     namespace,
@@ -74,17 +74,17 @@ async fn register(
     Path(room): Path<String>,
     who: Who,
     Sent(mut body): Sent,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     let settings = &joblib.own.settings;
     check_writable(settings, &room)?;
     let (category, name) = (body.text("category"), body.text("name"));
     let (schema, worker) = (body.object(&["schema", "schema_"]), body.maybe_id("worker_id"));
     body.done()?;
     if is_special(&room) && !who.superuser {
-        return Err(FORBIDDEN.no("Admin required for @global/@internal job registration"));
+        return Err(FORBIDDEN.error("Admin required for @global/@internal job registration"));
     }
     if !settings.categories.contains(&category) {
-        return Err(INVALID_CATEGORY.no(not_in(&category, &settings.categories)));
+        return Err(INVALID_CATEGORY.error(not_in(&category, &settings.categories)));
     }
     let full = FullName::new(&room, &category, &name)?;
     check_space(&joblib, &full).await?;
@@ -124,7 +124,7 @@ fn empty() -> Box<RawValue> {
 }
 
 /// A large schema is not taken apart by a thread that others wait for.
-async fn print(joblib: &Joblib, schema: Box<RawValue>) -> Result<String, HttpError> {
+async fn print(joblib: &Joblib, schema: Box<RawValue>) -> Result<String> {
     match schema.get().len() {
         0..=ask::LARGE => Ok(schema::print(&schema)),
         _ => Ok(joblib.aside.run(&namespace(), move || schema::print(&schema)).await?),
@@ -133,18 +133,15 @@ async fn print(joblib: &Joblib, schema: Box<RawValue>) -> Result<String, HttpErr
 
 fn refused(error: Error, full: &FullName, worker: Option<Uuid>) -> HttpError {
     match (error, worker) {
-        (Error::Refused(Refusal::Exists { .. }), _) => SCHEMA_CONFLICT.no(format!("Schema mismatch for job '{full}'")),
+        (Error::Refused(Refusal::Exists { .. }), _) => {
+            SCHEMA_CONFLICT.error(format!("Schema mismatch for job '{full}'"))
+        }
         (Error::Refused(Refusal::NotFound { .. } | Refusal::Forbidden { .. }), Some(id)) => not_owned(id),
         (other, _) => other.into(),
     }
 }
 
-async fn show(
-    app: &App,
-    full: &FullName,
-    definition: &Definition,
-    worker_id: Option<WorkerId>,
-) -> Result<JobResponse, HttpError> {
+async fn show(app: &App, full: &FullName, definition: &Definition, worker_id: Option<WorkerId>) -> Result<JobResponse> {
     let kept: Option<Body> = serde_json::from_str(&definition.body).ok();
     Ok(JobResponse {
         id: derived("job", &full.to_string()),
@@ -159,28 +156,28 @@ async fn show(
 }
 
 /// The job that is called so, if it is in force.
-pub async fn find(app: &App, name: &str) -> Result<(FullName, DefinitionHead), HttpError> {
+pub async fn find(app: &App, name: &str) -> Result<(FullName, DefinitionHead)> {
     let full = parse(name)?;
     let head = app.engine.read_record::<DefinitionHead>(&namespace(), name).await?;
     let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(|| not_found(&full))?;
     Ok((full, head))
 }
 
-pub fn parse(name: &str) -> Result<FullName, HttpError> {
-    FullName::parse(name).ok_or_else(|| JOB_NOT_FOUND.no(format!("Invalid job name format: {name}")))
+pub fn parse(name: &str) -> Result<FullName> {
+    FullName::parse(name).ok_or_else(|| JOB_NOT_FOUND.error(format!("Invalid job name format: {name}")))
 }
 
 pub fn not_found(full: &FullName) -> HttpError {
-    JOB_NOT_FOUND.no(format!("Job '{full}' not found"))
+    JOB_NOT_FOUND.error(format!("Job '{full}' not found"))
 }
 
 /// A page of jobs ends early behind so many ids of workers.
 const PAGE_WORKERS_MAX: usize = 100_000;
 
 /// Newest first. A job that came back has the place it had.
-async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, HttpError> {
+async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response> {
     check_room(&room)?;
-    let paging = params.paging()?;
+    let paging = paging(&params)?;
     let mut jobs = Vec::new();
     for room in seen_from(&room) {
         jobs.extend(live_jobs(&app, room).await?);
@@ -201,11 +198,7 @@ async fn list(State(app): State<App>, Path(room): Path<String>, params: Params) 
 }
 
 /// What follows a job's name tells what is asked about it; the name itself may have slashes.
-async fn below(
-    State(app): State<App>,
-    Path((room, rest)): Path<(String, String)>,
-    params: Params,
-) -> Result<Response, HttpError> {
+async fn below(State(app): State<App>, Path((room, rest)): Path<(String, String)>, params: Params) -> Result<Response> {
     check_room(&room)?;
     match rest.strip_suffix("/tasks") {
         Some(name) => tasks::of_job(&app, &room, name, &params).await,
@@ -213,7 +206,7 @@ async fn below(
     }
 }
 
-async fn get(app: &App, name: &str) -> Result<Response, HttpError> {
+async fn get(app: &App, name: &str) -> Result<Response> {
     let (full, head) = find(app, name).await?;
     let version = version_key(name, head.latest);
     let definition = app.engine.read_record::<Definition>(&namespace(), &version).await?;

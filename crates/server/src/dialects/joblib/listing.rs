@@ -3,7 +3,7 @@
 
 use super::{
     body::Paging,
-    error::HttpError,
+    error::{HttpError, Result},
     names::{FullName, GLOBAL, INTERNAL, is_special},
     namespace,
 };
@@ -33,7 +33,7 @@ pub async fn gather<T: Send + 'static>(
     query: RecordQuery,
     prefix: &str,
     keep: impl Fn(&Record) -> Option<T> + Clone + Send + 'static,
-) -> Result<Vec<T>, HttpError> {
+) -> Result<Vec<T>> {
     let (mut kept, mut pages) = (Vec::new(), app.engine.pages(query));
     while let Some(mut page) = pages.next().await? {
         let inside = page.iter().take_while(|record| record.key.key.starts_with(prefix)).count();
@@ -52,21 +52,21 @@ pub async fn gather<T: Send + 'static>(
 type NamedHead = (Arc<str>, DefinitionHead);
 
 /// The definitions whose name begins with that of a room.
-async fn heads(app: &App, room: &str) -> Result<Vec<NamedHead>, HttpError> {
+async fn heads(app: &App, room: &str) -> Result<Vec<NamedHead>> {
     let prefix = format!("{room}:");
     let from = RecordQuery { after: Some(prefix.as_str().into()), ..query::<DefinitionHead>() };
     gather(app, from, &prefix, |record| Some((record.key.key.clone(), readable::<DefinitionHead>(record)?))).await
 }
 
 /// Those that are in force.
-pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<NamedHead>, HttpError> {
+pub async fn live_jobs(app: &App, room: &str) -> Result<Vec<NamedHead>> {
     let mut heads = heads(app, room).await?;
     heads.retain(|(_, head)| head.deleted_at.is_none());
     Ok(heads)
 }
 
 /// Whether a room may have this job, which it perhaps has already.
-pub async fn check_space(app: &App, job: &FullName) -> Result<(), HttpError> {
+pub async fn check_space(app: &App, job: &FullName) -> Result<()> {
     let is_known = app.engine.read_record::<DefinitionHead>(&namespace(), &job.to_string()).await?.is_some();
     if is_known || heads(app, &job.room).await?.len() < JOBS_PER_ROOM_MAX {
         return Ok(());
@@ -82,7 +82,7 @@ pub fn seen_from(room: &str) -> Vec<&str> {
 }
 
 /// Workers that are linked to a job, by id.
-pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>, HttpError> {
+pub async fn workers_of(app: &App, job: &str) -> Result<Vec<WorkerId>> {
     let facet = Some(Facet::new(DEFINITION_FACET, job));
     gather(app, RecordQuery { facet, ..query::<Link>() }, "", |record| Some(readable::<Link>(record)?.worker)).await
 }

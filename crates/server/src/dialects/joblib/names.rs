@@ -1,7 +1,7 @@
 //! Rooms, and the full names of jobs and providers: room, category and name, with colons between them.
 
 use super::{
-    error::{HttpError, INVALID_ROOM_ID},
+    error::{HttpError, INVALID_ROOM_ID, Result},
     fault::Fault,
     settings::Settings,
 };
@@ -30,7 +30,7 @@ impl fmt::Display for FullName {
 
 impl FullName {
     /// Of something that is to be registered, so it has to fit.
-    pub fn new(room: &str, category: &str, name: &str) -> Result<Self, HttpError> {
+    pub fn new(room: &str, category: &str, name: &str) -> Result<Self> {
         let full = Self { room: room.to_owned(), category: category.to_owned(), name: name.to_owned() };
         let text = full.to_string();
         if text.len() > FULL_NAME_BYTES_MAX || text.chars().any(char::is_control) {
@@ -53,9 +53,9 @@ pub fn is_special(room: &str) -> bool {
     room == GLOBAL || room == INTERNAL
 }
 
-pub fn check_room(room: &str) -> Result<(), HttpError> {
+pub fn check_room(room: &str) -> Result<()> {
     if !is_special(room) && (room.is_empty() || room.contains(['@', ':'])) {
-        return Err(INVALID_ROOM_ID.no(format!("Room ID '{room}' contains invalid characters (@ or :)")));
+        return Err(INVALID_ROOM_ID.error(format!("Room ID '{room}' contains invalid characters (@ or :)")));
     }
     if room.len() > ROOM_BYTES_MAX || room.chars().any(char::is_control) {
         let why = format!("a room has at most {ROOM_BYTES_MAX} bytes, and no control characters");
@@ -65,7 +65,7 @@ pub fn check_room(room: &str) -> Result<(), HttpError> {
 }
 
 /// For what registers or submits something in a room.
-pub fn check_writable(settings: &Settings, room: &str) -> Result<(), HttpError> {
+pub fn check_writable(settings: &Settings, room: &str) -> Result<()> {
     check_room(room)?;
     match settings.locked_rooms.iter().any(|locked| locked == room) {
         true => Err(HttpError::plain(StatusCode::LOCKED, format!("Room '{room}' is locked"))),

@@ -2,7 +2,7 @@
 
 use super::{
     Joblib,
-    error::{HttpError, WORKER_NOT_FOUND},
+    error::{HttpError, Result, WORKER_NOT_FOUND},
     namespace,
     who::Who,
 };
@@ -35,7 +35,7 @@ pub fn registration(joblib: &Joblib, id: Uuid, owner: Uuid) -> RegisterWorker {
 }
 
 /// Whoever registers something for a worker has to be its owner. Others do not hear that it exists.
-pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<(), HttpError> {
+pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<()> {
     let found = joblib.engine.read_record::<Worker>(&namespace(), &id.to_string()).await?;
     let owner = found.and_then(|worker| worker.owner);
     match owner.is_some_and(|owner| *owner == *who.id.to_string()) {
@@ -45,5 +45,5 @@ pub async fn check_owned(joblib: &Joblib, who: &Who, id: Uuid) -> Result<(), Htt
 }
 
 pub fn not_owned(id: Uuid) -> HttpError {
-    WORKER_NOT_FOUND.no(format!("Worker '{id}' not found or not owned by user"))
+    WORKER_NOT_FOUND.error(format!("Worker '{id}' not found or not owned by user"))
 }

@@ -1,6 +1,6 @@
 //! A job as this protocol's clients see it: a task.
 
-use super::{body::time, error::HttpError, names::FullName, namespace};
+use super::{body::time, error::Result, names::FullName, namespace};
 use crate::app::App;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -135,12 +135,12 @@ fn raw(payload: &Payload) -> Box<RawValue> {
 }
 
 /// One task, with all that is shown of it.
-pub async fn one(app: &App, job: &Job) -> Result<Task, HttpError> {
+pub async fn one(app: &App, job: &Job) -> Result<Task> {
     Ok(several(app, std::slice::from_ref(job)).await?.remove(0))
 }
 
 /// A task that was just submitted with this payload.
-pub async fn submitted(app: &App, job: &Job, payload: Payload) -> Result<Task, HttpError> {
+pub async fn submitted(app: &App, job: &Job, payload: Payload) -> Result<Task> {
     let ahead = positions(app, std::slice::from_ref(job)).await?.remove(&job.key);
     Ok(task(job, Beside { payload, result: None, worker: true, ahead }))
 }
@@ -152,13 +152,13 @@ pub fn seen(seen: Seen, said: &str) -> Task {
 }
 
 /// A task whose worker was just heard.
-pub async fn with_worker(app: &App, job: &Job) -> Result<Task, HttpError> {
+pub async fn with_worker(app: &App, job: &Job) -> Result<Task> {
     let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
     Ok(task(job, Beside { payload: body.payload, result: body.result, worker: true, ahead: None }))
 }
 
 /// The tasks of a page: each worker and each lane is looked at once. There are fewer of them where payloads are large.
-pub async fn several(app: &App, jobs: &[Job]) -> Result<Vec<Task>, HttpError> {
+pub async fn several(app: &App, jobs: &[Job]) -> Result<Vec<Task>> {
     let workers = present(app, jobs).await?;
     let mut ahead = positions(app, jobs).await?;
     let (mut tasks, mut bytes) = (Vec::with_capacity(jobs.len()), 0);
@@ -176,7 +176,7 @@ pub async fn several(app: &App, jobs: &[Job]) -> Result<Vec<Task>, HttpError> {
 }
 
 /// Workers of these tasks that have not gone.
-async fn present(app: &App, jobs: &[Job]) -> Result<HashSet<WorkerId>, HttpError> {
+async fn present(app: &App, jobs: &[Job]) -> Result<HashSet<WorkerId>> {
     let named: HashSet<&WorkerId> = jobs.iter().filter_map(|job| Some(&job.live.lease.as_ref()?.worker)).collect();
     let mut found = HashSet::new();
     for worker in named {
@@ -189,7 +189,7 @@ async fn present(app: &App, jobs: &[Job]) -> Result<HashSet<WorkerId>, HttpError
 
 /// How many go before each pending one. Where a page shows all of a lane between two of its tasks, what lies between them is
 /// counted on the page.
-async fn positions(app: &App, jobs: &[Job]) -> Result<HashMap<JobKey, usize>, HttpError> {
+async fn positions(app: &App, jobs: &[Job]) -> Result<HashMap<JobKey, usize>> {
     let mut lanes: BTreeMap<Lane, Vec<&Job>> = BTreeMap::new();
     for job in jobs.iter().filter(|job| job.state == State::Pending) {
         lanes.entry(job.lane).or_default().push(job);

@@ -2,9 +2,10 @@
 
 use super::{
     Joblib, Own,
-    body::{Json, Params, Path, Sent, ok, page, path_id},
+    body::{Json, Params, Path, Sent, ok, page, paging, path_id},
     error::{
-        FORBIDDEN, HttpError, INTERNAL_JOB_NOT_CONFIGURED, INVALID_TASK_TRANSITION, TASK_NOT_FOUND, WORKER_NOT_FOUND,
+        FORBIDDEN, HttpError, INTERNAL_JOB_NOT_CONFIGURED, INVALID_TASK_TRANSITION, Result, TASK_NOT_FOUND,
+        WORKER_NOT_FOUND,
     },
     fault::Fault,
     jobs,
@@ -78,7 +79,7 @@ async fn submit(
     Path((room, name)): Path<(String, String)>,
     who: Who,
     Sent(mut body): Sent,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     check_writable(&joblib.own.settings, &room)?;
     let payload = body.object(&["payload"]);
     body.done()?;
@@ -86,7 +87,7 @@ async fn submit(
     if full.room == INTERNAL {
         jobs::find(&joblib, &name).await?;
         let why = format!("Internal job '{full}' is registered but no executor is available");
-        return Err(INTERNAL_JOB_NOT_CONFIGURED.no(why));
+        return Err(INTERNAL_JOB_NOT_CONFIGURED.error(why));
     }
     let mut job = NewJob::new(ids::job_id());
     job.tags = tags_of(&name);
@@ -114,7 +115,7 @@ fn key(id: JobId) -> JobKey {
 }
 
 fn not_found(id: JobId) -> HttpError {
-    TASK_NOT_FOUND.no(format!("Task '{id}' not found"))
+    TASK_NOT_FOUND.error(format!("Task '{id}' not found"))
 }
 
 /// What has become of a task, behind the command that moved it.
@@ -122,24 +123,24 @@ fn look(job: JobId, payload: bool) -> Look {
     Look { namespace: namespace(), job, payload }
 }
 
-async fn find(app: &App, id: JobId) -> Result<Job, HttpError> {
+async fn find(app: &App, id: JobId) -> Result<Job> {
     app.engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
 }
 
-async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response, HttpError> {
+async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response> {
     check_room(&room)?;
     list(&app, Facet::new(ROOM, &room), &params).await
 }
 
 /// The tasks of a job that were submitted to a room.
-pub async fn of_job(app: &App, room: &str, name: &str, params: &Params) -> Result<Response, HttpError> {
-    params.paging()?;
+pub async fn of_job(app: &App, room: &str, name: &str, params: &Params) -> Result<Response> {
+    paging(params)?;
     wanted_states(params)?;
     let (full, _) = jobs::find(app, name).await?;
     list(app, Facet::new(ROOM_AND_JOB, &show::room_and_job(room, &full)), params).await
 }
 
-fn wanted_states(params: &Params) -> Result<Vec<Stage>, HttpError> {
+fn wanted_states(params: &Params) -> Result<Vec<Stage>> {
     match params.get("status") {
         None => Ok(Vec::new()),
         Some(wanted) if STATUSES.contains(&wanted) => Ok(states(wanted)),
@@ -153,8 +154,8 @@ const PAGE: usize = 500;
 const TOTAL_MAX: usize = 10_000_000;
 
 /// Newest first.
-async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, HttpError> {
-    let (paging, states) = (params.paging()?, wanted_states(params)?);
+async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response> {
+    let (paging, states) = (paging(params)?, wanted_states(params)?);
     let mut query = JobQuery { namespace: Some(namespace()), states, facet: Some(facet), ..JobQuery::default() };
     let total = app.engine.store().count(&query, TOTAL_MAX).await?;
     let (mut skip, mut jobs) = (paging.offset, Vec::new());
@@ -172,7 +173,7 @@ async fn list(app: &App, facet: Facet, params: &Params) -> Result<Response, Http
 }
 
 /// Never held open: a worker that gets none asks again, or is woken.
-async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result<Json<Value>, HttpError> {
+async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result<Json<Value>> {
     let id = body.id("worker_id");
     body.done()?;
     let claim = Claim {
@@ -186,8 +187,8 @@ async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result
         request_id: None,
     };
     let claimed = app.engine.claim(claim, Duration::ZERO).await.map_err(|error| match error {
-        Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.no(format!("Worker {id} not found")),
-        Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.no("Worker belongs to a different user"),
+        Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.error(format!("Worker {id} not found")),
+        Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.error("Worker belongs to a different user"),
         other => other.into(),
     })?;
     let task = claimed.into_iter().next().map(|leased| {
@@ -197,7 +198,7 @@ async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result
     Ok(ok(json!({"task": task})))
 }
 
-async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, HttpError> {
+async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response> {
     let id = JobId(path_id("task_id", &id)?);
     let job = find(&joblib, id).await?;
     let wait = prefer::wait(&headers).map(|wait| prefer::bounded(wait, joblib.own.settings.wait_max));
@@ -212,15 +213,10 @@ async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: Head
 
 /// What is a call of its own for one method is an id for the others, and no good one.
 async fn no_task() -> HttpError {
-    path_id("task_id", "claim").map_or_else(|no| no, |id| not_found(JobId(id)))
+    path_id("task_id", "claim").map_or_else(|error| error, |id| not_found(JobId(id)))
 }
 
-async fn change(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    who: Who,
-    Sent(mut body): Sent,
-) -> Result<Json<Task>, HttpError> {
+async fn change(State(app): State<App>, Path(id): Path<String>, who: Who, Sent(mut body): Sent) -> Result<Json<Task>> {
     let id = JobId(path_id("task_id", &id)?);
     let (to, error) = (body.word("status", &STATUSES), body.maybe_text("error").unwrap_or_default());
     body.done()?;
@@ -278,13 +274,13 @@ async fn report(app: &App, id: JobId, to: &str, error: &str, who: &Who) -> Resul
     }
 }
 
-fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<(), HttpError> {
+fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<()> {
     if job.live.lease.is_none() {
-        return Err(FORBIDDEN.no("Task not claimed by any worker"));
+        return Err(FORBIDDEN.error("Task not claimed by any worker"));
     }
     match worker {
         Some(worker) if worker.owner.as_ref() == Some(&owner(who)) => Ok(()),
-        _ => Err(FORBIDDEN.no("Not authorized to update this task")),
+        _ => Err(FORBIDDEN.error("Not authorized to update this task")),
     }
 }
 
@@ -299,7 +295,7 @@ fn allowed(from: &str, to: &str) -> bool {
 }
 
 fn wrong_move(from: &str, to: &str) -> HttpError {
-    INVALID_TASK_TRANSITION.no(format!("Cannot transition from '{from}' to '{to}'"))
+    INVALID_TASK_TRANSITION.error(format!("Cannot transition from '{from}' to '{to}'"))
 }
 
 fn is_late(refusal: &Refusal) -> bool {
@@ -337,7 +333,7 @@ async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result
 }
 
 /// A report is a call of the worker, and whoever calls is there.
-async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<(), HttpError> {
+async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<()> {
     let Some(worker) = worker.filter(|worker| worker.doubt_until.is_some()) else { return Ok(()) };
     if worker.owner.as_ref() != Some(&owner(who)) {
         return Ok(());

@@ -1,6 +1,9 @@
 //! Who calls: a user, or one of our own principals, who passes for a user. An admin is a superuser.
 
-use super::{derived, error::HttpError};
+use super::{
+    derived,
+    error::{HttpError, Result},
+};
 use crate::{
     auth::{Caller, Known},
     guard,
@@ -40,7 +43,7 @@ impl Who {
 
 impl<S: Sync> FromRequestParts<S> for Who {
     type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         Ok(Self::of(guard::caller(parts)?))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{
     Joblib, Own,
-    body::{Json, Params, Path, created, ok, page, path_id, time},
-    error::{FORBIDDEN, HttpError, WORKER_NOT_FOUND},
+    body::{Json, Params, Path, created, ok, page, paging, path_id, time},
+    error::{FORBIDDEN, HttpError, Result, WORKER_NOT_FOUND},
     listing::{self, cut, live_jobs, seen_from},
     names::check_room,
     namespace,
@@ -54,27 +54,27 @@ fn show(worker: &Worker) -> Value {
     json!({"id": worker.id.as_str(), "last_heartbeat": time(worker.last_seen)})
 }
 
-async fn create(State(joblib): State<Joblib>, who: Who) -> Result<Json<Value>, HttpError> {
+async fn create(State(joblib): State<Joblib>, who: Who) -> Result<Json<Value>> {
     let worker = joblib.engine.run(registration(&joblib, ids::secret(), who.id)).await?;
     Ok(created(show(&worker)))
 }
 
 fn refused(id: Uuid) -> impl Fn(Error) -> HttpError {
     move |error| match error {
-        Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.no(format!("Worker '{id}' not found")),
-        Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.no("Worker belongs to different user"),
+        Error::Refused(Refusal::NotFound { .. }) => WORKER_NOT_FOUND.error(format!("Worker '{id}' not found")),
+        Error::Refused(Refusal::Forbidden { .. }) => FORBIDDEN.error("Worker belongs to different user"),
         other => other.into(),
     }
 }
 
-async fn beat(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Json<Value>, HttpError> {
+async fn beat(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Json<Value>> {
     let id = path_id("worker_id", &id)?;
     let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: Some(owner(&who)) };
     let worker = app.engine.run(beat).await.map_err(refused(id))?;
     Ok(ok(show(&worker)))
 }
 
-async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Response, HttpError> {
+async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Result<Response> {
     let id = path_id("worker_id", &id)?;
     let principal = (!who.superuser).then(|| owner(&who));
     let remove =
@@ -83,13 +83,13 @@ async fn remove(State(app): State<App>, Path(id): Path<String>, who: Who) -> Res
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn list(State(app): State<App>, params: Params) -> Result<Json<Value>, HttpError> {
+async fn list(State(app): State<App>, params: Params) -> Result<Json<Value>> {
     shown(&app, &params, |_| true).await
 }
 
-async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
+async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Json<Value>> {
     check_room(&room)?;
-    params.paging()?;
+    paging(&params)?;
     let mut live = HashSet::new();
     for room in seen_from(&room) {
         live.extend(live_jobs(&app, room).await?.into_iter().map(|(name, _)| name));
@@ -106,8 +106,8 @@ async fn shown(
     app: &App,
     params: &Params,
     wanted: impl Fn(&Worker) -> bool + Clone + Send + 'static,
-) -> Result<Json<Value>, HttpError> {
-    let paging = params.paging()?;
+) -> Result<Json<Value>> {
+    let paging = paging(params)?;
     let query = RecordQuery { limit: PAGE, ..listing::query::<Worker>() };
     let keep = move |record: &Record| {
         let worker = readable::<Worker>(record).filter(&wanted)?;

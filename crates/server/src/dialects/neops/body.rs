@@ -1,20 +1,16 @@
 //! How this protocol reads requests and writes answers.
 
-use super::error::HttpError;
-use crate::{
-    app::App,
-    ask,
-    path::{self, FromPath},
-};
+use super::error::{HttpError, Result};
+use crate::{app::App, ask};
+pub use crate::{ask::Params, wire_time::text as time};
 use axum::{
     body::Body,
-    extract::{FromRef, FromRequest, FromRequestParts, Request},
+    extract::{FromRef, FromRequest, Request},
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderValue, StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use windlass_api::Uuid;
-use windlass_core::Timestamp;
 
 /// As its clients expect it, to the letter.
 pub const JSON: &str = "application/json; charset=utf-8";
@@ -27,70 +23,16 @@ where
     App: FromRef<S>,
 {
     type Rejection = HttpError;
-    async fn from_request(request: Request, state: &S) -> Result<Self, HttpError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
         let bytes = ask::read(request.into_body()).await?;
         Ok(Self(ask::parse(&App::from_ref(state), super::namespace, bytes).await?))
     }
 }
 
-/// The query, in order. Keys may repeat.
-pub struct Params(pub Vec<(String, String)>);
-
-impl<S: Sync> FromRequestParts<S> for Params {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        let query = parts.uri.query().unwrap_or_default();
-        Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
-    }
-}
-
-impl Params {
-    /// The last of several of a name counts.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// All of a name.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-
-    /// False where it is not said.
-    pub fn flag(&self, name: &str) -> Result<bool, HttpError> {
-        match self.get(name) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(other) => Err(HttpError::bad(format!("{name} must be true or false, not {other:?}"))),
-        }
-    }
-
-    /// None where it is not said.
-    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, HttpError> {
-        let read = |text: &str| {
-            let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-            number
-                .ok_or_else(|| HttpError::bad(format!("{name} must be a number from {least} to {most}, not {text:?}")))
-        };
-        self.get(name).map(read).transpose()
-    }
-
-    pub fn time(&self, name: &'static str) -> Result<Option<Timestamp>, HttpError> {
-        self.get(name).map(|text| Ok(crate::wire_time::parse(name, text)?)).transpose()
-    }
-}
-
-/// Parts of the path, decoded.
-pub struct Path<T>(pub T);
-
-impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        path::take(parts).map(Self).map_err(HttpError::bad)
-    }
-}
+crate::path::extractor!(HttpError, |why, _| HttpError::bad(why));
 
 /// A text that has to be an id.
-pub fn id(name: &str, text: &str) -> Result<Uuid, HttpError> {
+pub fn id(name: &str, text: &str) -> Result<Uuid> {
     text.parse().map_err(|_| HttpError::bad(format!("{name} must be a UUID, not {text:?}")))
 }
 
@@ -134,11 +76,6 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// Three digits and `Z`, everywhere.
-pub fn time(at: Timestamp) -> String {
-    crate::wire_time::text(at)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,17 +87,5 @@ mod tests {
         for junk in ["-1", "1.5", "\"1\"", "true", "null", "1e300"] {
             assert_eq!(read(junk), None, "{junk}");
         }
-    }
-
-    #[test]
-    fn flags_and_numbers_of_a_query_are_read_strictly() {
-        let params = |pairs: &[(&str, &str)]| {
-            Params(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
-        };
-        let query = params(&[("a", "true"), ("b", "yes"), ("n", "7"), ("s", "x"), ("s", "y")]);
-        assert_eq!((query.flag("a").unwrap(), query.flag("none").unwrap()), (true, false));
-        assert!(query.flag("b").is_err() && query.number("n", 0, 6).is_err() && query.number("a", 0, 6).is_err());
-        assert_eq!(query.number("n", 0, 7).unwrap(), Some(7));
-        assert_eq!(query.all("s").collect::<Vec<_>>(), ["x", "y"]);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{
     Neops, definitions,
-    error::HttpError,
+    error::{HttpError, Result},
     runs::{
         row::{self, Trigger},
         submit::{self, Start},
@@ -66,7 +66,7 @@ async fn run(neops: Neops) {
 }
 
 /// Makes the records say what the newest live versions say.
-pub async fn follow(neops: &Neops) -> Result<(), HttpError> {
+pub async fn follow(neops: &Neops) -> Result<()> {
     let now = neops.engine.wall().await?;
     let (mut known, mut commands) = (BTreeMap::new(), Vec::new());
     NEXT.each(neops, None, |kept| known.insert(kept.key.clone(), kept).is_none()).await?;
@@ -104,7 +104,7 @@ async fn schedules(neops: &Neops, reference: &Reference) -> Result<Vec<Cron>, Pr
 }
 
 /// Starts what is due, and says how long it is to the next one.
-pub async fn tick(neops: &Neops) -> Result<Option<Duration>, HttpError> {
+pub async fn tick(neops: &Neops) -> Result<Option<Duration>> {
     let mut all = Vec::new();
     NEXT.each(neops, None, |kept| {
         all.push(kept);
@@ -122,7 +122,7 @@ pub async fn tick(neops: &Neops) -> Result<Option<Duration>, HttpError> {
     Ok(soonest.map(|at| between(now, at)))
 }
 
-async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {
+async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>> {
     let calendar = Calendar::new(&kept.value.cron, Some(&kept.value.time_zone))?;
     let mut next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
     let (soon, put) = (next.at, |next: &Next| Command::from(NEXT.put(&kept.key, next, kept.unchanged())));
@@ -160,7 +160,7 @@ async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -
 }
 
 /// What is to be started now: nothing, if the condition does not hold, or the last run has not ended and none may overlap.
-async fn wanted(neops: &Neops, kept: &Kept<Next>) -> Result<Option<(Reference, Cron)>, HttpError> {
+async fn wanted(neops: &Neops, kept: &Kept<Next>) -> Result<Option<(Reference, Cron)>> {
     let Some(reference) = Reference::parse(&kept.value.workflow) else { return Ok(None) };
     let position = kept.key.rsplit_once('#').and_then(|(_, at)| at.parse().ok()).unwrap_or(usize::MAX);
     let Some(cron) = schedules(neops, &reference).await?.into_iter().nth(position) else { return Ok(None) };

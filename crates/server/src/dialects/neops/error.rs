@@ -1,10 +1,7 @@
 //! How this protocol says no: a status, a sentence, and the status again in words or a code, as its clients know it.
 
-use crate::problem::Problem;
-use axum::{
-    body::Body,
-    response::{IntoResponse, Response},
-};
+use crate::problem::{Problem, reword};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use windlass_core::Refusal;
@@ -19,6 +16,9 @@ pub struct HttpError {
     more: Map<String, Value>,
     retry_after: Option<u64>,
 }
+
+/// What handlers of this dialect answer with.
+pub type Result<T, E = HttpError> = std::result::Result<T, E>;
 
 impl HttpError {
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
@@ -116,19 +116,14 @@ crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Nobody is asked for a password by a header.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let mut no = HttpError::from(problem.clone());
+    let mut error = HttpError::from(problem.clone());
     // The original knows no other method of a path than those it has.
-    if no.status == StatusCode::METHOD_NOT_ALLOWED {
-        no = HttpError::not_found(no.message);
+    if error.status == StatusCode::METHOD_NOT_ALLOWED {
+        error = HttpError::not_found(error.message);
     }
-    let mut body = no.body();
-    body["reason"] = json!(problem.0.code());
-    body["request_id"] = json!(problem.0.request_id);
-    *response.status_mut() = no.status;
-    *response.body_mut() = Body::from(body.to_string());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(super::body::JSON));
-    headers.remove(header::WWW_AUTHENTICATE);
+    *response.status_mut() = error.status;
+    reword(problem, error.body(), super::body::JSON, response);
+    response.headers_mut().remove(header::WWW_AUTHENTICATE);
 }
 
 #[cfg(test)]
@@ -138,11 +133,14 @@ mod tests {
 
     #[test]
     fn refusals_say_where_and_what_in_three_fields() {
-        let no = HttpError::from(Problem::invalid("steps[0].label", "is reserved"));
+        let error = HttpError::from(Problem::invalid("steps[0].label", "is reserved"));
         let body = json!({"statusCode": 400, "message": "steps[0].label: is reserved", "error": "Bad Request"});
-        assert_eq!((no.status, no.body()), (StatusCode::BAD_REQUEST, body));
-        let no = HttpError::typed(StatusCode::CONFLICT, "VersionDeleted", "taken").with("suggestedVersion", "1.0.1");
-        assert_eq!((&no.body()["error"], &no.body()["suggestedVersion"]), (&json!("VersionDeleted"), &json!("1.0.1")));
+        assert_eq!((error.status, error.body()), (StatusCode::BAD_REQUEST, body));
+        let error = HttpError::typed(StatusCode::CONFLICT, "VersionDeleted", "taken").with("suggestedVersion", "1.0.1");
+        assert_eq!(
+            (&error.body()["error"], &error.body()["suggestedVersion"]),
+            (&json!("VersionDeleted"), &json!("1.0.1"))
+        );
         assert_eq!(HttpError::from(Problem::new(Code::TooLarge, "no")).status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -1,7 +1,7 @@
 //! Lists without pages: as long as anybody can use, and a word when there is more.
 
 use super::{
-    HttpError,
+    HttpError, Result,
     body::{JSON, Json},
     namespace,
 };
@@ -20,7 +20,7 @@ pub const LIST_BYTES_MAX: usize = 64 << 20;
 /// Says that a list was cut.
 pub const MORE: &str = "x-windlass-more";
 
-pub async fn bare<T: Serialize + Send + 'static>(app: &App, items: Vec<T>, more: bool) -> Result<Response, HttpError> {
+pub async fn bare<T: Serialize + Send + 'static>(app: &App, items: Vec<T>, more: bool) -> Result<Response> {
     let mut response = large(app, StatusCode::OK, items).await?;
     if more {
         response.headers_mut().insert(MORE, HeaderValue::from_static("true"));
@@ -29,11 +29,7 @@ pub async fn bare<T: Serialize + Send + 'static>(app: &App, items: Vec<T>, more:
 }
 
 /// An answer that takes its time to write.
-pub async fn large<T: Serialize + Send + 'static>(
-    app: &App,
-    status: StatusCode,
-    body: T,
-) -> Result<Response, HttpError> {
+pub async fn large<T: Serialize + Send + 'static>(app: &App, status: StatusCode, body: T) -> Result<Response> {
     let text = app.aside.run(&namespace(), move || serde_json::to_vec(&body)).await?;
     let text = text.map_err(|error| {
         HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer cannot be written: {error}"))

@@ -24,7 +24,6 @@ pub mod settings;
 mod spelling;
 mod versions;
 mod watch;
-mod who;
 mod workers;
 
 use crate::{
@@ -41,7 +40,7 @@ use windlass_api::Uuid;
 use windlass_core::{JobId, Namespace, RunId, cache::Cache};
 use windlass_plan::neops::step::World;
 
-pub use error::HttpError;
+pub use error::{HttpError, Result};
 pub use settings::Settings;
 
 const NAMESPACE: &str = "neops";
@@ -171,7 +170,7 @@ impl Own {
 }
 
 /// Whether a run has taken note of what its jobs came to.
-async fn digested(app: &App, run: Uuid) -> Result<bool, HttpError> {
+async fn digested(app: &App, run: Uuid) -> Result<bool> {
     Ok(runs::row::find(app, run).await?.is_none_or(|kept| kept.value.status.is_final()))
 }
 

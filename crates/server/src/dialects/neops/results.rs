@@ -1,6 +1,6 @@
 //! What a job came to. A result that is too large for the store is a file of its job, and a short note says where.
 
-use super::{HttpError, namespace};
+use super::{Result, namespace};
 use crate::{
     app::App,
     artifacts, content,
@@ -19,7 +19,7 @@ use windlass_engine::ids;
 /// A result as it is kept: what the worker said, and what an acquire job found.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Kept {
+pub struct StoredResult {
     pub success: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -54,7 +54,7 @@ fn elsewhere(payload: &Payload) -> Option<Uuid> {
 }
 
 /// What to report: the result itself, or the note of the file that was written.
-pub async fn keep(app: &App, job: JobId, text: Vec<u8>) -> Result<Payload, HttpError> {
+pub async fn keep(app: &App, job: JobId, text: Vec<u8>) -> Result<Payload> {
     if text.len() <= app.engine.settings().limits.payload_bytes_max {
         return Ok(Payload::from(text));
     }
@@ -144,16 +144,16 @@ pub async fn each<T: Send + 'static>(
 }
 
 /// Only its outer fields are taken apart.
-pub async fn outline(app: &App, key: &JobKey) -> Result<Option<Kept>, Problem> {
+pub async fn outline(app: &App, key: &JobKey) -> Result<Option<StoredResult>, Problem> {
     let Some(text) = text(app, key).await? else { return Ok(None) };
     let parse = move || serde_json::from_slice(&text).map_err(|_| unreadable());
     app.aside.run(&namespace(), parse).await?.map(Some)
 }
 
 /// The same, and how long it is, unless it is longer than there is room for.
-pub async fn small(app: &App, key: &JobKey, most: usize) -> Result<Option<(Kept, usize)>, Problem> {
+pub async fn small(app: &App, key: &JobKey, most: usize) -> Result<Option<(StoredResult, usize)>, Problem> {
     let found = app.engine.store().results(std::slice::from_ref(key)).await?;
-    let Some((_, payload)) = found.into_iter().next() else { return Ok(Some((Kept::default(), 0))) };
+    let Some((_, payload)) = found.into_iter().next() else { return Ok(Some((StoredResult::default(), 0))) };
     if payload.len() > most || elsewhere(&payload).is_some() {
         return Ok(None);
     }

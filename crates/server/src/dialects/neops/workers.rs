@@ -1,13 +1,13 @@
 //! Workers: registered, heard, gone offline, deleted, and remembered for a while after that.
 
 use super::{
-    HttpError, Neops, Own, board,
+    HttpError, Neops, Own, Result, board,
     body::{Json, Params, Path, Sent, created, empty, id, ok, time},
     listing, namespace,
-    who::{Who, principal},
 };
 use crate::{
     app::App,
+    auth::Caller,
     dialect::Mount,
     problem::Problem,
     route::{Access, Route},
@@ -94,18 +94,14 @@ impl Known {
     }
 }
 
-async fn register(
-    State(neops): State<Neops>,
-    Who(caller): Who,
-    Sent(about): Sent<About>,
-) -> Result<Json<Value>, HttpError> {
+async fn register(State(neops): State<Neops>, caller: Caller, Sent(about): Sent<About>) -> Result<Json<Value>> {
     let settings = &neops.own.settings;
     let register = RegisterWorker {
         namespace: namespace(),
         worker: WorkerId::trusted(&ids::secret().to_string()),
         tags: Tags::default(),
         slots: 1,
-        owner: principal(&caller),
+        owner: Some(caller.name.clone()),
         policy: WorkerPolicy {
             alive_by: AliveBy::Heartbeat,
             may_claim: MayClaim::OnlineOnly,
@@ -135,14 +131,10 @@ fn refused(id: Uuid) -> impl Fn(Error) -> HttpError {
     }
 }
 
-async fn ping(
-    State(neops): State<Neops>,
-    Path(uuid): Path<String>,
-    Who(caller): Who,
-) -> Result<Json<Value>, HttpError> {
+async fn ping(State(neops): State<Neops>, Path(uuid): Path<String>, caller: Caller) -> Result<Json<Value>> {
     let id = id("uuid", &uuid)?;
     let before = neops.engine.read_record::<Worker>(&namespace(), &id.to_string()).await?;
-    let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: principal(&caller) };
+    let beat = Heartbeat { namespace: namespace(), worker: worker_id(id), principal: Some(caller.name.clone()) };
     let worker = *neops.engine.run(beat).await.map_err(refused(id))?;
     // One that left and comes back was not lost.
     if before.is_some_and(|before| !before.away && before.liveness(worker.last_seen) != Liveness::Online) {
@@ -152,18 +144,14 @@ async fn ping(
     Ok(ok(json!({"success": true})))
 }
 
-async fn unregister(
-    State(app): State<App>,
-    Path(uuid): Path<String>,
-    Who(caller): Who,
-) -> Result<Json<Value>, HttpError> {
+async fn unregister(State(app): State<App>, Path(uuid): Path<String>, caller: Caller) -> Result<Json<Value>> {
     let id = id("uuid", &uuid)?;
     let leave = UnregisterWorker {
         namespace: namespace(),
         worker: worker_id(id),
         how: None,
         only_offline: false,
-        principal: principal(&caller),
+        principal: Some(caller.name.clone()),
     };
     app.engine.run(leave).await.map_err(refused(id))?;
     Ok(ok(json!({"success": true})))
@@ -173,13 +161,13 @@ fn deletion(worker: WorkerId, only_offline: bool) -> UnregisterWorker {
     UnregisterWorker { namespace: namespace(), worker, how: Some(Unregister::Fail), only_offline, principal: None }
 }
 
-async fn delete(State(app): State<App>, Path(uuid): Path<String>) -> Result<Response, HttpError> {
+async fn delete(State(app): State<App>, Path(uuid): Path<String>) -> Result<Response> {
     let id = id("uuid", &uuid)?;
     app.engine.run(deletion(worker_id(id), false)).await.map_err(refused(id))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>, HttpError> {
+async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>> {
     let settings = &neops.own.settings;
     let (offline, delete) = (settings.offline, settings.delete_by_hand);
     clear_away(&neops, move |worker, now| {
@@ -189,12 +177,12 @@ async fn cleanup(State(neops): State<Neops>) -> Result<Json<Value>, HttpError> {
     .await
 }
 
-async fn cleanup_offline(State(app): State<App>) -> Result<Json<Value>, HttpError> {
+async fn cleanup_offline(State(app): State<App>) -> Result<Json<Value>> {
     clear_away(&app, |_, _| true).await
 }
 
 /// Deletes those that are offline now and fit.
-async fn clear_away(app: &App, fits: impl Fn(&Worker, Timestamp) -> bool) -> Result<Json<Value>, HttpError> {
+async fn clear_away(app: &App, fits: impl Fn(&Worker, Timestamp) -> bool) -> Result<Json<Value>> {
     let now = app.engine.now().await?;
     let workers = all::<Worker>(app).await?;
     let gone = workers.into_iter().filter(|worker| worker.liveness(now) == Liveness::Offline && fits(worker, now));
@@ -223,22 +211,17 @@ pub async fn there(app: &App) -> Result<Vec<Worker>, Problem> {
     all(app).await
 }
 
-async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+async fn list(State(app): State<App>, params: Params) -> Result<Response> {
     let (deleted, with_blocks) = (params.flag("findDeleted")?, params.flag("populateFunctionBlocks")?);
     listed(&app, deleted, with_blocks, |_| true).await
 }
 
-async fn online(State(app): State<App>) -> Result<Response, HttpError> {
+async fn online(State(app): State<App>) -> Result<Response> {
     listed(&app, false, false, |liveness| liveness == Liveness::Online).await
 }
 
 /// Newest first.
-async fn listed(
-    app: &App,
-    deleted: bool,
-    with_blocks: bool,
-    fits: impl Fn(Liveness) -> bool,
-) -> Result<Response, HttpError> {
+async fn listed(app: &App, deleted: bool, with_blocks: bool, fits: impl Fn(Liveness) -> bool) -> Result<Response> {
     let now = app.engine.now().await?;
     let there = all::<Worker>(app).await?.into_iter().filter(|worker| fits(worker.liveness(now)));
     let mut known: Vec<Known> = there.map(|worker| Known { worker, deleted_at: None }).collect();
@@ -258,7 +241,7 @@ fn former(former: FormerWorker) -> Known {
 }
 
 /// A worker that is there or, where asked for, was.
-pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>, HttpError> {
+pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>> {
     if let Some(worker) = app.engine.read_record::<Worker>(&namespace(), id).await? {
         return Ok(Some(Known { worker, deleted_at: None }));
     }
@@ -268,29 +251,29 @@ pub async fn find(app: &App, id: &str, deleted: bool) -> Result<Option<Known>, H
     }
 }
 
-async fn found(app: &App, uuid: &str, deleted: bool) -> Result<Known, HttpError> {
+async fn found(app: &App, uuid: &str, deleted: bool) -> Result<Known> {
     let id = id("uuid", uuid)?;
     find(app, &id.to_string(), deleted).await?.ok_or_else(|| HttpError::no_worker(id))
 }
 
-async fn get(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
+async fn get(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Json<Value>> {
     let known = found(&app, &uuid, params.flag("findDeleted")?).await?;
     Ok(ok(known.show(app.engine.now().await?, false)))
 }
 
-async fn blocks(State(app): State<App>, Path(uuid): Path<String>) -> Result<Json<Vec<String>>, HttpError> {
+async fn blocks(State(app): State<App>, Path(uuid): Path<String>) -> Result<Json<Vec<String>>> {
     let known = found(&app, &uuid, false).await?;
     Ok(ok(known.worker.tags.iter().map(str::to_owned).collect()))
 }
 
 /// Of deleted ones as well: what they did is still there.
-async fn jobs(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Response, HttpError> {
+async fn jobs(State(app): State<App>, Path(uuid): Path<String>, params: Params) -> Result<Response> {
     let known = found(&app, &uuid, true).await?;
     board::list::of_worker(&app, &known.worker, &params).await
 }
 
 /// Workers that are linked to a block, by id.
-pub async fn serving(app: &App, block: &str) -> Result<Vec<Value>, HttpError> {
+pub async fn serving(app: &App, block: &str) -> Result<Vec<Value>> {
     let facet = Some(Facet::new(DEFINITION_FACET, block));
     let links: Vec<Link> =
         app.engine.readable_records(RecordQuery { facet, ..RecordQuery::all(namespace(), Link::KIND) }).await?;

@@ -2,25 +2,21 @@
 //!
 //! What a path names is looked for before the body is read, so that a caller who has the wrong object hears that first.
 
-use super::{error::HttpError, products};
-pub use crate::ask::{Answer as Json, created, ok};
-use crate::{
-    app::App,
-    ask,
-    auth::Caller,
-    guard,
-    path::{self, FromPath},
-    wire_time::text,
+use super::{
+    error::{HttpError, Result},
+    products,
 };
+pub use crate::ask::{Answer as Json, created, ok};
+pub use crate::wire_time::text as time;
+use crate::{app::App, ask};
 use axum::{
     extract::{FromRef, FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderValue, StatusCode, Uri, header, request::Parts};
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use std::{collections::HashMap, convert::Infallible};
-use windlass_core::Timestamp;
 use windlass_product::Products;
 
 /// The items of this dialect.
@@ -41,7 +37,7 @@ pub struct Raw(Bytes);
 
 impl<S: Sync> FromRequest<S> for Raw {
     type Rejection = HttpError;
-    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+    async fn from_request(request: Request, _: &S) -> Result<Self> {
         let kind = request.headers().get(header::CONTENT_TYPE).cloned();
         let bytes = ask::read(request.into_body()).await?;
         let foreign = kind.is_some_and(|kind| !ask::is_json(&kind));
@@ -54,7 +50,7 @@ impl<S: Sync> FromRequest<S> for Raw {
 
 impl Raw {
     /// An empty body counts as `{}`.
-    pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T, HttpError> {
+    pub async fn parse<T: DeserializeOwned + Send + 'static>(self, app: &App) -> Result<T> {
         Ok(ask::parse(app, super::namespace, self.0).await?)
     }
 }
@@ -69,7 +65,7 @@ pub struct Params(HashMap<String, String>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let pairs = pairs.map_err(|error| HttpError::invalid(error.body_text()))?.0;
         let mut found = HashMap::new();
@@ -93,41 +89,20 @@ impl Params {
         names.iter().find_map(|name| self.get(name))
     }
 
-    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, HttpError> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-        number
-            .map(Some)
-            .ok_or_else(|| HttpError::invalid(format!("{name} must be a number from {least} to {most}, not {text:?}")))
+    pub fn number(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>> {
+        Ok(self.get(name).map(|text| ask::number(name, text, least, most)).transpose()?)
     }
 
     /// Offset and limit.
-    pub fn page(&self) -> Result<(usize, usize), HttpError> {
+    pub fn page(&self) -> Result<(usize, usize)> {
         let limit = self.number("limit", 1, LIMIT_MAX as u64)?.map_or(LIMIT, |limit| limit as usize);
         let offset = self.number("offset", 0, u32::MAX.into())?.unwrap_or(0) as usize;
         Ok((offset, limit))
     }
 }
 
-/// Who calls.
-pub struct Who(pub Caller);
-
-impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        Ok(Self(guard::caller(parts)?))
-    }
-}
-
-/// Parts of the path, decoded. What cannot be one is nowhere.
-pub struct Path<T>(pub T);
-
-impl<T: FromPath, S: Sync> FromRequestParts<S> for Path<T> {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
-        path::take(parts).map(Self).map_err(|_| HttpError::missing("such path:", parts.uri.path()))
-    }
-}
+// What cannot be a part of a path is nowhere.
+crate::path::extractor!(HttpError, |_, uri: &Uri| HttpError::missing("such path:", uri.path()));
 
 /// A bare list, and how many there are in all.
 pub struct Listed<T>(pub Vec<T>, pub usize);
@@ -144,8 +119,4 @@ impl<T: Serialize> IntoResponse for Listed<T> {
 pub fn page<T>(all: Vec<T>, (offset, limit): (usize, usize)) -> Listed<T> {
     let total = all.len();
     Listed(all.into_iter().skip(offset).take(limit).collect(), total)
-}
-
-pub fn time(at: Timestamp) -> String {
-    text(at)
 }

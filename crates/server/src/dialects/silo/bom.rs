@@ -1,11 +1,11 @@
 //! Bills of material over HTTP.
 
 use super::{
-    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, told},
-    error::HttpError,
+    body::{Here, Json, Listed, Params, Path, Raw, created, ok, told},
+    error::Result,
     jobs,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
@@ -47,18 +47,14 @@ fn listed(shown: Vec<Value>) -> Listed<Value> {
     Listed(shown, total)
 }
 
-pub async fn list(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
+pub async fn list(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>> {
     items::find(&products, &part).await?;
     let rows = bom::rows(&products, &part).await?;
     let known = bom::items_of(&products, rows.iter().map(|row| row.child.clone()).collect()).await?;
     Ok(listed(rows.iter().map(|row| show(row, known.get(&row.child))).collect()))
 }
 
-pub async fn expanded(
-    Here(products): Here,
-    Path(part): Path<String>,
-    params: Params,
-) -> Result<Listed<Value>, HttpError> {
+pub async fn expanded(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>> {
     items::find(&products, &part).await?;
     let depth = params.number("depth", 1, bom::DEPTH_MAX.into())?.map_or(bom::DEPTH, |depth| depth as u32);
     let below = bom::below(&products, &part, depth).await?;
@@ -73,7 +69,7 @@ pub async fn expanded(
     Ok(listed(shown.collect()))
 }
 
-pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
+pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>> {
     items::find(&products, &part).await?;
     let found = bom::users(&products, &part, None, ALL).await?;
     let shown = found.iter().map(|(parent, row)| {
@@ -82,7 +78,7 @@ pub async fn where_used(Here(products): Here, Path(part): Path<String>) -> Resul
     Ok(listed(shown.collect()))
 }
 
-pub async fn flat(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
+pub async fn flat(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>> {
     items::find(&products, &part).await?;
     let leaves = bom::below(&products, &part, u32::MAX).await?.flat(&part)?;
     let shown = leaves.iter().map(|(part, quantity)| json!({"part_number": part, "total_quantity": number(*quantity)}));
@@ -103,7 +99,7 @@ pub async fn add(
     Here(products): Here,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     let body: Add = raw.parse(&app).await?;
     let new = NewRow {
@@ -130,7 +126,7 @@ pub async fn update(
     Here(products): Here,
     Path((part, child)): Path<(String, String)>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     bom::find(&products, &part, &child).await?;
     let Update { rel_type, quantity, unit, reference_designators } = raw.parse(&app).await?;
@@ -139,10 +135,7 @@ pub async fn update(
     Ok(ok(show_written(&part, &written)))
 }
 
-pub async fn remove(
-    Here(products): Here,
-    Path((part, child)): Path<(String, String)>,
-) -> Result<StatusCode, HttpError> {
+pub async fn remove(Here(products): Here, Path((part, child)): Path<(String, String)>) -> Result<StatusCode> {
     items::find(&products, &part).await?;
     bom::remove(&products, &part, &child).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -162,10 +155,10 @@ struct Entry {
 pub async fn merge(
     State(app): State<App>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     let body: Merge = raw.parse(&app).await?;
     let entries = bom::entries(body.entries.into_iter().map(|entry| (entry.child_part_number, entry.quantity)))?;

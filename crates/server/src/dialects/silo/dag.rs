@@ -1,12 +1,12 @@
 //! The dependency graph over HTTP.
 
 use super::{
-    body::{Here, Json, Params, Path, Raw, Who, ok, time, told},
+    body::{Here, Json, Params, Path, Raw, ok, time, told},
     derived,
-    error::HttpError,
+    error::{HttpError, Result},
     products, show, work,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use windlass_core::{Refusal, principal::Role};
 use windlass_product::{
     Products,
     change::{self, Synced},
-    graph::{self, Asked, NOT_CLEAN},
+    graph::{self, ItemGraph, NOT_CLEAN},
     items,
     rules::features::{
         EdgeKind, NodeKind, Validation,
@@ -98,7 +98,7 @@ struct Sent {
     partial: bool,
 }
 
-fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent, HttpError> {
+fn wanted(sent: Sent, revision: Option<u32>) -> Result<change::Sent> {
     let near = sent.edges.into_iter().map(|edge| NewEdge {
         part: None,
         source: edge.source_key.into(),
@@ -131,10 +131,10 @@ fn node(sent: SentNode) -> Result<NewNode, Refusal> {
 pub async fn put(
     State(app): State<App>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     let sent: Sent = raw.parse(&app).await?;
     let revision = sent.revision_number;
@@ -145,10 +145,10 @@ pub async fn put(
 
 pub async fn put_for_job(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path(id): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     let sent: Sent = raw.parse(&app).await?;
     let extra = show::extra(&job)?;
@@ -198,14 +198,14 @@ fn synced(done: &Synced) -> Value {
 }
 
 /// The live one, or that of the revision the query names.
-async fn asked(products: &Products, part: &str, params: &Params) -> Result<Asked, HttpError> {
+async fn asked(products: &Products, part: &str, params: &Params) -> Result<ItemGraph> {
     // An item that is not there is told before a number that is none.
     items::find(products, part).await?;
     let revision = params.number("revision", 1, u32::MAX.into())?.map(|number| number as u32);
-    Ok(Asked::find(products, part, revision).await?)
+    Ok(ItemGraph::find(products, part, revision).await?)
 }
 
-fn show_node(asked: &Asked, at: u32) -> Value {
+fn show_node(asked: &ItemGraph, at: u32) -> Value {
     let node = asked.graph.node(at);
     let name = format!("{}/{}/{}", asked.item.value.id, asked.revision, node.key);
     json!({
@@ -237,7 +237,7 @@ fn show_cross(graph: &Graph, edge: &CrossEdge) -> Value {
 }
 
 /// Some of a graph's nodes, with the edges between them.
-fn part_of(asked: &Asked, nodes: &[u32]) -> Value {
+fn part_of(asked: &ItemGraph, nodes: &[u32]) -> Value {
     let graph = &asked.graph;
     let edges: Vec<Value> =
         graph.edges_within(nodes.iter().copied()).iter().map(|edge| show_edge(graph, edge)).collect();
@@ -250,7 +250,7 @@ fn part_of(asked: &Asked, nodes: &[u32]) -> Value {
     })
 }
 
-pub async fn whole(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
+pub async fn whole(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>> {
     let asked = asked(&products, &part, &params).await?;
     let all: Vec<u32> = (0..asked.graph.count() as u32).collect();
     let mut shown = part_of(&asked, &all);
@@ -262,7 +262,7 @@ pub async fn forward(
     Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     cone(&products, &part, &key, &params, Direction::Forward).await
 }
 
@@ -270,7 +270,7 @@ pub async fn backward(
     Here(products): Here,
     Path((part, key)): Path<(String, String)>,
     params: Params,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     cone(&products, &part, &key, &params, Direction::Backward).await
 }
 
@@ -280,7 +280,7 @@ async fn cone(
     key: &str,
     params: &Params,
     direction: Direction,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     let asked = asked(products, part, params).await?;
     asked.key(key)?;
     let max = params.number("max_depth", 1, u32::MAX.into())?.map(|max| max as u32);
@@ -300,22 +300,19 @@ async fn cone(
     Ok(ok(shown))
 }
 
-pub async fn dirty(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
+pub async fn dirty(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>> {
     let asked = asked(&products, &part, &params).await?;
     let states = graph::states(params.get("state"))?;
     Ok(ok(part_of(&asked, &asked.graph.in_states(&states))))
 }
 
 /// What a validation of an item has to rebuild, sources first.
-pub async fn dirty_of(products: &Products, part: &str) -> Result<Value, HttpError> {
-    let Some(asked) = Asked::live(products, part).await? else { return Ok(Value::Null) };
+pub async fn dirty_of(products: &Products, part: &str) -> Result<Value> {
+    let Some(asked) = ItemGraph::live(products, part).await? else { return Ok(Value::Null) };
     Ok(part_of(&asked, &asked.graph.in_states(&NOT_CLEAN)))
 }
 
-pub async fn mark_dirty(
-    Here(products): Here,
-    Path((part, key)): Path<(String, String)>,
-) -> Result<Json<Value>, HttpError> {
+pub async fn mark_dirty(Here(products): Here, Path((part, key)): Path<(String, String)>) -> Result<Json<Value>> {
     let done = change::mark_dirty(&products, &part, &key).await?;
     let dirty = done.dirty();
     Ok(ok(json!({
@@ -326,7 +323,7 @@ pub async fn mark_dirty(
     })))
 }
 
-pub async fn compare(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>, HttpError> {
+pub async fn compare(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Json<Value>> {
     let asked = asked(&products, &part, &params).await?;
     let one =
         |name: &str| params.get(name).ok_or_else(|| HttpError::invalid(format!("{name}: name two nodes, a and b")));

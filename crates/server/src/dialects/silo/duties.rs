@@ -44,15 +44,15 @@ async fn load(app: &Silo) {
                 "Silo definitions were read"
             );
         }
-        Err(no) => tracing::error!("{}", no.message),
+        Err(error) => tracing::error!("{}", error.message),
     }
 }
 
 async fn sweep(app: Silo) {
     loop {
         sleep(app.own.settings.timeout_check).await;
-        if let Err(no) = sessions::sweep(&app).await {
-            tracing::warn!(why = no.message, "edit locks could not be swept");
+        if let Err(error) = sessions::sweep(&app).await {
+            tracing::warn!(why = error.message, "edit locks could not be swept");
         }
     }
 }

@@ -2,15 +2,12 @@
 
 use crate::{
     ask,
-    problem::{Code, Problem},
+    problem::{Code, Problem, reword},
     wire_state::wire_state,
 };
-use axum::{
-    body::Body,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use windlass_core::{Refusal, State};
 
 #[derive(Clone, Debug)]
@@ -22,6 +19,9 @@ pub struct HttpError {
     pub extra: Map<String, Value>,
     retry_after: Option<u64>,
 }
+
+/// What handlers of this dialect answer with.
+pub type Result<T, E = HttpError> = std::result::Result<T, E>;
 
 impl HttpError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
@@ -130,9 +130,9 @@ impl From<Problem> for HttpError {
             500..=599 => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
             _ => (StatusCode::BAD_REQUEST, "invalid_request"),
         };
-        let no = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, problem.sentence()) };
+        let error = Self { retry_after: problem.0.retry_after_ms, ..Self::new(status, code, problem.sentence()) };
         let state = State::ALL.into_iter().find(|state| problem.0.state == Some(wire_state(*state)));
-        state.into_iter().fold(no, Self::state)
+        state.into_iter().fold(error, Self::state)
     }
 }
 
@@ -140,9 +140,5 @@ crate::problem::in_words!(HttpError);
 
 /// A problem that was met outside this dialect's handlers, in its words. Browsers' pages from elsewhere are told so.
 pub fn refuse(problem: &Problem, response: &mut Response) {
-    let mut body = HttpError::from(problem.clone()).body();
-    body["reason"] = json!(problem.0.code());
-    body["request_id"] = json!(problem.0.request_id);
-    *response.body_mut() = Body::from(body.to_string());
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reword(problem, HttpError::from(problem.clone()).body(), "application/json", response);
 }

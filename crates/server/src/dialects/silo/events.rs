@@ -3,14 +3,10 @@
 //! Numbers are the engine's own, so they grow over restarts and a reader that comes back with the last one it saw gets
 //! everything since, from the store if need be.
 
-use super::{
-    Silo,
-    body::{Params, Who},
-    error::HttpError,
-    namespace, show,
-};
+use super::{Silo, body::Params, error::Result, namespace, show};
 use crate::{
     app::App,
+    auth::Caller,
     sse::{self, Closed, Sink},
 };
 use axum::{extract::State, response::Response};
@@ -43,12 +39,7 @@ pub fn listeners(count: &AtomicUsize) -> usize {
     count.load(Ordering::Relaxed)
 }
 
-pub async fn listen(
-    State(app): State<Silo>,
-    Who(caller): Who,
-    headers: HeaderMap,
-    params: Params,
-) -> Result<Response, HttpError> {
+pub async fn listen(State(app): State<Silo>, caller: Caller, headers: HeaderMap, params: Params) -> Result<Response> {
     let header = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     // What is no number says nothing.
     let after = header.or_else(|| params.get("last_event_id")).and_then(|id| id.trim().parse().ok());
@@ -94,7 +85,7 @@ async fn pump(app: &Silo, mut sink: Sink, mut events: Subscription) -> Result<()
 }
 
 /// Name and data; none for what this protocol does not tell.
-async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, HttpError> {
+async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>> {
     if event.namespace != namespace() {
         return Ok(None);
     }
@@ -146,7 +137,7 @@ async fn translate(app: &App, event: &Event) -> Result<Option<(String, Value)>, 
 }
 
 /// Jobs outlive their events, unless somebody made them short-lived.
-async fn find(app: &App, id: JobId) -> Result<Option<Job>, HttpError> {
+async fn find(app: &App, id: JobId) -> Result<Option<Job>> {
     Ok(app.engine.store().job(&JobKey::new(&namespace(), id)).await?)
 }
 
@@ -163,7 +154,7 @@ fn created(id: JobId, job: Option<Job>) -> Value {
     })
 }
 
-async fn completed(app: &App, id: JobId) -> Result<Value, HttpError> {
+async fn completed(app: &App, id: JobId) -> Result<Value> {
     let job = find(app, id).await?;
     let body = app.engine.store().body(&JobKey::new(&namespace(), id)).await?.unwrap_or_default();
     let summary = summary(&show::result(body.result.as_ref()));
@@ -179,7 +170,7 @@ fn summary(result: &Value) -> String {
     }
 }
 
-async fn online(app: &App, worker: &WorkerId) -> Result<Value, HttpError> {
+async fn online(app: &App, worker: &WorkerId) -> Result<Value> {
     let known = app.engine.read_record::<Worker>(&namespace(), worker.as_str()).await?;
     let tags: Vec<String> = known.iter().flat_map(|known| known.tags.iter()).map(str::to_owned).collect();
     let (name, id) = show::runner(worker);

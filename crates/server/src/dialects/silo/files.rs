@@ -5,12 +5,13 @@
 //! jobs a revision sets off find its files. They go with their item.
 
 use super::{
-    body::{Here, Json, Listed, Params, Path, Who, created, ok, page, time},
-    error::HttpError,
+    body::{Here, Json, Listed, Params, Path, created, ok, page, time},
+    error::{HttpError, Result},
     namespace, products,
 };
 use crate::{
     app::App,
+    auth::Caller,
     content, product,
     quota::{Grant, Owner},
 };
@@ -30,7 +31,7 @@ use windlass_product::{
     records::{self, Change},
     revisions,
     rules::item::Item,
-    settle,
+    write_change,
 };
 
 /// Of one revision, or of one job.
@@ -49,7 +50,7 @@ pub fn shown(file: &File) -> Value {
 }
 
 /// A relative path below some folder, on any system: no way up, nothing hidden in it.
-pub fn check_name(what: &str, name: &str) -> Result<(), HttpError> {
+pub fn check_name(what: &str, name: &str) -> Result<()> {
     let parts = || name.split('/');
     let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.ends_with([' ', '.']);
     let fits = (1..=content::NAME_BYTES_MAX).contains(&name.len())
@@ -67,14 +68,14 @@ pub fn check_name(what: &str, name: &str) -> Result<(), HttpError> {
 }
 
 /// An item and a revision that is there, or the one that will be next.
-async fn revision(products: &Products, part: &str, number: &str) -> Result<(Item, u32), HttpError> {
+async fn revision(products: &Products, part: &str, number: &str) -> Result<(Item, u32)> {
     let item = items::find(products, part).await?.value;
     let number = number.parse().map_err(|_| HttpError::missing("revision", number))?;
     check_revision(products, &item, number).await?;
     Ok((item, number))
 }
 
-async fn check_revision(products: &Products, item: &Item, number: u32) -> Result<(), HttpError> {
+async fn check_revision(products: &Products, item: &Item, number: u32) -> Result<()> {
     if Some(number) != item.current_revision.checked_add(1) {
         revisions::find(products, item, number).await?;
     }
@@ -107,13 +108,13 @@ impl Incoming {
 }
 
 /// Where a file of a revision belongs.
-struct Place<'a> {
+struct FileAddress<'a> {
     part: &'a str,
     number: u32,
     name: &'a str,
 }
 
-pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Request) -> Result<Incoming, HttpError> {
+pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Request) -> Result<Incoming> {
     let wanted = content::announced(params.get("sha256"))?;
     let (id, content_type) = (ids::job_id().0, content::content_type(request.headers()));
     let owner = Owner { namespace: namespace(), job };
@@ -123,16 +124,16 @@ pub async fn receive(app: &App, job: Option<Uuid>, params: &Params, request: Req
 
 pub async fn upload(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path((part, number, name)): Path<(String, String, String)>,
     params: Params,
     request: Request,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     let products = products(&app);
     let (_, number) = revision(&products, &part, &number).await?;
     check_name("name", &name)?;
     let incoming = receive(&app, None, &params, request).await?;
-    let written = keep(&products, &Place { part: &part, number, name: &name }, &incoming, &caller.name).await;
+    let written = keep(&products, &FileAddress { part: &part, number, name: &name }, &incoming, &caller.name).await;
     if matches!(written, Ok((_, true, _))) {
         incoming.grant.keep(incoming.size);
     } else {
@@ -147,12 +148,12 @@ pub async fn upload(
 /// The file as it is kept, whether it is this one, and the content of the one it replaces.
 async fn keep(
     products: &Products,
-    place: &Place<'_>,
+    place: &FileAddress<'_>,
     incoming: &Incoming,
     by: &str,
-) -> Result<(File, bool, Option<Uuid>), HttpError> {
-    let Place { part, number, name } = *place;
-    settle!(products, HttpError, {
+) -> Result<(File, bool, Option<Uuid>)> {
+    let FileAddress { part, number, name } = *place;
+    write_change!(products, HttpError, {
         let kept = items::find(products, part).await?;
         let item = &kept.value;
         check_revision(products, item, number).await?;
@@ -184,13 +185,13 @@ pub async fn list(
     Here(products): Here,
     Path((part, number)): Path<(String, String)>,
     params: Params,
-) -> Result<Listed<Value>, HttpError> {
+) -> Result<Listed<Value>> {
     let (item, number) = revision(&products, &part, &number).await?;
     let Listed(found, total) = page(files::all(&products, &item, number).await?, params.page()?);
     Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
-pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response, HttpError> {
+pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Response> {
     let missing = || HttpError::missing("file", name);
     let file = files::find(&products(app), item, number, name).await?.ok_or_else(missing)?.value;
     let answer = content::answer(app, file.content, &file.name, file.size, &file.sha256).await?;
@@ -200,7 +201,7 @@ pub async fn give(app: &App, item: &Item, number: u32, name: &str) -> Result<Res
 pub async fn download(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     let (item, number) = revision(&products(&app), &part, &number).await?;
     give(&app, &item, number, &name).await
 }
@@ -208,7 +209,7 @@ pub async fn download(
 pub async fn delete(
     State(app): State<App>,
     Path((part, number, name)): Path<(String, String, String)>,
-) -> Result<StatusCode, HttpError> {
+) -> Result<StatusCode> {
     let products = products(&app);
     let (item, number) = revision(&products, &part, &number).await?;
     let file = files::find(&products, &item, number, &name).await?.ok_or_else(|| HttpError::missing("file", &name))?;

@@ -1,10 +1,10 @@
 //! Items over HTTP.
 
 use super::{
-    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
-    error::HttpError,
+    body::{Here, Json, Listed, Params, Path, Raw, created, ok, time},
+    error::{HttpError, Result},
 };
-use crate::{app::App, product::files};
+use crate::{app::App, auth::Caller, product::files};
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
@@ -44,19 +44,14 @@ struct Create {
     projects: Option<Vec<String>>,
 }
 
-pub async fn create(
-    State(app): State<App>,
-    Here(products): Here,
-    Who(caller): Who,
-    raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(app): State<App>, Here(products): Here, caller: Caller, raw: Raw) -> Result<Json<Value>> {
     let Create { part_number, item_type, schema, category, description, properties, projects } =
         raw.parse(&app).await?;
     let new = NewItem { part_number, item_type, schema, category, description, properties, projects };
     Ok(created(show(&items::create(&products, &caller.name, &new).await?)))
 }
 
-pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>> {
     let (offset, limit) = params.page()?;
     let asked = |name: &str| params.get(name).map(str::to_owned);
     let wanted = Wanted {
@@ -69,11 +64,11 @@ pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>,
     Ok(Listed(found.iter().map(show).collect(), total))
 }
 
-pub async fn one(Here(products): Here, Path(part): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(Here(products): Here, Path(part): Path<String>) -> Result<Json<Value>> {
     Ok(ok(show(&find(&products, &part).await?.value)))
 }
 
-pub async fn by_uuid(Here(products): Here, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn by_uuid(Here(products): Here, Path(id): Path<String>) -> Result<Json<Value>> {
     let missing = || HttpError::missing("item", &id);
     let id = windlass_api::Uuid::parse_str(&id).map_err(|_| missing())?.to_string();
     Ok(ok(show(&items::by_id(&products, &id).await?.ok_or_else(missing)?.value)))
@@ -90,21 +85,17 @@ struct Update {
 pub async fn update(
     State(app): State<App>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     find(&products, &part).await?;
     let Update { description, item_type, properties, projects } = raw.parse(&app).await?;
     let change = ItemChange { description, item_type, properties, projects };
     Ok(ok(show(&items::update(&products, &caller.name, &part, &change).await?)))
 }
 
-pub async fn delete(
-    State(app): State<App>,
-    Here(products): Here,
-    Path(part): Path<String>,
-) -> Result<StatusCode, HttpError> {
+pub async fn delete(State(app): State<App>, Here(products): Here, Path(part): Path<String>) -> Result<StatusCode> {
     files::delete_item(&app, &products, &part).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -4,8 +4,8 @@
 //! upload under the same key; it is an artifact of the native API as well, and goes when its job goes.
 
 use super::{
-    body::{Json, Listed, Params, Path, Who, created, ok, page},
-    error::HttpError,
+    body::{Json, Listed, Params, Path, created, ok, page},
+    error::{HttpError, Result},
     files::{self, FILES_MAX, Incoming},
     namespace, products,
     show::{self, ScopeItem},
@@ -24,13 +24,13 @@ use windlass_product::{files as kept, items, records, rules::item::Item};
 /// Of all items of a job's scope together.
 const SCOPE_FILES_MAX: usize = 10_000;
 
-async fn scope(app: &App, job: &Job) -> Result<Vec<ScopeItem>, HttpError> {
+async fn scope(app: &App, job: &Job) -> Result<Vec<ScopeItem>> {
     let body = app.engine.store().body(&job.key).await?.unwrap_or_default();
     Ok(show::detail(&body.payload)?.items)
 }
 
 /// The item and revision a held job is about, or another one that its scope names.
-async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), HttpError> {
+async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32)> {
     let (part, id, number) = match params.get("part_number") {
         Some(part) => {
             let of_scope = scope(app, job).await?.into_iter().find(|item| item.part_number == part);
@@ -55,7 +55,7 @@ async fn target(app: &App, job: &Job, params: &Params) -> Result<(Item, u32), Ht
 }
 
 /// With the items they belong to. An item that is gone has none.
-async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, HttpError> {
+async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>> {
     let (products, mut found) = (products(app), Vec::new());
     for of_scope in scope(app, job).await? {
         let item = records::get(&products, records::ITEM, &of_scope.part_number).await?;
@@ -80,10 +80,10 @@ async fn all_of_scope(app: &App, job: &Job) -> Result<Vec<Value>, HttpError> {
 /// For the runner that holds the job, and nobody else with a runner's token.
 pub async fn list(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path(id): Path<String>,
     params: Params,
-) -> Result<Json<Vec<Value>>, HttpError> {
+) -> Result<Json<Vec<Value>>> {
     let job = work::held(&app, &caller, &id).await?;
     if params.get("scope") == Some("all") {
         return Ok(ok(all_of_scope(&app, &job).await?));
@@ -94,10 +94,10 @@ pub async fn list(
 
 pub async fn download(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path((id, name)): Path<(String, String)>,
     params: Params,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     let job = work::held(&app, &caller, &id).await?;
     let (item, number) = target(&app, &job, &params).await?;
     files::give(&app, &item, number, &name).await
@@ -114,7 +114,7 @@ fn shown(artifact: &Artifact) -> Value {
 }
 
 /// By key; of several that came at once the last one counts.
-async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>, HttpError> {
+async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>> {
     let found = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
     let by_key: std::collections::BTreeMap<String, Artifact> =
         found.into_iter().map(|artifact| (artifact.name.clone(), artifact)).collect();
@@ -123,11 +123,11 @@ async fn artifacts_of(app: &App, job: &Job) -> Result<Vec<Artifact>, HttpError> 
 
 pub async fn leave(
     State(app): State<App>,
-    Who(caller): Who,
+    caller: Caller,
     Path((id, key)): Path<(String, String)>,
     params: Params,
     request: Request,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     let job = work::held(&app, &caller, &id).await?;
     files::check_name("key", &key)?;
     // The path of another protocol's call.
@@ -143,9 +143,9 @@ pub async fn leave(
             let shown = shown(&artifact);
             Ok(if new { created(shown) } else { ok(shown) })
         }
-        Err(no) => {
+        Err(error) => {
             content::remove(&app, incoming.id).await;
-            Err(no)
+            Err(error)
         }
     }
 }
@@ -157,7 +157,7 @@ async fn keep_artifact(
     job: &Job,
     key: &str,
     incoming: &Incoming,
-) -> Result<(Artifact, Vec<Uuid>), HttpError> {
+) -> Result<(Artifact, Vec<Uuid>)> {
     let all = artifacts::all_of_job(app, &namespace(), job.key.id.0).await?;
     let before: Vec<Uuid> = all.iter().filter(|artifact| artifact.name == key).map(|artifact| artifact.id).collect();
     if all.len() - before.len() >= FILES_MAX {
@@ -181,17 +181,13 @@ async fn keep_artifact(
     Ok((artifact, before))
 }
 
-pub async fn artifacts(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    params: Params,
-) -> Result<Listed<Value>, HttpError> {
+pub async fn artifacts(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Listed<Value>> {
     let job = show::find(&app, &id).await?;
     let Listed(found, total) = page(artifacts_of(&app, &job).await?, params.page()?);
     Ok(Listed(found.iter().map(shown).collect(), total))
 }
 
-pub async fn artifact(State(app): State<App>, Path((id, key)): Path<(String, String)>) -> Result<Response, HttpError> {
+pub async fn artifact(State(app): State<App>, Path((id, key)): Path<(String, String)>) -> Result<Response> {
     let job = show::find(&app, &id).await?;
     let missing = || HttpError::missing("artifact", &key);
     let found = artifacts_of(&app, &job).await?.into_iter().find(|artifact| artifact.name == key);

@@ -1,14 +1,14 @@
 //! Jobs as people see and make them.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, time},
+    body::{Json, Listed, Params, Path, Raw, created, ok, time},
     definitions::{self, ScopeKind},
-    error::HttpError,
+    error::{HttpError, Result},
     namespace, products,
     show::{self, runner},
-    trigger::{self, Asked, Target},
+    trigger::{self, Target, TriggerOptions},
 };
-use crate::{app::App, log_view};
+use crate::{app::App, auth::Caller, log_view};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -41,7 +41,7 @@ struct Create {
     priority: Option<i32>,
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(app): State<App>, caller: Caller, raw: Raw) -> Result<Json<Value>> {
     let body: Create = raw.parse(&app).await?;
     if body.priority.is_some_and(|priority| !(-1_000_000..=1_000_000).contains(&priority)) {
         return Err(HttpError::invalid("priority: must be between -1000000 and 1000000"));
@@ -53,7 +53,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     let definition = definitions::find(&app, &body.definition_name).await?;
     let products = products(&app);
     let target = target(&products, &body, definition.definition.scope.kind).await?;
-    let asked = Asked { args, priority: body.priority };
+    let asked = TriggerOptions { args, priority: body.priority };
     let made = trigger::make(&products, &definition, Trigger::Manual, &target, &caller.name, &asked).await?;
     let key = JobKey::new(&namespace(), made.id);
     app.engine.run(trigger::submit(made)).await?;
@@ -61,7 +61,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     Ok(created(show::whole(&app, &job).await?))
 }
 
-async fn target(products: &Products, body: &Create, scope: ScopeKind) -> Result<Target, HttpError> {
+async fn target(products: &Products, body: &Create, scope: ScopeKind) -> Result<Target> {
     if scope == ScopeKind::Project {
         let code =
             body.project.as_ref().ok_or_else(|| HttpError::invalid("project: a job of this definition needs one"))?;
@@ -89,7 +89,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(params: &Params) -> Result<Self, HttpError> {
+    fn new(params: &Params) -> Result<Self> {
         let mut query = JobQuery { namespace: Some(namespace()), limit: PAGE, ..JobQuery::default() };
         for word in params.get("status").into_iter().flat_map(|words| words.split(',')) {
             let unknown = || HttpError::invalid(format!("status: {word:?} is no status"));
@@ -119,7 +119,7 @@ impl Filter {
     }
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>> {
     let (offset, limit) = params.page()?;
     let mut filter = Filter::new(&params)?;
     let count = match filter.is_exact() {
@@ -149,7 +149,7 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
     Ok(Listed(shown, count.unwrap_or(seen)))
 }
 
-pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     Ok(ok(show::whole(&app, &job).await?))
 }
@@ -159,11 +159,7 @@ pub async fn no_job() -> HttpError {
     HttpError::missing("job", "claim")
 }
 
-pub async fn cancel(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, HttpError> {
+pub async fn cancel(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     app.engine
         .run(Cancel {
@@ -194,11 +190,7 @@ pub fn show_entry(job: &str, id: u64, at: windlass_core::Timestamp, entry: &Entr
     json!({"id": id, "job_id": job, "timestamp": time(at), "level": level, "message": message, "metadata": metadata})
 }
 
-pub async fn logs(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    params: Params,
-) -> Result<Json<Vec<Value>>, HttpError> {
+pub async fn logs(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Json<Vec<Value>>> {
     let job = show::find(&app, &id).await?;
     let mut after = params.number("after", 0, u64::MAX)?.unwrap_or(0);
     let limit = params.number("limit", 1, LOG_LIMIT_MAX)?.unwrap_or(LOG_LIMIT) as usize;
@@ -224,7 +216,7 @@ pub async fn logs(
 }
 
 /// Whether a job of a definition is still under way for a target.
-pub async fn is_open(app: &App, facet: Facet) -> Result<bool, HttpError> {
+pub async fn is_open(app: &App, facet: Facet) -> Result<bool> {
     let states = vec![JobState::Blocked, JobState::Scheduled, JobState::Pending, JobState::Claimed, JobState::Running];
     let query = JobQuery { namespace: Some(namespace()), states, facet: Some(facet), limit: 1, ..JobQuery::default() };
     Ok(!app.engine.store().jobs(&query).await?.is_empty())

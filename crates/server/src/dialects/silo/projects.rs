@@ -2,7 +2,7 @@
 
 use super::{
     body::{Here, Json, Listed, Params, Path, Raw, created, ok, page, time},
-    error::HttpError,
+    error::Result,
     items,
 };
 use crate::app::App;
@@ -32,22 +32,22 @@ struct Create {
     description: Option<String>,
 }
 
-pub async fn create(State(app): State<App>, Here(products): Here, raw: Raw) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(app): State<App>, Here(products): Here, raw: Raw) -> Result<Json<Value>> {
     let Create { code, name, description } = raw.parse(&app).await?;
     Ok(created(show(&projects::create(&products, &NewProject { code, name, description }).await?)))
 }
 
-pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(Here(products): Here, params: Params) -> Result<Listed<Value>> {
     let paging = params.page()?;
     let Listed(found, total) = page(records::list(&products, records::PROJECT, Of::All).await?, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-pub async fn one(Here(products): Here, Path(code): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(Here(products): Here, Path(code): Path<String>) -> Result<Json<Value>> {
     Ok(ok(show(&find(&products, &code).await?.value)))
 }
 
-pub async fn items(Here(products): Here, Path(code): Path<String>, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn items(Here(products): Here, Path(code): Path<String>, params: Params) -> Result<Listed<Value>> {
     find(&products, &code).await?;
     let paging = params.page()?;
     let Listed(found, total) = page(members(&products, &code).await?, paging);

@@ -1,11 +1,11 @@
 //! Revisions over HTTP.
 
 use super::{
-    body::{Here, Json, Listed, Params, Path, Raw, Who, created, ok, time},
-    error::HttpError,
+    body::{Here, Json, Listed, Params, Path, Raw, created, ok, time},
+    error::{HttpError, Result},
     jobs,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -37,10 +37,10 @@ struct Create {
 pub async fn create(
     State(app): State<App>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     let Create { comment, properties } = raw.parse(&app).await?;
     let made =
@@ -50,7 +50,7 @@ pub async fn create(
     Ok(created(shown))
 }
 
-pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params) -> Result<Listed<Value>> {
     let item = items::find(&products, &part).await?.value;
     let (offset, limit) = params.page()?;
     let total = item.current_revision;
@@ -59,7 +59,7 @@ pub async fn list(Here(products): Here, Path(part): Path<String>, params: Params
     Ok(Listed(found.iter().map(|revision| show(&item, revision)).collect(), total as usize))
 }
 
-pub async fn one(Here(products): Here, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>, HttpError> {
+pub async fn one(Here(products): Here, Path((part, number)): Path<(String, String)>) -> Result<Json<Value>> {
     let item = items::find(&products, &part).await?.value;
     let number = number.parse().map_err(|_| HttpError::missing("revision", &number))?;
     Ok(ok(show(&item, &revisions::find(&products, &item, number).await?)))

@@ -2,13 +2,13 @@
 
 use super::{
     Silo,
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
-    error::HttpError,
+    body::{Json, Listed, Params, Path, Raw, created, ok, page, time},
+    error::{HttpError, Result},
     namespace, products,
 };
 use crate::{
     app::App,
-    auth::{self, system_namespace},
+    auth::{self, Caller, system_namespace},
     streams::rights_changed,
 };
 use axum::extract::State;
@@ -83,7 +83,7 @@ struct Create {
 }
 
 impl Create {
-    fn check(&self) -> Result<Vec<String>, HttpError> {
+    fn check(&self) -> Result<Vec<String>> {
         if !is_plain_name(&self.name, 64) {
             let why = "name: must have 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit";
             return Err(HttpError::invalid(why));
@@ -99,7 +99,7 @@ impl Create {
     }
 }
 
-pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(app): State<Silo>, caller: Caller, raw: Raw) -> Result<Json<Value>> {
     let body: Create = raw.parse(&app).await?;
     let tags = body.check()?;
     let random: [u8; 32] = rand::random();
@@ -147,7 +147,7 @@ pub async fn create(State(app): State<Silo>, Who(caller): Who, raw: Raw) -> Resu
     Ok(created(shown))
 }
 
-async fn show(app: &App, runner: &Runner) -> Result<Value, HttpError> {
+async fn show(app: &App, runner: &Runner) -> Result<Value> {
     let worker = app.engine.read_record::<Worker>(&namespace(), runner.worker().as_str()).await?;
     let now = app.engine.now().await?;
     let online = worker.as_ref().is_some_and(|worker| worker.liveness(now) == Liveness::Online);
@@ -168,7 +168,7 @@ async fn show(app: &App, runner: &Runner) -> Result<Value, HttpError> {
     }))
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>> {
     let paging = params.page()?;
     let Listed(found, total) = page(records::list(&products(&app), RUNNER, Of::All).await?, paging);
     let mut shown = Vec::with_capacity(found.len());
@@ -178,18 +178,18 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
     Ok(Listed(shown, total))
 }
 
-async fn find(app: &App, id: &str) -> Result<Kept<Runner>, HttpError> {
+async fn find(app: &App, id: &str) -> Result<Kept<Runner>> {
     let missing = || HttpError::missing("runner", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
     records::list(&products(app), RUNNER, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
-pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>> {
     let found = find(&app, &id).await?;
     Ok(ok(show(&app, &found.value).await?))
 }
 
-pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn delete(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
     let found = find(&app, &id).await?;
     let worker = found.value.worker();
     let end = DeletePrincipal { namespace: system_namespace(), name: worker.as_str().into() };

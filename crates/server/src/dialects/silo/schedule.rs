@@ -6,9 +6,9 @@
 use super::{
     Silo,
     definitions::{self, Definition, InForce, ScopeKind},
-    error::HttpError,
+    error::Result,
     jobs, products,
-    trigger::{self, Asked, Target},
+    trigger::{self, Target, TriggerOptions},
 };
 use crate::{
     app::App,
@@ -44,7 +44,7 @@ fn calendar(definition: &Definition) -> Option<(Calendar, String, String)> {
 }
 
 /// When it fires next, if ever.
-pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Timestamp>, HttpError> {
+pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Timestamp>> {
     if definition.trigger.kind != "schedule" {
         return Ok(None);
     }
@@ -52,7 +52,7 @@ pub async fn next_run(app: &App, definition: &Definition) -> Result<Option<Times
 }
 
 /// Makes the records say what the definitions in force say.
-pub async fn follow(app: &Silo) -> Result<(), HttpError> {
+pub async fn follow(app: &Silo) -> Result<()> {
     let now = app.engine.wall().await?;
     let definitions = definitions::all(app).await?;
     let products = products(app);
@@ -87,7 +87,7 @@ pub async fn run(app: Silo) {
 }
 
 /// Fires what is due, and says how long it is to the next one.
-pub async fn tick(app: &App) -> Result<Option<Duration>, HttpError> {
+pub async fn tick(app: &App) -> Result<Option<Duration>> {
     let mut soonest: Option<Timestamp> = None;
     for kept in records::list(&products(app), SCHEDULE, Of::All).await? {
         let Some(at) = kept.value.at else { continue };
@@ -99,7 +99,7 @@ pub async fn tick(app: &App) -> Result<Option<Duration>, HttpError> {
     Ok(soonest.map(|at| between(now, at)))
 }
 
-async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>, HttpError> {
+async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>> {
     let Ok(one) = definitions::find(app, &kept.key).await else { return Ok(None) };
     let Some((calendar, ..)) = calendar(&one.definition) else { return Ok(None) };
     let next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
@@ -120,20 +120,20 @@ async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Re
 }
 
 /// A job for each target whose last one is over.
-async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<Command>, HttpError> {
+async fn due_jobs(app: &App, products: &Products, one: &InForce) -> Result<Vec<Command>> {
     let by: Arc<str> = "schedule".into();
     let mut commands = Vec::new();
     for target in targets(products, one).await? {
         if jobs::is_open(app, trigger::target_facet(&one.definition.name, &target)).await? {
             continue;
         }
-        let job = trigger::make(products, one, Trigger::Schedule, &target, &by, &Asked::default()).await?;
+        let job = trigger::make(products, one, Trigger::Schedule, &target, &by, &TriggerOptions::default()).await?;
         commands.push(trigger::submit(job));
     }
     Ok(commands)
 }
 
-async fn targets(products: &Products, one: &InForce) -> Result<Vec<Target>, HttpError> {
+async fn targets(products: &Products, one: &InForce) -> Result<Vec<Target>> {
     let scope = &one.definition.scope;
     let of_item = |item: Item| Target { item: Some(item), revision: None, project: None };
     let of_project = |code: String| Target { item: None, revision: None, project: Some(code) };

@@ -2,10 +2,10 @@
 
 use super::{
     Silo,
-    body::{Here, Json, Listed, Params, Path, Raw, Who, ok, time},
-    error::HttpError,
+    body::{Here, Json, Listed, Params, Path, Raw, ok, time},
+    error::{HttpError, Result},
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ use windlass_product::{
         NODES_MAX,
         locks::{Editor, Level},
     },
-    settle,
+    write_change,
 };
 
 const NAME_CHARS_MAX: usize = 255;
@@ -50,7 +50,7 @@ struct Acquire {
 }
 
 impl Acquire {
-    fn check(&self) -> Result<(), HttpError> {
+    fn check(&self) -> Result<()> {
         for (field, text) in [("workstation_id", &self.workstation_id), ("object_id", &self.object_id)] {
             if !(1..=NAME_CHARS_MAX).contains(&text.chars().count()) {
                 return Err(HttpError::invalid(format!("{field}: must have 1 to {NAME_CHARS_MAX} characters")));
@@ -69,10 +69,10 @@ impl Acquire {
 pub async fn acquire(
     State(app): State<Silo>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path(part): Path<String>,
     raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     items::find(&products, &part).await?;
     let body: Acquire = raw.parse(&app).await?;
     body.check()?;
@@ -121,20 +121,20 @@ fn acquired(session: &Session, overlaps: &[(Session, Vec<Arc<str>>)]) -> Value {
     })
 }
 
-pub async fn of_item(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>, HttpError> {
+pub async fn of_item(Here(products): Here, Path(part): Path<String>) -> Result<Listed<Value>> {
     items::find(&products, &part).await?;
     let found = edits::open(&products, &part).await?;
     let total = found.len();
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-pub async fn own(Here(products): Here, Who(caller): Who, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn own(Here(products): Here, caller: Caller, params: Params) -> Result<Listed<Value>> {
     let paging = params.page()?;
     let Listed(found, total) = super::body::page(edits::of_user(&products, &caller.name).await?, paging);
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-async fn find(products: &Products, part: &str, id: &str) -> Result<Kept<Session>, HttpError> {
+async fn find(products: &Products, part: &str, id: &str) -> Result<Kept<Session>> {
     let missing = || HttpError::missing("edit session", id);
     items::find(products, part).await?;
     let parsed = Uuid::parse_str(id).map_err(|_| missing())?;
@@ -144,10 +144,10 @@ async fn find(products: &Products, part: &str, id: &str) -> Result<Kept<Session>
 pub async fn heartbeat(
     State(app): State<Silo>,
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path((part, id)): Path<(String, String)>,
-) -> Result<Json<Value>, HttpError> {
-    let session = settle!(&products, HttpError, {
+) -> Result<Json<Value>> {
+    let session = write_change!(&products, HttpError, {
         let kept = find(&products, &part, &id).await?;
         if kept.value.editor.user != caller.name {
             return Err(HttpError::forbidden("only its holder keeps a lock"));
@@ -159,10 +159,10 @@ pub async fn heartbeat(
 
 pub async fn release(
     Here(products): Here,
-    Who(caller): Who,
+    caller: Caller,
     Path((part, id)): Path<(String, String)>,
-) -> Result<StatusCode, HttpError> {
-    settle!(&products, HttpError, {
+) -> Result<StatusCode> {
+    write_change!(&products, HttpError, {
         let kept = find(&products, &part, &id).await?;
         if kept.value.editor.user != caller.name && caller.role != Role::Admin {
             return Err(HttpError::forbidden("only its holder, or an admin, releases a lock"));
@@ -173,6 +173,6 @@ pub async fn release(
 }
 
 /// Releases what has expired. How many.
-pub async fn sweep(app: &App) -> Result<usize, HttpError> {
+pub async fn sweep(app: &App) -> Result<usize> {
     Ok(edits::sweep(&super::products(app)).await?)
 }

@@ -51,19 +51,19 @@ impl Settings {
 }
 
 fn seconds(text: &str) -> Result<String, String> {
-    let seconds: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
-    if seconds == 0 {
-        return Err("must be at least 1".into());
-    }
-    Ok(format!("{seconds}s"))
+    duration(text, "seconds", "s")
 }
 
 fn minutes(text: &str) -> Result<String, String> {
-    let minutes: u64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of minutes"))?;
-    if minutes == 0 {
-        return Err("must be at least 1".into());
+    duration(text, "minutes", "m")
+}
+
+fn duration(text: &str, of: &str, unit: &str) -> Result<String, String> {
+    match text.trim().parse::<u64>() {
+        Ok(0) => Err("must be at least 1".into()),
+        Ok(count) => Ok(format!("{count}{unit}")),
+        Err(_) => Err(format!("{text:?} is not a number of {of}")),
     }
-    Ok(format!("{minutes}m"))
 }
 
 /// All of the last `events_kept` can be replayed, which is more.

@@ -1,6 +1,11 @@
 //! A job as this protocol's clients see it.
 
-use super::{body::time, definitions::ScopeKind, error::HttpError, namespace};
+use super::{
+    body::time,
+    definitions::ScopeKind,
+    error::{HttpError, Result},
+    namespace,
+};
 use crate::app::App;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -64,13 +69,13 @@ pub fn states(word: &str) -> Option<Vec<State>> {
     (!found.is_empty()).then_some(found)
 }
 
-pub fn extra(job: &Job) -> Result<Extra, HttpError> {
+pub fn extra(job: &Job) -> Result<Extra> {
     let text = job.spec.extra.as_deref().unwrap_or("");
     serde_json::from_str(text)
         .map_err(|error| HttpError::internal(format!("job {} cannot be read: {error}", job.key.id)))
 }
 
-pub fn detail(payload: &Payload) -> Result<Detail, HttpError> {
+pub fn detail(payload: &Payload) -> Result<Detail> {
     let read = serde_json::from_slice(payload.as_bytes());
     read.map_err(|error| HttpError::internal(format!("a job's payload cannot be read: {error}")))
 }
@@ -103,7 +108,7 @@ pub fn duration_seconds(job: &Job) -> f64 {
 }
 
 /// `items`: none leaves them out, as lists do.
-pub fn job(job: &Job, items: Option<&[ScopeItem]>, result: Value) -> Result<Value, HttpError> {
+pub fn job(job: &Job, items: Option<&[ScopeItem]>, result: Value) -> Result<Value> {
     let extra = extra(job)?;
     let live = &job.live;
     let lease = live.lease.as_ref();
@@ -156,20 +161,20 @@ pub fn job(job: &Job, items: Option<&[ScopeItem]>, result: Value) -> Result<Valu
     }))
 }
 
-pub async fn find(app: &App, id: &str) -> Result<Job, HttpError> {
+pub async fn find(app: &App, id: &str) -> Result<Job> {
     let missing = || HttpError::missing("job", id);
     let parsed = Uuid::parse_str(id).map_err(|_| missing())?;
     app.engine.store().job(&JobKey::new(&namespace(), JobId(parsed))).await?.ok_or_else(missing)
 }
 
 /// With everything that is kept apart from its row.
-pub async fn whole(app: &App, row: &Job) -> Result<Value, HttpError> {
+pub async fn whole(app: &App, row: &Job) -> Result<Value> {
     let body = app.engine.store().body(&row.key).await?.unwrap_or_default();
     let detail = detail(&body.payload)?;
     job(row, Some(&detail.items), result(body.result.as_ref()))
 }
 
-pub async fn in_list(app: &App, row: &Job) -> Result<Value, HttpError> {
+pub async fn in_list(app: &App, row: &Job) -> Result<Value> {
     let body = if row.live.has_result { app.engine.store().body(&row.key).await? } else { None };
     job(row, None, result(body.and_then(|body| body.result).as_ref()))
 }

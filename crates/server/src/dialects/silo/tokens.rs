@@ -3,8 +3,8 @@
 //! A token is a principal of its own, whose name is what is recorded as the author of things.
 
 use super::{
-    body::{Json, Listed, Params, Path, Raw, Who, created, ok, page, time},
-    error::HttpError,
+    body::{Json, Listed, Params, Path, Raw, created, ok, page, time},
+    error::{HttpError, Result},
     namespace, products,
 };
 use crate::{
@@ -69,7 +69,7 @@ fn show(token: &Token) -> Value {
     })
 }
 
-pub async fn me(Who(caller): Who) -> Json<Value> {
+pub async fn me(caller: Caller) -> Json<Value> {
     ok(json!({"name": caller.name, "role": role_name(caller.role)}))
 }
 
@@ -79,7 +79,7 @@ struct Create {
     role: Option<String>,
 }
 
-fn asked_role(body: &Create, caller: &Caller) -> Result<Role, HttpError> {
+fn asked_role(body: &Create, caller: &Caller) -> Result<Role> {
     let role = match body.role.as_deref() {
         None => caller.role,
         Some("viewer") => Role::Viewer,
@@ -93,7 +93,7 @@ fn asked_role(body: &Create, caller: &Caller) -> Result<Role, HttpError> {
     Ok(role)
 }
 
-pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(app): State<App>, caller: Caller, raw: Raw) -> Result<Json<Value>> {
     let body: Create = raw.parse(&app).await?;
     let fits = (1..=NAME_CHARS_MAX).contains(&body.name.chars().count())
         && body.name.len() <= 200
@@ -118,7 +118,7 @@ pub async fn create(State(app): State<App>, Who(caller): Who, raw: Raw) -> Resul
     Ok(created(shown))
 }
 
-async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<(), HttpError> {
+async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<()> {
     let name: Arc<str> = token.name.as_str().into();
     let taken = || HttpError::conflict(format!("the name {} is taken", token.name));
     // Deleting a token frees its name. Older versions only disabled it, as an admin may have done on purpose: only an admin gets
@@ -161,7 +161,7 @@ fn is_own(caller: &Caller, token: &Token) -> bool {
     caller.role == Role::Admin || *token.created_by == *caller.name || *token.name == *caller.name
 }
 
-pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(State(app): State<App>, caller: Caller, params: Params) -> Result<Listed<Value>> {
     let paging = params.page()?;
     let mut found = records::list(&products(&app), TOKEN, Of::All).await?;
     found.retain(|kept| is_own(&caller, &kept.value));
@@ -169,13 +169,13 @@ pub async fn list(State(app): State<App>, Who(caller): Who, params: Params) -> R
     Ok(Listed(found.iter().map(|kept| show(&kept.value)).collect(), total))
 }
 
-async fn find(app: &App, id: &str) -> Result<Kept<Token>, HttpError> {
+async fn find(app: &App, id: &str) -> Result<Kept<Token>> {
     let missing = || HttpError::missing("token", id);
     let id = Uuid::parse_str(id).map_err(|_| missing())?.to_string();
     records::list(&products(app), TOKEN, Of::With("id", &id)).await?.pop().ok_or_else(missing)
 }
 
-pub async fn delete(State(app): State<App>, Who(caller): Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn delete(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
     let found = find(&app, &id).await?;
     if !is_own(&caller, &found.value) {
         return Err(HttpError::forbidden("only its owner, or an admin, deletes a token"));

@@ -35,7 +35,7 @@ pub struct Target {
 
 /// What was asked for beside it.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct TriggerOptions {
     pub args: Map<String, Value>,
     pub priority: Option<i32>,
 }
@@ -63,7 +63,7 @@ impl Fires for ByDefinition {
             }
             for project in trigger::jobs_for(one.definition.scope.kind, item) {
                 let target = Target { item: Some(item.clone()), revision: None, project };
-                made.push(make(products, &one, trigger, &target, by, &Asked::default()).await?);
+                made.push(make(products, &one, trigger, &target, by, &TriggerOptions::default()).await?);
             }
         }
         Ok(made)
@@ -76,7 +76,7 @@ pub async fn make(
     trigger: Trigger,
     target: &Target,
     by: &Arc<str>,
-    asked: &Asked,
+    asked: &TriggerOptions,
 ) -> Result<NewJob, Error> {
     let definition = &*from.definition;
     let items = cover(products, definition, target).await?;
@@ -130,7 +130,7 @@ fn facets(definition: &Definition, target: &Target) -> Vec<Facet> {
     facets
 }
 
-fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &Asked) -> Extra {
+fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &TriggerOptions) -> Extra {
     let mut args = definition.compute.args.clone();
     args.extend(asked.args.clone());
     let item = target.item.as_ref();

@@ -1,9 +1,9 @@
 //! What a runner does: give signs of life, claim, report.
 
 use super::{
-    body::{Json, Path, Raw, Who, created, ok, time},
+    body::{Json, Path, Raw, created, ok, time},
     dag,
-    error::HttpError,
+    error::{HttpError, Result},
     jobs::{self, Entry},
     namespace, products, show,
 };
@@ -40,7 +40,7 @@ fn worker(caller: &Caller) -> WorkerId {
     WorkerId::trusted(&caller.name)
 }
 
-pub async fn heartbeat(State(app): State<App>, Who(caller): Who) -> Result<Json<Value>, HttpError> {
+pub async fn heartbeat(State(app): State<App>, caller: Caller) -> Result<Json<Value>> {
     let sign = Heartbeat { namespace: namespace(), worker: worker(&caller), principal: Some(caller.name.clone()) };
     let worker = app.engine.run(sign).await?;
     let (name, id) = show::runner(&worker.id);
@@ -60,7 +60,7 @@ struct Offered {
     request_id: Option<String>,
 }
 
-pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result<Response, HttpError> {
+pub async fn claim(State(app): State<App>, caller: Caller, raw: Raw) -> Result<Response> {
     let body: Offered = raw.parse(&app).await?;
     let offer = match &body.tags {
         Some(tags) => Offer::Narrowed(tags.iter().map(String::as_str).filter(|tag| !tag.is_empty()).collect::<Tags>()),
@@ -82,14 +82,14 @@ pub async fn claim(State(app): State<App>, Who(caller): Who, raw: Raw) -> Result
     match claimed(&app, &leased).await {
         Ok(shown) => Ok(ok(shown).into_response()),
         // A runner that cannot be told its job must not hold it.
-        Err(no) => {
+        Err(error) => {
             drop(app.engine.run(Release { holder: holder(&caller, &leased.job) }).await);
-            Err(no)
+            Err(error)
         }
     }
 }
 
-async fn claimed(app: &App, leased: &Leased) -> Result<Value, HttpError> {
+async fn claimed(app: &App, leased: &Leased) -> Result<Value> {
     let detail = show::detail(&leased.payload)?;
     let job = show::job(&leased.job, Some(&detail.items), Value::Null)?;
     let mut shown = json!({"job": job, "definition": detail.definition});
@@ -112,7 +112,7 @@ pub fn holds(caller: &Caller, job: &Job) -> Holds {
 }
 
 /// The job, if this runner holds it now: before it is shown what only its holder may see, and before long uploads.
-pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job, HttpError> {
+pub async fn held(app: &App, caller: &Caller, id: &str) -> Result<Job> {
     let job = show::find(app, id).await?;
     Ok(*app.engine.run(holds(caller, &job)).await?)
 }
@@ -124,12 +124,7 @@ struct Progress {
     message: Option<String>,
 }
 
-pub async fn progress(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-    raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+pub async fn progress(State(app): State<App>, caller: Caller, Path(id): Path<String>, raw: Raw) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     let body: Progress = raw.parse(&app).await?;
     if !(0..=100).contains(&body.progress) {
@@ -142,20 +137,20 @@ pub async fn progress(
     again(&app, &id).await
 }
 
-fn check_text(field: &str, text: &str) -> Result<(), HttpError> {
+fn check_text(field: &str, text: &str) -> Result<()> {
     if text.len() <= TEXT_BYTES_MAX {
         return Ok(());
     }
     Err(HttpError::invalid(format!("{field}: may have {TEXT_BYTES_MAX} bytes")))
 }
 
-async fn again(app: &App, id: &str) -> Result<Json<Value>, HttpError> {
+async fn again(app: &App, id: &str) -> Result<Json<Value>> {
     let job = show::find(app, id).await?;
     Ok(ok(show::whole(app, &job).await?))
 }
 
 /// A second final report is refused, also when it says the same.
-fn final_report(report: Ended) -> Result<(), HttpError> {
+fn final_report(report: Ended) -> Result<()> {
     if report.replayed { Err(Refusal::LeaseLost { state: report.job.state }.into()) } else { Ok(()) }
 }
 
@@ -165,12 +160,7 @@ struct Completed {
     result: Value,
 }
 
-pub async fn complete(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-    raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+pub async fn complete(State(app): State<App>, caller: Caller, Path(id): Path<String>, raw: Raw) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     let body: Completed = raw.parse(&app).await?;
     let report = Complete { holder: holder(&caller, &job), result: body.result.to_string().as_str().into() };
@@ -184,12 +174,7 @@ struct Failed {
     error_message: String,
 }
 
-pub async fn fail(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-    raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+pub async fn fail(State(app): State<App>, caller: Caller, Path(id): Path<String>, raw: Raw) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     let body: Failed = raw.parse(&app).await?;
     check_text("error_message", &body.error_message)?;
@@ -213,12 +198,7 @@ struct Log {
     metadata: Option<Map<String, Value>>,
 }
 
-pub async fn log(
-    State(app): State<App>,
-    Who(caller): Who,
-    Path(id): Path<String>,
-    raw: Raw,
-) -> Result<Json<Value>, HttpError> {
+pub async fn log(State(app): State<App>, caller: Caller, Path(id): Path<String>, raw: Raw) -> Result<Json<Value>> {
     let job = show::find(&app, &id).await?;
     let body: Log = raw.parse(&app).await?;
     let level = body.level.unwrap_or_else(|| "info".into());

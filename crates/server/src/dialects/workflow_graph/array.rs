@@ -1,6 +1,6 @@
 //! Answers that are lists, written while they are read: a long one takes no more memory than a short one.
 
-use super::body::HttpError;
+use super::body::{HttpError, Result};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -26,7 +26,7 @@ pub struct Array {
 /// The list that somebody writes. Half a list is none: where the writer fails the connection ends.
 pub fn answer<F>(write: impl FnOnce(Array) -> F) -> Response
 where
-    F: Future<Output = Result<(), HttpError>> + Send + 'static,
+    F: Future<Output = Result<()>> + Send + 'static,
 {
     let (parts, queue) = mpsc::channel(PARTS_WAITING);
     let written = write(Array { parts: parts.clone(), text: Vec::from(b"["), is_begun: false });
@@ -43,7 +43,7 @@ where
 
 impl Array {
     /// An error if nobody reads any more.
-    pub async fn push(&mut self, one: &impl Serialize) -> Result<(), HttpError> {
+    pub async fn push(&mut self, one: &impl Serialize) -> Result<()> {
         if std::mem::replace(&mut self.is_begun, true) {
             self.text.push(b',');
         }
@@ -52,12 +52,12 @@ impl Array {
         if self.text.len() >= PART_BYTES { self.send().await } else { Ok(()) }
     }
 
-    pub async fn end(mut self) -> Result<(), HttpError> {
+    pub async fn end(mut self) -> Result<()> {
         self.text.push(b']');
         self.send().await
     }
 
-    async fn send(&mut self) -> Result<(), HttpError> {
+    async fn send(&mut self) -> Result<()> {
         let part = Bytes::from(std::mem::take(&mut self.text));
         self.parts.send(Ok(part)).await.map_err(|_| HttpError(StatusCode::GONE, "the reader is gone".to_owned()))
     }

@@ -1,25 +1,21 @@
 //! How this protocol reads bodies and says no: statuses and plain sentences, not problem documents.
 
 pub use crate::ask::Answer as Json;
-use crate::{
-    app::App,
-    ask,
-    auth::Caller,
-    path::{self, FromPath},
-    problem::Problem,
-};
+use crate::{app::App, ask, problem::Problem};
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
 use windlass_core::Refusal;
 
 /// A refusal: a status, and for the reader a sentence.
 #[derive(Debug)]
 pub struct HttpError(pub StatusCode, pub String);
+
+/// What handlers of this dialect answer with.
+pub type Result<T, E = HttpError> = std::result::Result<T, E>;
 
 impl HttpError {
     pub fn bare(status: StatusCode) -> Self {
@@ -85,7 +81,7 @@ pub struct Sent<T>(pub T);
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<App> for Sent<T> {
     type Rejection = HttpError;
-    async fn from_request(request: Request, app: &App) -> Result<Self, HttpError> {
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
         if !request.headers().get(header::CONTENT_TYPE).is_some_and(ask::is_json) {
             let why = "Expected request with `Content-Type: application/json`";
             return Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why.into()));
@@ -109,7 +105,7 @@ pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
         match axum::extract::Query::<T>::try_from_uri(&parts.uri) {
             Ok(query) => Ok(Self(query.0)),
             Err(error) => Err(HttpError(StatusCode::BAD_REQUEST, error.body_text())),
@@ -117,26 +113,4 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Query<T> {
     }
 }
 
-/// The parts of the path that are names.
-pub struct Path<T>(pub T);
-
-impl<T: FromPath> FromRequestParts<App> for Path<T> {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
-        path::take(parts).map(Self).map_err(|why| HttpError(StatusCode::BAD_REQUEST, why))
-    }
-}
-
-/// Who calls; nobody in particular where this machine's own programs need no token.
-pub struct Who(pub Option<Arc<str>>);
-
-impl FromRequestParts<App> for Who {
-    type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, HttpError> {
-        let caller = parts.extensions.get::<Caller>();
-        if let Some(caller) = caller {
-            caller.check_namespace(&super::namespace())?;
-        }
-        Ok(Self(caller.map(|caller| caller.name.clone())))
-    }
-}
+crate::path::extractor!(HttpError, |why, _| HttpError(StatusCode::BAD_REQUEST, why));

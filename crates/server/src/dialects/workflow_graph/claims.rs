@@ -1,17 +1,14 @@
 //! What a worker does with jobs: claim, renew, ask whether it was cancelled, report.
 
 use super::{
-    body::{HttpError, Json, Path, Sent, Who},
+    body::{HttpError, Json, Path, Result, Sent},
     namespace, status, translate, wire,
 };
 use crate::{
     app::App,
     auth::{Auth, Caller, not_valid},
 };
-use axum::{
-    Extension,
-    extract::{FromRequestParts, State},
-};
+use axum::extract::{FromRequestParts, State};
 use http::{StatusCode, request::Parts};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -39,11 +36,10 @@ const HOLD: Duration = Duration::from_secs(5);
 
 pub async fn claim(
     State(app): State<App>,
-    who: Who,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     hold: Hold,
     Sent(body): Sent<wire::Claim>,
-) -> Result<Json<Option<wire::Claimed>>, HttpError> {
+) -> Result<Json<Option<wire::Claimed>>> {
     let begun = Instant::now();
     let claim = claim::Claim {
         namespace: namespace(),
@@ -52,7 +48,7 @@ pub async fn claim(
         secrets: ids::secrets(1),
         lease: Some(translate::lease_length(body.lease_ttl_secs)),
         unknown: Unknown::Create(translate::worker_policy()),
-        principal: who.0.clone(),
+        principal: Some(caller.name.clone()),
         request_id: None,
     };
     let Some(leased) = app.engine.claim(claim, hold.0).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
@@ -65,10 +61,10 @@ pub async fn claim(
     match told {
         Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
         // A worker that cannot be told its job, or may not have it by now, must not hold it.
-        Err(no) => {
-            let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), leased.lease) };
+        Err(error) => {
+            let holder = Holder { principal: Some(caller.name.clone()), ..Holder::lease(&namespace(), leased.lease) };
             drop(app.engine.run(Release { holder }).await);
-            Err(no)
+            Err(error)
         }
     }
 }
@@ -85,7 +81,7 @@ impl FromRequestParts<App> for Hold {
     }
 }
 
-async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire::Claimed, HttpError> {
+async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire::Claimed> {
     let job = &leased.job;
     let name =
         |facet: &str| job.spec.facets.iter().find(|found| &*found.name == facet).map(|found| found.value.to_string());
@@ -121,7 +117,7 @@ async fn claimed(app: &App, leased: &Leased, body: &wire::Claim) -> Result<wire:
 }
 
 /// The outputs of every direct dependency, by its name.
-async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>, HttpError> {
+async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMap<String, String>>> {
     let keys: Vec<JobKey> = leased.job.spec.parents.iter().map(|&id| JobKey::new(&namespace(), id)).collect();
     let parents = app.engine.store().jobs_named(&keys).await?;
     let told: Vec<JobKey> = parents.iter().filter(|job| job.live.has_result).map(|job| job.key.clone()).collect();
@@ -130,65 +126,63 @@ async fn upstream(app: &App, leased: &Leased) -> Result<BTreeMap<String, BTreeMa
     Ok(named.map(|(name, key)| (name, translate::outputs(results.get(key)))).collect())
 }
 
-fn holder(who: Who, lease: &str) -> Result<Holder, HttpError> {
+fn holder(caller: &Caller, lease: &str) -> Result<Holder> {
     // What is no lease of ours is as dead as an expired one.
     let lease = lease.parse().map_err(|_| HttpError::bare(StatusCode::CONFLICT))?;
-    Ok(Holder { principal: who.0, ..Holder::lease(&namespace(), lease) })
+    Ok(Holder { principal: Some(caller.name.clone()), ..Holder::lease(&namespace(), lease) })
 }
 
 /// An unknown lease is a dead one: this protocol has one answer for both.
-fn dead(no: HttpError) -> HttpError {
-    if no.0 == StatusCode::NOT_FOUND { HttpError::bare(StatusCode::CONFLICT) } else { no }
+fn dead(error: HttpError) -> HttpError {
+    if error.0 == StatusCode::NOT_FOUND { HttpError::bare(StatusCode::CONFLICT) } else { error }
 }
 
-pub async fn heartbeat(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, HttpError> {
-    let renew = Renew { holder: holder(who, &lease)?, length: Some(translate::RENEWED) };
+pub async fn heartbeat(State(app): State<App>, caller: Caller, Path(lease): Path<String>) -> Result<StatusCode> {
+    let renew = Renew { holder: holder(&caller, &lease)?, length: Some(translate::RENEWED) };
     app.engine.run(renew).await.map_err(|error| dead(error.into()))?;
     Ok(StatusCode::OK)
 }
 
 pub async fn complete(
     State(app): State<App>,
-    who: Who,
+    caller: Caller,
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Complete>,
-) -> Result<StatusCode, HttpError> {
-    let report = Complete { holder: holder(who, &lease)?, result: translate::result(&body.outputs) };
+) -> Result<StatusCode> {
+    let report = Complete { holder: holder(&caller, &lease)?, result: translate::result(&body.outputs) };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 
 pub async fn fail(
     State(app): State<App>,
-    who: Who,
+    caller: Caller,
     Path(lease): Path<String>,
     Sent(body): Sent<wire::Fail>,
-) -> Result<StatusCode, HttpError> {
+) -> Result<StatusCode> {
     let message: Arc<str> = translate::cut(&body.error).into();
-    let report = Fail { holder: holder(who, &lease)?, message, retryable: body.retryable, result: Default::default() };
+    let report =
+        Fail { holder: holder(&caller, &lease)?, message, retryable: body.retryable, result: Default::default() };
     ended(app.engine.run(report).await.map_err(|error| dead(error.into()))?)
 }
 
 /// Not in the original: a worker that has to stop gives its job back, and no retry is charged for it.
-pub async fn release(State(app): State<App>, who: Who, Path(lease): Path<String>) -> Result<StatusCode, HttpError> {
-    let release = Release { holder: holder(who, &lease)? };
+pub async fn release(State(app): State<App>, caller: Caller, Path(lease): Path<String>) -> Result<StatusCode> {
+    let release = Release { holder: holder(&caller, &lease)? };
     app.engine.run(release).await.map_err(|error| dead(error.into()))?;
     Ok(StatusCode::OK)
 }
 
 /// A second report on the same lease is refused, also when it says the same.
-fn ended(report: Ended) -> Result<StatusCode, HttpError> {
+fn ended(report: Ended) -> Result<StatusCode> {
     if report.replayed { Err(HttpError::bare(StatusCode::CONFLICT)) } else { Ok(StatusCode::OK) }
 }
 
-pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>, HttpError> {
+pub async fn artifacts_cancelled(state: State<App>, Path(workflow): Path<String>) -> Result<Json<bool>> {
     cancelled(state, Path((workflow, "artifacts".into()))).await
 }
 
 /// The poll names no lease, so the answer is about the latest execution; a new one is not begun while an old one drains.
-pub async fn cancelled(
-    State(app): State<App>,
-    Path((workflow, job)): Path<(String, String)>,
-) -> Result<Json<bool>, HttpError> {
+pub async fn cancelled(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Json<bool>> {
     let latest = status::executions(&app, &workflow, &job, 1).await?.pop();
     let cancelled = latest.is_some_and(|job| translate::status(&job) == wire::Status::Cancelled);
     Ok(Json(StatusCode::OK, cancelled))

@@ -68,7 +68,7 @@ async fn load_one(app: &App, path: &Path) -> Result<String, String> {
         file::parse(&text).map_err(|fault| fault.to_string())
     };
     let made = app.aside.run(&super::namespace(), read).await.map_err(|problem| problem.0.to_string())??;
-    let before = status::load(app, &id).await.map_err(|no| no.1)?;
+    let before = status::load(app, &id).await.map_err(|error| error.1)?;
     let same = |before: &Stored| {
         let text = |jobs| serde_json::to_string(jobs).unwrap_or_default();
         before.name == made.name && before.trigger == made.trigger && text(&before.jobs) == text(&made.jobs)
@@ -79,7 +79,7 @@ async fn load_one(app: &App, path: &Path) -> Result<String, String> {
     let (run, version) = before.map_or((None, 0), |before| (before.run, before.version));
     let stored =
         Stored { id: id.clone(), name: made.name, trigger: made.trigger, run, jobs: made.jobs, version, parts: 0 };
-    let commands = stored.put_all().map_err(|no| no.1)?;
+    let commands = stored.put_all().map_err(|error| error.1)?;
     app.engine.run(All { commands }).await.map_err(|error| error.to_string())?;
     Ok(id)
 }

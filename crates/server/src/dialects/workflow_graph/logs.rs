@@ -2,7 +2,7 @@
 
 use super::{
     array::{self, Array},
-    body::{HttpError, Path, Sent, Who},
+    body::{HttpError, Path, Result, Sent},
     namespace, status,
     wire::{LogChunk, Logs, Stream},
 };
@@ -12,7 +12,7 @@ use crate::{
     log_view,
     sse::{self, Closed, Sink},
 };
-use axum::{Extension, extract::State, response::Response};
+use axum::{extract::State, response::Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::time::Duration;
 use windlass_api::Uuid;
@@ -35,12 +35,12 @@ const TURN: Duration = Duration::from_secs(10);
 /// Filed by the lease, whatever the chunks say about themselves.
 pub async fn append(
     State(app): State<App>,
-    who: Who,
+    caller: Caller,
     Path(lease): Path<String>,
     Sent(body): Sent<Logs>,
-) -> Result<StatusCode, HttpError> {
+) -> Result<StatusCode> {
     let lease = lease.parse().map_err(|_| HttpError::bare(StatusCode::CONFLICT))?;
-    let holder = Holder { principal: who.0, ..Holder::lease(&namespace(), lease) };
+    let holder = Holder { principal: Some(caller.name.clone()), ..Holder::lease(&namespace(), lease) };
     let most = app.engine.settings().limits.log_piece_bytes_max;
     let pieces = if body.chunks.iter().map(|chunk| chunk.data.len() + CHUNK_HEAD_MAX).sum::<usize>() <= ASIDE_BYTES {
         pieces(&body.chunks, most)
@@ -145,21 +145,12 @@ impl Lines {
 }
 
 /// The answer is written while it is read, so that a long log takes no more memory than a short one.
-pub async fn list(
-    State(app): State<App>,
-    Path((workflow, job)): Path<(String, String)>,
-) -> Result<Response, HttpError> {
+pub async fn list(State(app): State<App>, Path((workflow, job)): Path<(String, String)>) -> Result<Response> {
     let executions = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     Ok(array::answer(move |list| async move { write_list(&app, &workflow, &job, executions, list).await }))
 }
 
-async fn write_list(
-    app: &App,
-    workflow: &str,
-    job: &str,
-    executions: Vec<Job>,
-    mut list: Array,
-) -> Result<(), HttpError> {
+async fn write_list(app: &App, workflow: &str, job: &str, executions: Vec<Job>, mut list: Array) -> Result<()> {
     for execution in executions {
         let mut lines = Lines::new(workflow, job, Some(&execution));
         let mut after = 0;
@@ -189,14 +180,14 @@ struct Follower {
 }
 
 /// How far a reader had come, as it was told in an event's id.
-struct Place {
+struct Position {
     execution: JobId,
     piece: u64,
     attempt: u32,
     sequence: u64,
 }
 
-impl Place {
+impl Position {
     /// A line of the last event of a piece.
     fn id(&self) -> String {
         format!("id: {}.{}.{}.{}\n", self.execution, self.piece, self.attempt, self.sequence)
@@ -226,16 +217,16 @@ enum Found {
 /// stream, a principal may have so many, and they end when a token is revoked.
 pub async fn stream(
     State(app): State<App>,
-    Extension(caller): Extension<Caller>,
+    caller: Caller,
     headers: HeaderMap,
     Path((workflow, job)): Path<(String, String)>,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     let mut ahead = status::executions(&app, &workflow, &job, EXECUTIONS_MAX).await?;
     ahead.reverse();
     let lines = Lines::new(&workflow, &job, ahead.last());
     let mut follower = Follower { app: app.clone(), workflow, job, ahead, lines, after: 0 };
-    if let Some(place) = Place::of(&headers) {
-        follower.go_on(place);
+    if let Some(position) = Position::of(&headers) {
+        follower.go_on(position);
     }
     let opened = sse::open(&app, &caller, |sink| async move {
         // However it ends, the reader comes back.
@@ -262,13 +253,13 @@ impl Follower {
     }
 
     /// From the start if the execution is not there any more.
-    fn go_on(&mut self, place: Place) {
-        if let Some(at) = self.ahead.iter().position(|job| job.key.id == place.execution) {
+    fn go_on(&mut self, position: Position) {
+        if let Some(at) = self.ahead.iter().position(|job| job.key.id == position.execution) {
             self.ahead.truncate(at + 1);
-            self.after = place.piece;
+            self.after = position.piece;
             self.lines = Lines::new(&self.workflow, &self.job, self.ahead.last());
-            self.lines.after = place.piece;
-            (self.lines.attempt, self.lines.sequence) = (place.attempt, place.sequence);
+            self.lines.after = position.piece;
+            (self.lines.attempt, self.lines.sequence) = (position.attempt, position.sequence);
         }
     }
 
@@ -280,8 +271,8 @@ impl Follower {
             let mut chunks = self.lines.of(piece).peekable();
             while let Some(chunk) = chunks.next() {
                 let (attempt, sequence) = (piece.attempt, chunk.sequence + 1);
-                let place = Place { execution: piece.job.id, piece: piece.piece, attempt, sequence };
-                text += &event(&chunk, (is_whole && chunks.peek().is_none()).then_some(&place));
+                let position = Position { execution: piece.job.id, piece: piece.piece, attempt, sequence };
+                text += &event(&chunk, (is_whole && chunks.peek().is_none()).then_some(&position));
                 if text.len() >= sse::TOGETHER {
                     sink.send(std::mem::take(&mut text)).await?;
                 }
@@ -338,9 +329,9 @@ impl Follower {
 }
 
 /// JSON escapes line ends, so an event is always one line of data.
-fn event(chunk: &LogChunk, place: Option<&Place>) -> String {
+fn event(chunk: &LogChunk, position: Option<&Position>) -> String {
     let data = serde_json::to_string(chunk).unwrap_or_default();
-    format!("event: log\ndata: {data}\n{}\n", place.map(Place::id).unwrap_or_default())
+    format!("event: log\ndata: {data}\n{}\n", position.map(Position::id).unwrap_or_default())
 }
 
 #[cfg(test)]

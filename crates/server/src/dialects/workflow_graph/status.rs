@@ -1,6 +1,9 @@
 //! A workflow as it is kept, and as it is shown: what was created, with the jobs of its latest run laid over it.
 
-use super::{body::HttpError, namespace, translate, wire};
+use super::{
+    body::{HttpError, Result},
+    namespace, translate, wire,
+};
 use crate::{app::App, flows};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
@@ -53,18 +56,18 @@ fn damaged(error: impl std::fmt::Display) -> HttpError {
 
 impl Stored {
     /// The head alone, for a workflow whose jobs are stored already.
-    pub fn put_head(&self) -> Result<Command, HttpError> {
+    pub fn put_head(&self) -> Result<Command> {
         self.head(self.parts)
     }
 
-    fn head(&self, parts: usize) -> Result<Command, HttpError> {
+    fn head(&self, parts: usize) -> Result<Command> {
         let head = Head { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
         let expect = if self.version == 0 { Expect::Nothing } else { Expect::Version(self.version) };
         Ok(put(key(KIND, &self.id), None, serde_json::to_string(&head).map_err(damaged)?, expect))
     }
 
     /// Everything.
-    pub fn put_all(&self) -> Result<Vec<Command>, HttpError> {
+    pub fn put_all(&self) -> Result<Vec<Command>> {
         let parts = self.in_parts()?;
         let mut commands = vec![self.head(parts.len())?];
         for (at, part) in parts.into_iter().enumerate() {
@@ -73,7 +76,7 @@ impl Stored {
         Ok(commands)
     }
 
-    fn in_parts(&self) -> Result<Vec<String>, HttpError> {
+    fn in_parts(&self) -> Result<Vec<String>> {
         let mut parts = vec![String::from("[")];
         for job in &self.jobs {
             let text = serde_json::to_string(job).map_err(damaged)?;
@@ -97,7 +100,7 @@ fn part_key(id: &str, at: usize) -> String {
     format!("{id}/{at:06}")
 }
 
-pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, HttpError> {
+pub async fn load(app: &App, id: &str) -> Result<Option<Stored>> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else { return Ok(None) };
     let head: Head = serde_json::from_str(&record.value).map_err(damaged)?;
     let mut jobs = Vec::new();
@@ -111,7 +114,7 @@ pub async fn load(app: &App, id: &str) -> Result<Option<Stored>, HttpError> {
 }
 
 /// The run the workflow points at, without its jobs.
-pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, HttpError> {
+pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else {
         return Err(HttpError::bare(http::StatusCode::NOT_FOUND));
     };
@@ -119,20 +122,20 @@ pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>, HttpError> {
 }
 
 /// Ids in order of creation: ids of created workflows grow with time.
-pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>, HttpError> {
+pub async fn ids(app: &App, after: Option<String>) -> Result<Vec<String>> {
     let after = after.map(Arc::from);
     let query = RecordQuery { after, limit: PAGE, ..RecordQuery::all(namespace(), KIND) };
     let found = app.engine.store().records(&query).await?;
     Ok(found.into_iter().map(|record| record.key.key.to_string()).collect())
 }
 
-pub async fn is_running(app: &App, run: RunId) -> Result<bool, HttpError> {
+pub async fn is_running(app: &App, run: RunId) -> Result<bool> {
     let found = app.engine.read_record::<Run>(&namespace(), &run.to_string()).await?;
     Ok(found.is_some_and(|run| run.state() == RunState::Running))
 }
 
 /// What clients see.
-pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, HttpError> {
+pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow> {
     let mut latest: HashMap<Arc<str>, Job> = HashMap::new();
     if let Some(run) = stored.run {
         for job in flows::jobs(app, &namespace(), run).await? {
@@ -150,7 +153,7 @@ pub async fn show(app: &App, stored: Stored) -> Result<wire::Workflow, HttpError
 }
 
 /// The executions of one job of a workflow, the oldest first.
-pub async fn executions(app: &App, workflow: &str, job: &str, limit: usize) -> Result<Vec<Job>, HttpError> {
+pub async fn executions(app: &App, workflow: &str, job: &str, limit: usize) -> Result<Vec<Job>> {
     let facet = Some(translate::node_facet(workflow, job));
     let query = JobQuery { namespace: Some(namespace()), facet, limit, ..JobQuery::default() };
     let mut found = app.engine.store().jobs(&query).await?;

@@ -1,10 +1,10 @@
 //! Workers: registered by themselves, alive by any call.
 
 use super::{
-    body::{HttpError, Json, Path, Sent, Who},
+    body::{Json, Path, Result, Sent},
     namespace, translate, wire,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use http::StatusCode;
 use windlass_core::{
@@ -18,17 +18,13 @@ use windlass_engine::store::{JobQuery, RecordQuery};
 /// More workers than anybody lists at once.
 const WORKERS_MAX: usize = 10_000;
 
-pub async fn register(
-    State(app): State<App>,
-    who: Who,
-    Sent(body): Sent<wire::Register>,
-) -> Result<StatusCode, HttpError> {
+pub async fn register(State(app): State<App>, caller: Caller, Sent(body): Sent<wire::Register>) -> Result<StatusCode> {
     let register = RegisterWorker {
         namespace: namespace(),
         worker: WorkerId::new(&body.worker_id)?,
         tags: translate::labels(&body.labels),
         slots: 1,
-        owner: who.0,
+        owner: Some(caller.name.clone()),
         policy: translate::worker_policy(),
         // As sent: the labels a client sees again are the ones it gave.
         extra: serde_json::to_string(&body.labels).ok().map(Into::into),
@@ -37,13 +33,13 @@ pub async fn register(
     Ok(StatusCode::OK)
 }
 
-pub async fn heartbeat(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn heartbeat(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
     let worker = WorkerId::new(&id)?;
-    app.engine.run(Heartbeat { namespace: namespace(), worker, principal: who.0 }).await?;
+    app.engine.run(Heartbeat { namespace: namespace(), worker, principal: Some(caller.name.clone()) }).await?;
     Ok(StatusCode::OK)
 }
 
-pub async fn list(State(app): State<App>) -> Result<Json<Vec<wire::WorkerInfo>>, HttpError> {
+pub async fn list(State(app): State<App>) -> Result<Json<Vec<wire::WorkerInfo>>> {
     let query = RecordQuery { limit: WORKERS_MAX, ..RecordQuery::all(namespace(), Worker::KIND) };
     let now = app.engine.now().await?;
     let mut workers = Vec::new();

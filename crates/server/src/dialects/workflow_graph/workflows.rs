@@ -2,12 +2,12 @@
 
 use super::{
     array::{self, Array},
-    body::{HttpError, Json, Path, Query, Sent, Who},
+    body::{HttpError, Json, Path, Query, Result, Sent},
     namespace, sample as example,
     status::{self, Stored},
     translate, wire,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::{extract::State, response::Response};
 use http::StatusCode;
 use windlass_core::{
@@ -19,7 +19,7 @@ use windlass_engine::{Error, ids};
 const LIST: usize = 100;
 const LIST_MAX: usize = 1_000;
 
-pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>, HttpError> {
+pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> Result<Json<wire::Workflow>> {
     translate::check(&body.jobs).map_err(HttpError::shape)?;
     let id = ids::run_id().to_string();
     let stored =
@@ -28,7 +28,7 @@ pub async fn create(State(app): State<App>, Sent(body): Sent<wire::Create>) -> R
     Ok(Json(StatusCode::CREATED, status::show(&app, stored).await?))
 }
 
-async fn runs(app: &App, stored: &Stored) -> Result<bool, HttpError> {
+async fn runs(app: &App, stored: &Stored) -> Result<bool> {
     match stored.run {
         Some(run) => status::is_running(app, run).await,
         None => Ok(false),
@@ -36,7 +36,7 @@ async fn runs(app: &App, stored: &Stored) -> Result<bool, HttpError> {
 }
 
 /// Replaces the sample's state, but not under the feet of its run.
-pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>, HttpError> {
+pub async fn sample(State(app): State<App>) -> Result<Json<wire::Workflow>> {
     let before = status::load(&app, example::ID).await?;
     let version = before.as_ref().map_or(0, |before| before.version);
     if let Some(before) = before
@@ -53,7 +53,7 @@ pub async fn list(State(app): State<App>, Query(query): Query<wire::List>) -> Re
     array::answer(move |found| write_list(app, query, found))
 }
 
-async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(), HttpError> {
+async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<()> {
     let (mut skip, mut left) = (query.offset.unwrap_or(0), query.limit.unwrap_or(LIST).min(LIST_MAX));
     let mut after = None;
     while left > 0 {
@@ -86,13 +86,13 @@ async fn write_list(app: App, query: wire::List, mut found: Array) -> Result<(),
     found.end().await
 }
 
-pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>, HttpError> {
+pub async fn status(State(app): State<App>, Path(id): Path<String>) -> Result<Json<wire::Workflow>> {
     let stored = status::load(&app, &id).await?.ok_or(HttpError::bare(StatusCode::NOT_FOUND))?;
     Ok(Json(StatusCode::OK, status::show(&app, stored).await?))
 }
 
 /// Starts a run, unless one is under way: then this is the run that was asked for.
-pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn run(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
     let mut stored = status::load(&app, &id).await?.ok_or(HttpError::bare(StatusCode::NOT_FOUND))?;
     if stored.jobs.is_empty() || runs(&app, &stored).await? {
         return Ok(StatusCode::ACCEPTED);
@@ -102,7 +102,7 @@ pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Re
     let submit = SubmitRun {
         namespace: namespace(),
         id: run,
-        owner: who.0,
+        owner: Some(caller.name.clone()),
         definition: None,
         nodes: stored.jobs.iter().map(|job| translate::node(&id, job)).collect(),
         extra: None,
@@ -116,9 +116,9 @@ pub async fn run(State(app): State<App>, who: Who, Path(id): Path<String>) -> Re
     }
 }
 
-pub async fn cancel(State(app): State<App>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn cancel(State(app): State<App>, caller: Caller, Path(id): Path<String>) -> Result<StatusCode> {
     if let Some(run) = status::run_of(&app, &id).await? {
-        let by = who.0.unwrap_or_else(|| "anonymous".into());
+        let by = caller.name.clone();
         match app.engine.run(CancelRun { namespace: namespace(), run, by }).await {
             // A run that is past its retention was over long ago.
             Ok(_) | Err(Error::Refused(Refusal::NotFound { .. })) => {}

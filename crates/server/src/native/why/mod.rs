@@ -8,7 +8,7 @@ mod pending;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, ok},
-    problem::{Code, Problem},
+    problem::{Code, Problem, Result},
     route::{Access, Route},
 };
 use axum::extract::State;
@@ -88,17 +88,17 @@ impl Seen {
     }
 }
 
-async fn why(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Why>, Problem> {
+async fn why(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Why>> {
     let key = JobKey::new(&ask.namespace, JobId(id));
     let job = app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", id))?;
     Ok(ok(of(&app, job).await?))
 }
 
-pub async fn of(app: &App, job: Job) -> Result<Why, Problem> {
+pub async fn of(app: &App, job: Job) -> Result<Why> {
     Ok(explain::explain(&gather(app, job).await?))
 }
 
-async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
+async fn gather(app: &App, job: Job) -> Result<Facts> {
     let mut facts = Facts {
         now: app.engine.now().await?,
         parents: Vec::new(),
@@ -132,7 +132,7 @@ async fn gather(app: &App, job: Job) -> Result<Facts, Problem> {
     Ok(facts)
 }
 
-async fn parents(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
+async fn parents(app: &App, job: &Job) -> Result<Vec<Job>> {
     let mut open = Vec::new();
     for &id in &job.spec.parents {
         let mut parent = app.engine.store().job(&JobKey::new(&job.key.namespace, id)).await?;
@@ -150,7 +150,7 @@ async fn parents(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
 }
 
 /// Those that run first: they say when it goes on.
-async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
+async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>> {
     let Some(own) = &job.spec.concurrency else { return Ok(Vec::new()) };
     let mut rivals = Vec::new();
     // One that was taken from its worker has its place until that has stopped.
@@ -167,19 +167,13 @@ async fn rivals(app: &App, job: &Job) -> Result<Vec<Job>, Problem> {
 }
 
 /// Jobs of the same namespace in these states, of one worker or of all.
-async fn held(
-    app: &App,
-    job: &Job,
-    holder: Option<WorkerId>,
-    states: Vec<JobState>,
-    limit: usize,
-) -> Result<Vec<Job>, Problem> {
+async fn held(app: &App, job: &Job, holder: Option<WorkerId>, states: Vec<JobState>, limit: usize) -> Result<Vec<Job>> {
     let namespace = Some(job.key.namespace.clone());
     Ok(app.engine.store().jobs(&JobQuery { namespace, states, holder, limit, ..JobQuery::default() }).await?)
 }
 
 /// `running`: what is held in the namespace, or the first [`LOOK_MAX`] of it.
-async fn workers(app: &App, job: &Job, now: Timestamp, running: &[Job]) -> Result<Vec<Seen>, Problem> {
+async fn workers(app: &App, job: &Job, now: Timestamp, running: &[Job]) -> Result<Vec<Seen>> {
     let query = RecordQuery { limit: LOOK_MAX, ..RecordQuery::all(job.key.namespace.clone(), Worker::KIND) };
     let found = app.engine.store().records(&query).await?;
     let known = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok());

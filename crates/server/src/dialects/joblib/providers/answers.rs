@@ -1,6 +1,10 @@
 //! What providers answered, kept for a while: the bytes as they came, in pieces that fit into records. Every server on the store has it.
 
-use super::super::{Joblib, error::HttpError, namespace};
+use super::super::{
+    Joblib,
+    error::{HttpError, Result},
+    namespace,
+};
 use crate::records::Records;
 use crate::{app::App, auth, problem::Problem};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -69,7 +73,7 @@ async fn read(joblib: &Joblib, answer: &Answer) -> Result<Option<Bytes>, Problem
     Ok(Some(whole.freeze()).filter(|whole| whole.len() == answer.bytes))
 }
 
-async fn check_room(app: &App, pieces: usize) -> Result<(), HttpError> {
+async fn check_room(app: &App, pieces: usize) -> Result<()> {
     let store = app.engine.store();
     let full = store.count_records(&ANSWER.query()).await? >= ANSWERS_MAX
         || store.count_records(&PIECE.query()).await? + pieces > PIECES_MAX;
@@ -83,7 +87,7 @@ async fn check_room(app: &App, pieces: usize) -> Result<(), HttpError> {
 }
 
 /// Keeps an answer; `tells` commits with it. Whoever waits may ask again from then on.
-pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> Result<(), HttpError> {
+pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> Result<()> {
     let pieces = bytes.len().div_ceil(PIECE_BYTES);
     check_room(joblib, pieces).await?;
     let until = Timestamp(joblib.engine.now().await?.0.saturating_add(joblib.own.settings.provider_result_kept.0));
@@ -103,7 +107,7 @@ pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> R
 }
 
 /// The question may be asked again, and what was there before takes no room.
-async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Result<(), HttpError> {
+async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Result<()> {
     let mut gone = vec![ASKED.delete(key, Expect::Anything)];
     if let Some(Kept { value, .. }) = before {
         gone.extend((0..value.pieces).map(|at| PIECE.delete(&piece_key(value.id, at), Expect::Anything)));
@@ -114,7 +118,7 @@ async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Res
 }
 
 /// Notes that a question is put to its provider, and puts it. False: somebody did so a moment ago.
-pub async fn ask(joblib: &Joblib, key: &str, tells: Command) -> Result<bool, HttpError> {
+pub async fn ask(joblib: &Joblib, key: &str, tells: Command) -> Result<bool> {
     let mut put = ASKED.put(key, &(), Expect::Nothing);
     let now = joblib.engine.now().await?;
     put.expires_at = Some(Timestamp(now.0.saturating_add(joblib.own.settings.provider_asked_for.0)));

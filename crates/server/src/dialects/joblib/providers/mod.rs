@@ -7,7 +7,7 @@ mod registers;
 
 use super::{
     Joblib, Own,
-    error::{HttpError, PROVIDER_NOT_FOUND},
+    error::{PROVIDER_NOT_FOUND, Result},
     listing,
     names::{FullName, GLOBAL},
     users::token,
@@ -72,37 +72,37 @@ impl Provider {
 }
 
 /// Where a provider named in a path is, seen from a room.
-async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Provider>, HttpError> {
+async fn in_room(joblib: &Joblib, room: &str, full_name: &str) -> Result<Kept<Provider>> {
     let Some(parsed) = FullName::parse(full_name) else {
-        return Err(PROVIDER_NOT_FOUND.no(format!("Invalid provider name format: {full_name}")));
+        return Err(PROVIDER_NOT_FOUND.error(format!("Invalid provider name format: {full_name}")));
     };
     let found = PROVIDER.find(joblib, full_name).await?;
-    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.no(format!("Provider '{full_name}' not found")))?;
+    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.error(format!("Provider '{full_name}' not found")))?;
     // From the room of all, everything can be reached by name.
     if parsed.room == room || parsed.room == GLOBAL || room == GLOBAL {
         return Ok(found);
     }
-    Err(PROVIDER_NOT_FOUND.no(format!("Provider '{full_name}' not accessible from room '{room}'")))
+    Err(PROVIDER_NOT_FOUND.error(format!("Provider '{full_name}' not accessible from room '{room}'")))
 }
 
-async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>, HttpError> {
+async fn with_id(joblib: &Joblib, id: Uuid) -> Result<Kept<Provider>> {
     let facet = Some(Facet::new(ID, &id.to_string()));
     let found = joblib.engine.records(&RecordQuery { facet, limit: 1, ..PROVIDER.query() }).await?.pop();
-    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.no(format!("Provider '{id}' not found")))?;
+    let found = found.ok_or_else(|| PROVIDER_NOT_FOUND.error(format!("Provider '{id}' not found")))?;
     Ok(PROVIDER.read(&found)?)
 }
 
 /// Where one stands in a list, and its name.
-type Place = (Reverse<Timestamp>, Uuid, Arc<str>);
+type Position = (Reverse<Timestamp>, Uuid, Arc<str>);
 
 /// All of a room, by name alone: what they bring may be large.
-async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Place>, HttpError> {
+async fn of_room(joblib: &Joblib, room: &str) -> Result<Vec<Position>> {
     let query = RecordQuery { facet: Some(Facet::new(ROOM, room)), limit: PAGE, ..PROVIDER.query() };
-    let place = |record: &Record| {
+    let position = |record: &Record| {
         let provider = PROVIDER.read(record).ok()?.value;
         Some((Reverse(provider.created_at), provider.id, record.key.key.clone()))
     };
-    listing::gather(joblib, query, "", place).await
+    listing::gather(joblib, query, "", position).await
 }
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {

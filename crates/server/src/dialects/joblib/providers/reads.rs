@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Params, Path, ok, path_id},
-        error::{FORBIDDEN, HttpError, PROVIDER_TIMEOUT},
+        error::{FORBIDDEN, PROVIDER_TIMEOUT, Result},
         fault::Fault,
         names::check_room,
         namespace, prefer, sockets,
@@ -12,7 +12,7 @@ use super::{
     },
     Provider, answers, in_room, question, with_id,
 };
-use crate::{ask, guard, turns::Turn};
+use crate::{ask, guard, read_permits::ReadPermit};
 use axum::{
     body::Body,
     extract::{FromRequestParts, Request, State},
@@ -30,12 +30,12 @@ const QUESTION_BYTES_MAX: usize = 16 << 10;
 const HASH_BYTES_MAX: usize = 200;
 
 /// What waits, and is told which reader waits for something to happen.
-pub struct Waits(Option<Turn>);
+pub struct Waits(Option<ReadPermit>);
 
 impl<S: Sync> FromRequestParts<S> for Waits {
     type Rejection = std::convert::Infallible;
     async fn from_request_parts(parts: &mut http::request::Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self(parts.extensions.get::<Turn>().cloned()))
+        Ok(Self(parts.extensions.get::<ReadPermit>().cloned()))
     }
 }
 
@@ -45,7 +45,7 @@ pub async fn read_or_info(
     Path((room, name)): Path<(String, String)>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     check_room(&room)?;
     match name.strip_suffix("/info") {
         Some(name) => Ok(ok(in_room(&joblib, &room, name).await?.value.show()).into_response()),
@@ -60,7 +60,7 @@ async fn read(
     name: &str,
     params: &Params,
     headers: &HeaderMap,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     let provider = in_room(joblib, room, name).await?.value;
     let asked = question::canonical(&params.0);
     if asked.len() > QUESTION_BYTES_MAX {
@@ -75,12 +75,12 @@ async fn read(
     let settings = &joblib.own.settings;
     let preferred = prefer::wait(headers).map(|seconds| prefer::bounded(seconds, settings.provider_wait_max));
     let wait = preferred.unwrap_or(settings.provider_wait);
-    waits.0.iter().for_each(Turn::leave);
+    waits.0.iter().for_each(ReadPermit::leave);
     match ask_and_wait(joblib, &provider, &Question { asked, hash, key }, wait).await? {
         Some(bytes) => Ok(answer(&provider, bytes, preferred)),
         None => {
             let why = format!("Provider '{name}' did not respond within {}s", wait.as_secs());
-            Err(PROVIDER_TIMEOUT.no(why).retry_after(2))
+            Err(PROVIDER_TIMEOUT.error(why).retry_after(2))
         }
     }
 }
@@ -97,7 +97,7 @@ async fn ask_and_wait(
     provider: &Provider,
     question: &Question,
     wait: Duration,
-) -> Result<Option<Bytes>, HttpError> {
+) -> Result<Option<Bytes>> {
     let name = provider.full_name();
     let listening = sockets::listen(joblib).await;
     answers::ask(joblib, &question.key, request(&name, question)).await?;
@@ -135,14 +135,14 @@ fn answer(provider: &Provider, bytes: Bytes, preferred: Option<Duration>) -> Res
     response
 }
 
-pub async fn upload(State(joblib): State<Joblib>, request: Request) -> Result<StatusCode, HttpError> {
+pub async fn upload(State(joblib): State<Joblib>, request: Request) -> Result<StatusCode> {
     let (mut parts, body) = request.into_parts();
     let Path(id): Path<String> = Path::from_request_parts(&mut parts, &joblib).await?;
     let who = Who::of(guard::caller(&parts)?);
     let hash = request_hash(&parts.headers)?;
     let provider = with_id(&joblib, path_id("provider_id", &id)?).await?.value;
     if provider.user_id != who.id && !who.superuser {
-        return Err(FORBIDDEN.no("Not authorized to upload results for this provider"));
+        return Err(FORBIDDEN.error("Not authorized to upload results for this provider"));
     }
     let bytes = ask::read(body).await?;
     let name = provider.full_name();

@@ -3,8 +3,8 @@
 use super::{
     super::{
         Joblib,
-        body::{Json, Params, Path, Sent, created, ok, page, path_id},
-        error::{FORBIDDEN, HttpError, INVALID_CATEGORY},
+        body::{Json, Params, Path, Sent, created, ok, page, paging, path_id},
+        error::{FORBIDDEN, HttpError, INVALID_CATEGORY, Result},
         fault::Fault,
         fields::Fields,
         jobs::not_in,
@@ -34,7 +34,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(room: &str, mut body: Fields) -> Result<Self, HttpError> {
+    fn read(room: &str, mut body: Fields) -> Result<Self> {
         let (category, name) = (body.text("category"), body.text("name"));
         let schema = body.object(&["schema", "schema_"]);
         let content_type = if body.has("content_type") { body.text("content_type") } else { "application/json".into() };
@@ -58,11 +58,11 @@ pub async fn register(
     who: Who,
     Path(room): Path<String>,
     Sent(body): Sent,
-) -> Result<Json<Value>, HttpError> {
+) -> Result<Json<Value>> {
     check_writable(&joblib.own.settings, &room)?;
     let wanted = Wanted::read(&room, body)?;
     if is_special(&room) && !who.superuser {
-        return Err(FORBIDDEN.no(format!("Admin required for {room} provider registration")));
+        return Err(FORBIDDEN.error(format!("Admin required for {room} provider registration")));
     }
     check_category(&joblib.own.settings.provider_categories, &wanted.full.category)?;
     if let Some(worker) = wanted.worker_id {
@@ -76,15 +76,15 @@ pub async fn register(
     }
 }
 
-fn check_category(allowed: &[String], category: &str) -> Result<(), HttpError> {
+fn check_category(allowed: &[String], category: &str) -> Result<()> {
     if allowed.is_empty() || allowed.iter().any(|one| one == category) {
         return Ok(());
     }
-    Err(INVALID_CATEGORY.no(not_in(category, allowed)))
+    Err(INVALID_CATEGORY.error(not_in(category, allowed)))
 }
 
 /// Whether there may be one more, of all and of this worker's.
-async fn check_space(joblib: &Joblib, worker: Option<Uuid>) -> Result<(), HttpError> {
+async fn check_space(joblib: &Joblib, worker: Option<Uuid>) -> Result<()> {
     let (store, all) = (joblib.engine.store(), PROVIDER.query());
     let full = |why| Err(HttpError::plain(StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));
     if store.count_records(&all).await? >= PROVIDERS_MAX {
@@ -99,14 +99,14 @@ async fn check_space(joblib: &Joblib, worker: Option<Uuid>) -> Result<(), HttpEr
 }
 
 /// None: what was read has changed meanwhile.
-async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<Value>>, HttpError> {
+async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<Value>>> {
     let name = wanted.full.to_string();
     let before = PROVIDER.find(joblib, &name).await?;
     if let Some(before) = &before
         && before.value.user_id != who.id
         && !who.superuser
     {
-        return Err(FORBIDDEN.no("Provider already registered by another user"));
+        return Err(FORBIDDEN.error("Provider already registered by another user"));
     }
     if before.is_none() {
         check_space(joblib, wanted.worker_id).await?;
@@ -144,12 +144,8 @@ async fn put(joblib: &Joblib, who: &Who, wanted: &Wanted) -> Result<Option<Json<
     }
 }
 
-pub async fn list(
-    State(joblib): State<Joblib>,
-    Path(room): Path<String>,
-    params: Params,
-) -> Result<Json<Value>, HttpError> {
-    let paging = params.paging()?;
+pub async fn list(State(joblib): State<Joblib>, Path(room): Path<String>, params: Params) -> Result<Json<Value>> {
+    let paging = paging(&params)?;
     check_room(&room)?;
     let mut all = of_room(&joblib, &room).await?;
     if room != GLOBAL {
@@ -169,10 +165,10 @@ pub async fn list(
     Ok(page(shown, all.len(), paging))
 }
 
-pub async fn delete(State(joblib): State<Joblib>, who: Who, Path(id): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn delete(State(joblib): State<Joblib>, who: Who, Path(id): Path<String>) -> Result<StatusCode> {
     let found = with_id(&joblib, path_id("provider_id", &id)?).await?;
     if found.value.user_id != who.id && !who.superuser {
-        return Err(FORBIDDEN.no("Provider belongs to different user"));
+        return Err(FORBIDDEN.error("Provider belongs to different user"));
     }
     match joblib.engine.run(PROVIDER.delete(&found.value.full_name(), Expect::Anything)).await {
         // Somebody else was faster; it is gone, as was asked for.

@@ -13,7 +13,7 @@ mod session;
 mod ties;
 mod transport;
 
-use crate::listener::Places;
+use crate::listener::ConnectionPermits;
 use audience::Audience;
 use results::Results;
 use socketioxide::{SocketIo, handler::ConnectHandler, service::SocketIoService};
@@ -48,8 +48,8 @@ const STRANGERS_PER_ADDRESS: usize = 250;
 pub struct Sockets {
     service: SocketIoService<Nowhere>,
     io: SocketIo,
-    places: Arc<Places>,
-    strangers: Arc<Places>,
+    permits: Arc<ConnectionPermits>,
+    strangers: Arc<ConnectionPermits>,
     audience: Audience,
     ties: Ties,
     results: Results,
@@ -77,10 +77,10 @@ impl Sockets {
             .ws_read_buffer_size(READ_BUFFER);
         let (service, io) = builder.build_with_inner_svc(Nowhere);
         io.ns("/", session::begin.with(session::admit));
-        let places = Arc::new(Places::new(SESSIONS_MAX, SESSIONS_PER_ADDRESS));
-        let strangers = Arc::new(Places::new(STRANGERS_MAX, STRANGERS_PER_ADDRESS));
+        let permits = Arc::new(ConnectionPermits::new(SESSIONS_MAX, SESSIONS_PER_ADDRESS));
+        let strangers = Arc::new(ConnectionPermits::new(STRANGERS_MAX, STRANGERS_PER_ADDRESS));
         let (audience, ties, results, runtime) = Default::default();
-        Self { service, io, places, strangers, audience, ties, results, runtime }
+        Self { service, io, permits, strangers, audience, ties, results, runtime }
     }
 
     /// Whoever listens first may do so on threads that are for slow work.

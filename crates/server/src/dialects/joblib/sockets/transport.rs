@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     dialect::Mount,
-    listener::{Peer, Place},
+    listener::{ConnectionPermit, Peer},
     problem::{Code, Problem},
     route::{Access, Route},
     websocket,
@@ -54,9 +54,9 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 /// Kept by a session for as long as it lives.
 pub struct Opened {
     pub joblib: Joblib,
-    _place: Place,
+    _permit: ConnectionPermit,
     /// Until it has said who it is.
-    stranger: Mutex<Option<Place>>,
+    stranger: Mutex<Option<ConnectionPermit>>,
 }
 
 impl Opened {
@@ -125,9 +125,9 @@ fn open(joblib: &Joblib, request: &Request) -> Result<Arc<Opened>, Problem> {
     let address = request.extensions().get::<Peer>().map_or(here, |peer| peer.address.ip());
     let full = |_| Problem::new(Code::Unavailable, "too many Socket.IO sessions are open").retry_after(1_000);
     let sockets = &joblib.own.sockets;
-    let (place, stranger) = (sockets.places.take(address), sockets.strangers.take(address));
-    let (place, stranger) = (place.map_err(full)?, Mutex::new(Some(stranger.map_err(full)?)));
-    Ok(Arc::new(Opened { joblib: joblib.clone(), _place: place, stranger }))
+    let (permit, stranger) = (sockets.permits.take(address), sockets.strangers.take(address));
+    let (permit, stranger) = (permit.map_err(full)?, Mutex::new(Some(stranger.map_err(full)?)));
+    Ok(Arc::new(Opened { joblib: joblib.clone(), _permit: permit, stranger }))
 }
 
 /// What a client sends that leaves: a close frame, masked with zeros, with the code 1001.

@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Sent, created, ok},
-        error::HttpError,
+        error::{HttpError, Result},
         fields::Fields,
         local::Local,
         settings::Whoever,
@@ -18,7 +18,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use windlass_core::Timestamp;
 
-pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Sent) -> Result<Json<Value>, HttpError> {
+pub async fn register(State(joblib): State<Joblib>, local: Local, Sent(body): Sent) -> Result<Json<Value>> {
     let mut body = body.hidden();
     let (email, password) = (body.text("email"), body.text("password"));
     body.done()?;
@@ -49,7 +49,7 @@ impl Local {
     }
 }
 
-pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>, HttpError> {
+pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>> {
     if who.is_user() {
         let user = find(&app, who.id).await?.ok_or_else(HttpError::unauthorized)?;
         return Ok(ok(user.value.show()));
@@ -65,7 +65,7 @@ pub async fn me(State(app): State<App>, who: Who) -> Result<Json<Value>, HttpErr
     })))
 }
 
-pub async fn change_me(State(joblib): State<Joblib>, who: Who, Sent(body): Sent) -> Result<Json<Value>, HttpError> {
+pub async fn change_me(State(joblib): State<Joblib>, who: Who, Sent(body): Sent) -> Result<Json<Value>> {
     let change = Change::read(body, false)?;
     if !who.is_user() {
         let why = "this token is no user's; it is managed with `windlass token`";
@@ -85,7 +85,7 @@ pub struct Change {
 
 impl Change {
     /// Only superusers may change more than address and password; what others send of it is ignored.
-    pub fn read(body: Fields, by_superuser: bool) -> Result<Self, HttpError> {
+    pub fn read(body: Fields, by_superuser: bool) -> Result<Self> {
         let mut body = body.hidden();
         let change = Self {
             email: body.maybe_text("email"),
@@ -100,12 +100,7 @@ impl Change {
         Ok(change)
     }
 
-    pub async fn apply(
-        self,
-        joblib: &Joblib,
-        id: windlass_api::Uuid,
-        gone: fn() -> HttpError,
-    ) -> Result<Json<Value>, HttpError> {
+    pub async fn apply(self, joblib: &Joblib, id: windlass_api::Uuid, gone: fn() -> HttpError) -> Result<Json<Value>> {
         let before = find(joblib, id).await?.ok_or_else(gone)?;
         let hash = match &self.password {
             Some(password) => Some(joblib.own.users.passwords.hash(&joblib.engine, password.clone()).await?),

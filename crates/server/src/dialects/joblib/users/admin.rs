@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Path, Sent, ok},
-        error::HttpError,
+        error::{HttpError, Result},
         who::Who,
     },
     ADDRESS, GONE, USER,
@@ -27,25 +27,21 @@ fn missing() -> HttpError {
 }
 
 /// What cannot be an id is nobody's.
-fn id(text: &str) -> Result<Uuid, HttpError> {
+fn id(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text).map_err(|_| missing())
 }
 
-pub async fn one(State(app): State<App>, Path(text): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(State(app): State<App>, Path(text): Path<String>) -> Result<Json<Value>> {
     let user = find(&app, id(&text)?).await?.ok_or_else(missing)?;
     Ok(ok(user.value.show()))
 }
 
-pub async fn change(
-    State(joblib): State<Joblib>,
-    Path(text): Path<String>,
-    Sent(body): Sent,
-) -> Result<Json<Value>, HttpError> {
+pub async fn change(State(joblib): State<Joblib>, Path(text): Path<String>, Sent(body): Sent) -> Result<Json<Value>> {
     let change = Change::read(body, true)?;
     change.apply(&joblib, id(&text)?, missing).await
 }
 
-pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> Result<StatusCode> {
     let id = id(&text)?;
     let user = find(&joblib, id).await?.ok_or_else(missing)?;
     let name = id.to_string();
@@ -64,11 +60,7 @@ pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> R
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub async fn token_for(
-    State(joblib): State<Joblib>,
-    who: Who,
-    Path(text): Path<String>,
-) -> Result<Json<Value>, HttpError> {
+pub async fn token_for(State(joblib): State<Joblib>, who: Who, Path(text): Path<String>) -> Result<Json<Value>> {
     let missing = || HttpError::plain(StatusCode::NOT_FOUND, "User not found");
     let id = Uuid::parse_str(&text).map_err(|_| missing())?;
     let user = find(&joblib, id).await?.ok_or_else(missing)?;

@@ -5,7 +5,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, Params, Path, ok},
-        error::HttpError,
+        error::{HttpError, Result},
         fault::Fault,
         local::Address,
         who::Who,
@@ -46,7 +46,7 @@ fn code() -> String {
     (0..8).map(letter).collect()
 }
 
-pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Result<Json<Value>, HttpError> {
+pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Result<Json<Value>> {
     let begun = joblib.own.users.begun.take(from, "device", Instant::now());
     begun.map_err(too_many("too many devices began to log in from this address"))?;
     let app: &App = &joblib;
@@ -64,7 +64,7 @@ pub async fn begin(State(joblib): State<Joblib>, Address(from): Address) -> Resu
     Ok(ok(json!({"code": code, "secret": secret, "approve_url": approve})))
 }
 
-async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result<(), HttpError> {
+async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result<()> {
     let mut put = DEVICE.put(code, device, expect);
     put.expires_at = Some(Timestamp(device.until.0.saturating_add(REMEMBERED_MS)));
     match app.engine.run(put).await {
@@ -75,7 +75,7 @@ async fn write(app: &App, code: &str, device: &Device, expect: Expect) -> Result
 }
 
 /// One that can still be approved or fetched.
-async fn live(app: &App, code: &str) -> Result<Kept<Device>, HttpError> {
+async fn live(app: &App, code: &str) -> Result<Kept<Device>> {
     let found = if code.len() == 8 { DEVICE.find(app, code).await? } else { None };
     let found = found.ok_or_else(missing)?;
     if found.value.until <= app.engine.now().await? {
@@ -84,11 +84,7 @@ async fn live(app: &App, code: &str) -> Result<Kept<Device>, HttpError> {
     Ok(found)
 }
 
-pub async fn poll(
-    State(joblib): State<Joblib>,
-    Path(code): Path<String>,
-    params: Params,
-) -> Result<Json<Value>, HttpError> {
+pub async fn poll(State(joblib): State<Joblib>, Path(code): Path<String>, params: Params) -> Result<Json<Value>> {
     let secret = params.get("secret").ok_or_else(|| Fault::missing(&["query", "secret"], Value::Null))?;
     let secret = Secret::new(auth::hash(secret));
     let found = live(&joblib, &code).await?;
@@ -108,11 +104,7 @@ pub async fn poll(
     Ok(ok(json!({"status": "approved", "token": mint(&joblib, &user.value, None).await?})))
 }
 
-pub async fn approve(
-    State(joblib): State<Joblib>,
-    who: Who,
-    Path(code): Path<String>,
-) -> Result<Json<Value>, HttpError> {
+pub async fn approve(State(joblib): State<Joblib>, who: Who, Path(code): Path<String>) -> Result<Json<Value>> {
     let found = live(&joblib, &code).await?;
     if !who.is_user() {
         return Err(HttpError::plain(
@@ -131,7 +123,7 @@ pub async fn approve(
     Ok(ok(json!({"status": "approved"})))
 }
 
-pub async fn reject(State(app): State<App>, _who: Who, Path(code): Path<String>) -> Result<StatusCode, HttpError> {
+pub async fn reject(State(app): State<App>, _who: Who, Path(code): Path<String>) -> Result<StatusCode> {
     let found = live(&app, &code).await?;
     match app.engine.run(DEVICE.delete(&code, found.unchanged())).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),

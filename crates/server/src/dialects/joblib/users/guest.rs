@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, ok},
-        error::HttpError,
+        error::{HttpError, Result},
         local::{Address, Local},
     },
     User, add, bearer, busy, mint, too_many,
@@ -17,11 +17,7 @@ use windlass_core::Timestamp;
 
 const STAYS_MS: i64 = 7 * 24 * 3_600_000;
 
-pub async fn create(
-    State(joblib): State<Joblib>,
-    local: Local,
-    Address(from): Address,
-) -> Result<Json<Value>, HttpError> {
+pub async fn create(State(joblib): State<Joblib>, local: Local, Address(from): Address) -> Result<Json<Value>> {
     if !local.is(joblib.own.settings.guests) {
         let why = "guests from another machine are not admitted here (setting joblib_guests)";
         return Err(HttpError::plain(StatusCode::FORBIDDEN, why));

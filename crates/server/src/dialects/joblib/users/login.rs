@@ -4,7 +4,7 @@ use super::{
     super::{
         Joblib,
         body::{Json, ok},
-        error::HttpError,
+        error::{HttpError, Result},
         fault::Fault,
         local::Address,
     },
@@ -25,7 +25,7 @@ pub struct Form {
 
 impl<S: Sync> FromRequest<S> for Form {
     type Rejection = HttpError;
-    async fn from_request(request: Request, _: &S) -> Result<Self, HttpError> {
+    async fn from_request(request: Request, _: &S) -> Result<Self> {
         let (parts, body) = request.into_parts();
         let Address(from) = Address::of(&parts);
         let is_form = parts.headers.get(header::CONTENT_TYPE).is_some_and(is_form);
@@ -53,7 +53,7 @@ fn bad() -> HttpError {
     HttpError::plain(StatusCode::BAD_REQUEST, "LOGIN_BAD_CREDENTIALS")
 }
 
-pub async fn login(State(joblib): State<Joblib>, form: Form) -> Result<Json<Value>, HttpError> {
+pub async fn login(State(joblib): State<Joblib>, form: Form) -> Result<Json<Value>> {
     let Form { username, password, from } = form;
     if username.len() > super::ADDRESS_BYTES_MAX || password.len() > password::BYTES_MAX {
         return Err(bad());

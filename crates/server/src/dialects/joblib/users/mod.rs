@@ -11,7 +11,11 @@ pub mod start;
 pub mod token;
 mod tries;
 
-use super::{Joblib, Own, error::HttpError, fault::Fault};
+use super::{
+    Joblib, Own,
+    error::{HttpError, Result},
+    fault::Fault,
+};
 use crate::{
     app::App,
     dialect::Mount,
@@ -152,7 +156,7 @@ async fn write(app: &App, before: Option<&Kept<User>>, user: &User) -> Result<()
 }
 
 /// Adds somebody new. None: the address is taken.
-async fn add(app: &App, user: &User) -> Result<Option<()>, HttpError> {
+async fn add(app: &App, user: &User) -> Result<Option<()>> {
     if app.engine.store().count_records(&USER.query()).await? >= USERS_MAX {
         let why = format!("there are {USERS_MAX} users; no more can register");
         return Err(HttpError::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(60));

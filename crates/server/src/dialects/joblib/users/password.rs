@@ -70,7 +70,7 @@ impl Passwords {
         engine: &Engine,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let (engine, asked) = (engine.clone(), Asked::new(&self.asked));
+        let (engine, asked) = (engine.clone(), CountedCheck::new(&self.asked));
         let work = move || {
             let (begun, commands) = (Instant::now(), engine.counts().commands);
             let done = work();
@@ -89,9 +89,9 @@ impl Passwords {
 }
 
 /// One of the passwords under way; also when its caller does not wait any longer.
-struct Asked(Arc<AtomicUsize>);
+struct CountedCheck(Arc<AtomicUsize>);
 
-impl Asked {
+impl CountedCheck {
     fn new(count: &Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count.clone())
@@ -102,7 +102,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for CountedCheck {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

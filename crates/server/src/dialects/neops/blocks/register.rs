@@ -5,10 +5,9 @@ use crate::{
     app::App,
     auth::Caller,
     dialects::neops::{
-        HttpError, Neops,
+        HttpError, Neops, Result,
         body::{Sent, Whole, empty, id},
         namespace,
-        who::{Who, principal},
     },
 };
 use axum::{extract::State, response::Response};
@@ -53,7 +52,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    fn reference(&self) -> Result<(Reference, Version), HttpError> {
+    fn reference(&self) -> Result<(Reference, Version)> {
         for (field, text) in [("package", &self.package), ("name", &self.name)] {
             if !is_name(text) || text.chars().any(char::is_control) {
                 return Err(HttpError::bad(format!(
@@ -79,7 +78,7 @@ impl Registration {
         }
     }
 
-    fn body(self) -> Result<Body, HttpError> {
+    fn body(self) -> Result<Body> {
         let run_on = self.run_on.unwrap_or_default();
         if !run_on.is_empty() && EntityType::parse(&run_on).is_none() {
             return Err(HttpError::bad(format!(
@@ -106,11 +105,7 @@ impl Registration {
 }
 
 /// Twice is as good as once, so this is never a conflict.
-pub async fn register(
-    State(neops): State<Neops>,
-    Who(caller): Who,
-    Sent(sent): Sent<Registration>,
-) -> Result<Response, HttpError> {
+pub async fn register(State(neops): State<Neops>, caller: Caller, Sent(sent): Sent<Registration>) -> Result<Response> {
     let worker = sent.worker_id.as_deref().map(|worker| id("workerId", worker)).transpose()?;
     let (reference, version) = sent.reference()?;
     let body = sent.body()?;
@@ -133,11 +128,19 @@ pub async fn register(
 
 fn link(definition: Arc<str>, body: Arc<str>, worker: WorkerId, caller: &Caller) -> Link {
     let print = windlass_api::hex(&Sha256::digest(body.as_bytes())).into();
-    Link { namespace: namespace(), definition, body, print, retires: false, worker, principal: principal(caller) }
+    Link {
+        namespace: namespace(),
+        definition,
+        body,
+        print,
+        retires: false,
+        worker,
+        principal: Some(caller.name.clone()),
+    }
 }
 
 /// Whether both schemas can be used, and those who call the block by its major are served as before.
-async fn check(app: &App, reference: &Reference, version: Version, body: &Body) -> Result<(), HttpError> {
+async fn check(app: &App, reference: &Reference, version: Version, body: &Body) -> Result<()> {
     let mut there = Vec::new();
     for (other, head) in versions(app, &reference.package, &reference.name).await? {
         if head.deleted_at.is_none() && other.major == version.major {

@@ -4,7 +4,7 @@ use super::{heads, read, shown};
 use crate::{
     app::App,
     dialects::neops::{
-        HttpError,
+        HttpError, Result,
         body::{Json, Params, Path, empty, ok},
         listing::{self, LIST_BYTES_MAX, LIST_MAX},
         namespace, workers,
@@ -20,7 +20,7 @@ use windlass_plan::neops::reference::{Reference, Version};
 type Named = Path<(String, String, String)>;
 
 /// The block that a path names.
-fn named((package, name, version): (String, String, String)) -> Result<String, HttpError> {
+fn named((package, name, version): (String, String, String)) -> Result<String> {
     let version =
         Version::parse(&version).ok_or_else(|| HttpError::bad(format!("version: {version:?} is not like 1.2.3")))?;
     Ok(Reference::exact(&package, &name, version).to_string())
@@ -30,7 +30,7 @@ fn not_found(id: &str) -> HttpError {
     HttpError::not_found(format!("Function block with id {id} not found"))
 }
 
-async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value), HttpError> {
+async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value)> {
     let head = app.engine.read_record::<DefinitionHead>(&namespace(), id).await?;
     let head = head.filter(|head| head.deleted_at.is_none()).ok_or_else(|| not_found(id))?;
     let (body, updated) = read(app, id, &head).await?;
@@ -38,17 +38,17 @@ async fn find(app: &App, id: &str) -> Result<(DefinitionHead, Value), HttpError>
     Ok((head, block))
 }
 
-pub async fn block(State(app): State<App>, Path(path): Named) -> Result<Json<Value>, HttpError> {
+pub async fn block(State(app): State<App>, Path(path): Named) -> Result<Json<Value>> {
     Ok(ok(find(&app, &named(path)?).await?.1))
 }
 
-pub async fn registration(State(app): State<App>, Path(path): Named, params: Params) -> Result<Json<Value>, HttpError> {
+pub async fn registration(State(app): State<App>, Path(path): Named, params: Params) -> Result<Json<Value>> {
     let id = named(path)?;
     let (_, block) = find(&app, &id).await?;
     Ok(ok(with_times(&app, &id, block, params.flag("populateWorkers")?).await?))
 }
 
-async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result<Value, HttpError> {
+async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result<Value> {
     let (created, updated) = (block["createdAt"].clone(), block["updatedAt"].clone());
     let mut shown = json!({"functionBlock": block, "createdAt": created, "updatedAt": updated});
     if populate {
@@ -57,7 +57,7 @@ async fn with_times(app: &App, id: &str, block: Value, populate: bool) -> Result
     Ok(shown)
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Response> {
     let (deleted, populate) = (params.flag("findDeleted")?, params.flag("populateWorkers")?);
     let prefix = match (params.get("package"), params.get("name")) {
         (Some(package), Some(name)) => format!("{package}/{name}:"),
@@ -85,13 +85,13 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Response, Ht
     listing::bare(&app, items, more).await
 }
 
-pub async fn workers(State(app): State<App>, Path(path): Named) -> Result<Json<Vec<Value>>, HttpError> {
+pub async fn workers(State(app): State<App>, Path(path): Named) -> Result<Json<Vec<Value>>> {
     let id = named(path)?;
     find(&app, &id).await?;
     Ok(ok(workers::serving(&app, &id).await?))
 }
 
-pub async fn delete(State(app): State<App>, Path(path): Named) -> Result<Response, HttpError> {
+pub async fn delete(State(app): State<App>, Path(path): Named) -> Result<Response> {
     let id = named(path)?;
     let delete = DeleteDefinition { namespace: namespace(), name: id.as_str().into() };
     match app.engine.run(delete).await {

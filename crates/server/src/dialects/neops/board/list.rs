@@ -4,7 +4,7 @@ use super::show::{Row, Shows, Status};
 use crate::{
     app::App,
     dialects::neops::{
-        HttpError,
+        HttpError, Result,
         body::Params,
         job::BOARD,
         listing::{self, LIST_MAX},
@@ -17,7 +17,7 @@ use windlass_engine::store::JobQuery;
 
 const PAGE: usize = 500;
 
-fn states(params: &Params) -> Result<Vec<Stage>, HttpError> {
+fn states(params: &Params) -> Result<Vec<Stage>> {
     let mut states = Vec::new();
     for word in params.all("status") {
         let status = Status::parse(word)
@@ -41,7 +41,7 @@ pub async fn read(
     mut query: JobQuery,
     most: usize,
     mut goes_on: impl FnMut(&Job) -> bool,
-) -> Result<(Vec<Job>, bool), HttpError> {
+) -> Result<(Vec<Job>, bool)> {
     let mut jobs = Vec::new();
     loop {
         query.limit = PAGE;
@@ -64,7 +64,7 @@ pub async fn read(
     }
 }
 
-pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, HttpError> {
+pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>> {
     let mut shows = Shows::new(app);
     let mut rows = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -73,21 +73,21 @@ pub async fn rows(app: &App, jobs: &[Job]) -> Result<Vec<Row>, HttpError> {
     Ok(rows)
 }
 
-async fn list(app: &App, states: Vec<Stage>) -> Result<Response, HttpError> {
+async fn list(app: &App, states: Vec<Stage>) -> Result<Response> {
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |_| true).await?;
     listing::bare(app, rows(app, &jobs).await?, more).await
 }
 
-pub async fn all(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+pub async fn all(State(app): State<App>, params: Params) -> Result<Response> {
     list(&app, states(&params)?).await
 }
 
-pub async fn active(State(app): State<App>) -> Result<Response, HttpError> {
+pub async fn active(State(app): State<App>) -> Result<Response> {
     list(&app, Status::Pending.states().chain(Status::Polled.states()).collect()).await
 }
 
 /// Jobs that a worker claimed. They are read back to those that could wait for it when it came.
-pub async fn of_worker(app: &App, worker: &Worker, params: &Params) -> Result<Response, HttpError> {
+pub async fn of_worker(app: &App, worker: &Worker, params: &Params) -> Result<Response> {
     let states = states(params)?;
     let is_its = |job: &Job| job.live.lease.as_ref().is_some_and(|lease| lease.worker == worker.id);
     let (jobs, more) = read(app, query(every(), states), LIST_MAX, |job| could_wait(job, worker.registered_at)).await?;

@@ -3,11 +3,11 @@
 use super::result::not_found;
 use crate::{
     app::App,
+    auth::Caller,
     dialects::neops::{
-        HttpError,
+        Result,
         body::{Sent, empty, id},
         namespace,
-        who::{Who, principal},
     },
 };
 use axum::{extract::State, response::Response};
@@ -34,7 +34,7 @@ pub struct Line {
     timestamp: String,
 }
 
-pub async fn append(State(app): State<App>, Who(caller): Who, Sent(line): Sent<Line>) -> Result<Response, HttpError> {
+pub async fn append(State(app): State<App>, caller: Caller, Sent(line): Sent<Line>) -> Result<Response> {
     let job = JobId(id("jobId", &line.job_id)?);
     let time = crate::wire_time::parse("timestamp", &line.timestamp)?;
     let most = app.engine.settings().limits.log_piece_bytes_max;
@@ -50,7 +50,7 @@ pub async fn append(State(app): State<App>, Who(caller): Who, Sent(line): Sent<L
         log::pieces_of([chunk], most)
     };
     let pieces = app.aside.run(&namespace(), cut).await?;
-    let holder = Holder { namespace: namespace(), address: Address::Job(job), principal: principal(&caller) };
+    let holder = Holder { namespace: namespace(), address: Address::Job(job), principal: Some(caller.name.clone()) };
     let append = |data| AppendLog { holder: holder.clone(), form: LogForm::Chunks, data };
     let replies = app.engine.run_many(pieces.into_iter().map(append).collect()).await?;
     match replies.into_iter().find_map(Result::err) {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     app::App,
     dialects::neops::{
-        HttpError,
+        HttpError, Result,
         body::{Json, Params, ok},
         cursor::Cursor,
         job::{BLOCK, RUN},
@@ -40,7 +40,7 @@ struct Order {
 }
 
 impl Order {
-    fn read(params: &Params) -> Result<Self, HttpError> {
+    fn read(params: &Params) -> Result<Self> {
         let text = params.get("sort").unwrap_or("createdAt:asc");
         let (name, direction) = text.split_once(':').unwrap_or((text, "asc"));
         let by = match name {
@@ -95,7 +95,7 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Filters<'a> {
-    fn read(params: &'a Params) -> Result<Self, HttpError> {
+    fn read(params: &'a Params) -> Result<Self> {
         let words = [("status", &Status::ALL.map(Status::as_str)[..]), ("state", &STATES[..])];
         for (name, known) in words {
             if let Some(odd) = params.all(name).find(|word| !known.contains(word)) {
@@ -136,12 +136,12 @@ fn facet(params: &Params) -> Facet {
     run.or_else(|| only("functionBlockId").map(|block| Facet::new(BLOCK, &block))).unwrap_or_else(every)
 }
 
-pub async fn page(State(app): State<App>, params: Params) -> Result<Json<Value>, HttpError> {
+pub async fn page(State(app): State<App>, params: Params) -> Result<Json<Value>> {
     of(&app, &params, facet(&params)).await
 }
 
 /// A page of those that have the facet. Only the newest of very many are looked at.
-pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>, HttpError> {
+pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>> {
     let (order, filters) = (Order::read(params)?, Filters::read(params)?);
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(20) as usize;
@@ -179,7 +179,7 @@ pub async fn of(app: &App, params: &Params, facet: Facet) -> Result<Json<Value>,
 }
 
 /// As far as there is room for it in an answer.
-async fn add_results(app: &App, items: &mut [Row]) -> Result<(), HttpError> {
+async fn add_results(app: &App, items: &mut [Row]) -> Result<()> {
     let mut left = DATA_MAX;
     for row in items.iter_mut().filter(|row| row.result_status.is_some()) {
         let Ok(id) = row.job_id.parse() else { continue };

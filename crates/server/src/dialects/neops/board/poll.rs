@@ -1,13 +1,15 @@
 //! A worker asks for work. It is answered at once, with what there is.
 
-use crate::dialects::neops::{
-    HttpError, Neops,
-    body::{Json, Sent, Whole, created, id},
-    context,
-    job::JobBrief,
-    namespace,
-    who::{Who, principal},
-    workers::worker_id,
+use crate::{
+    auth::Caller,
+    dialects::neops::{
+        HttpError, Neops, Result,
+        body::{Json, Sent, Whole, created, id},
+        context,
+        job::JobBrief,
+        namespace,
+        workers::worker_id,
+    },
 };
 use axum::extract::State;
 use serde::{Deserialize, Serialize, Serializer};
@@ -83,9 +85,9 @@ fn shared<S: Serializer>(text: &Arc<RawValue>, to: S) -> Result<S::Ok, S::Error>
 
 pub async fn poll(
     State(neops): State<Neops>,
-    Who(caller): Who,
+    caller: Caller,
     Sent(poll): Sent<Poll>,
-) -> Result<Json<Vec<JobDefinition>>, HttpError> {
+) -> Result<Json<Vec<JobDefinition>>> {
     let id = id("workerId", &poll.worker_id)?;
     let limit = match poll.limit {
         None => 1,
@@ -101,7 +103,7 @@ pub async fn poll(
         secrets,
         lease: None,
         unknown: Unknown::Refuse,
-        principal: principal(&caller),
+        principal: Some(caller.name.clone()),
         request_id: None,
     };
     for _ in 0..TRIES {
@@ -122,7 +124,7 @@ pub async fn poll(
 }
 
 /// What cannot be shown whole goes back, and out of the way of the rest. What does not fit goes back to its place.
-async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>, HttpError> {
+async fn shown(app: &Neops, leased: Vec<Leased>) -> Result<Vec<JobDefinition>> {
     let (mut jobs, mut bytes) = (Vec::with_capacity(leased.len()), 0);
     for leased in leased {
         if bytes > BYTES_MAX {

@@ -4,13 +4,13 @@ use super::show;
 use crate::{
     app::App,
     ask,
+    auth::Caller,
     dialects::neops::{
-        HttpError, Neops,
+        HttpError, Neops, Result,
         body::{Json, Path, empty, id, ok},
         namespace,
-        results::{self, Kept},
+        results::{self, StoredResult},
         runs::ahead,
-        who::{Who, principal},
     },
 };
 use axum::{
@@ -72,10 +72,10 @@ fn cut(message: &str) -> &str {
 }
 
 fn holder(job: JobId, who: &crate::auth::Caller) -> Holder {
-    Holder { namespace: namespace(), address: Address::Job(job), principal: principal(who) }
+    Holder { namespace: namespace(), address: Address::Job(job), principal: Some(who.name.clone()) }
 }
 
-pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request) -> Result<Response, HttpError> {
+pub async fn push(State(neops): State<Neops>, caller: Caller, request: Request) -> Result<Response> {
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let _turn = match told {
         Some(told) if told <= LARGE => None,
@@ -98,7 +98,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
     let done = matches!(sent.status, Status::Success | Status::SuccessAck);
     let message = sent.result.message.clone().unwrap_or_default();
     let retryable = sent.result.retryable != Some(false);
-    let kept = Kept {
+    let kept = StoredResult {
         success: sent.result.success,
         message: sent.result.message,
         data: sent.result.data,
@@ -127,7 +127,7 @@ pub async fn push(State(neops): State<Neops>, Who(caller): Who, request: Request
 }
 
 /// Reports a success together with what the run makes of it, where that is known already. False: nothing was done.
-async fn went_ahead(neops: &Neops, job: JobId, holder: &Holder, message: &str, text: &[u8]) -> Result<bool, HttpError> {
+async fn went_ahead(neops: &Neops, job: JobId, holder: &Holder, message: &str, text: &[u8]) -> Result<bool> {
     let Some(ahead) = ahead::decide(neops, job, text, neops.engine.now().await?) else { return Ok(false) };
     let mut commands: Vec<Command> = said(holder, cut(message)).map(Into::into).into_iter().collect();
     commands.push(Complete { holder: holder.clone(), result: Payload::from(text.to_vec()) }.into());
@@ -146,7 +146,7 @@ fn said(holder: &Holder, text: &str) -> Option<ReportProgress> {
     (!text.is_empty()).then(|| ReportProgress { holder: holder.clone(), percent: 100.0, message })
 }
 
-async fn write(app: &App, kept: Kept, told: usize) -> Result<Vec<u8>, HttpError> {
+async fn write(app: &App, kept: StoredResult, told: usize) -> Result<Vec<u8>> {
     let write = move || serde_json::to_vec(&kept).map_err(|error| HttpError::bad(error.to_string()));
     match told <= results::SMALL {
         true => write(),
@@ -205,7 +205,7 @@ pub struct JobResultData {
     retryable: Option<bool>,
 }
 
-pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>, HttpError> {
+pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>> {
     let id = JobId(id("jobId", &job)?);
     let key = JobKey::new(&namespace(), id);
     let job = app.engine.store().job(&key).await?.ok_or_else(|| not_found(id))?;

@@ -3,7 +3,7 @@
 use crate::{
     app::App,
     dialects::neops::{
-        HttpError,
+        Result,
         body::time,
         job::{JobBrief, Type},
         workers,
@@ -129,7 +129,7 @@ impl<'a> Shows<'a> {
         Self { app, workers: HashMap::new(), digested: HashMap::new() }
     }
 
-    async fn worker(&mut self, id: &WorkerId) -> Result<(Option<String>, bool), HttpError> {
+    async fn worker(&mut self, id: &WorkerId) -> Result<(Option<String>, bool)> {
         if let Some(known) = self.workers.get(id) {
             return Ok(known.clone());
         }
@@ -139,7 +139,7 @@ impl<'a> Shows<'a> {
         Ok(told)
     }
 
-    async fn digested(&mut self, run: windlass_api::Uuid) -> Result<bool, HttpError> {
+    async fn digested(&mut self, run: windlass_api::Uuid) -> Result<bool> {
         if let Some(known) = self.digested.get(&run) {
             return Ok(*known);
         }
@@ -149,7 +149,7 @@ impl<'a> Shows<'a> {
     }
 
     /// None: it is none of the blackboard's.
-    pub async fn row(&mut self, job: &Job) -> Result<Option<Row>, HttpError> {
+    pub async fn row(&mut self, job: &Job) -> Result<Option<Row>> {
         let Some(told) = JobBrief::of(job) else { return Ok(None) };
         let worker = job.live.lease.as_ref().map(|lease| lease.worker.clone());
         let (worker_name, worker_deleted) = match &worker {
@@ -189,6 +189,6 @@ impl<'a> Shows<'a> {
     }
 }
 
-pub async fn row(app: &App, job: &Job) -> Result<Option<Row>, HttpError> {
+pub async fn row(app: &App, job: &Job) -> Result<Option<Row>> {
     Shows::new(app).row(job).await
 }

@@ -3,7 +3,7 @@
 use super::{
     super::{
         body::{Params, ok, time},
-        error::HttpError,
+        error::{HttpError, Result},
     },
     DOCUMENT, named, show, unknown,
 };
@@ -15,7 +15,7 @@ use axum::{
 use serde_json::{Value, json};
 use windlass_plan::neops::compare;
 
-pub async fn compare(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+pub async fn compare(State(app): State<App>, params: Params) -> Result<Response> {
     let (from, old) = side(&app, &params, "from").await?;
     let (to, new) = side(&app, &params, "to").await?;
     let found = app.aside.run(&super::super::namespace(), move || compare::compare(&old, &new)).await?;
@@ -23,7 +23,7 @@ pub async fn compare(State(app): State<App>, params: Params) -> Result<Response,
     Ok(ok(json!({"from": from, "to": to, "floor": floor, "findings": show::findings(&found)})).into_response())
 }
 
-async fn side(app: &App, params: &Params, name: &str) -> Result<(Value, Value), HttpError> {
+async fn side(app: &App, params: &Params, name: &str) -> Result<(Value, Value)> {
     let id = params.get(name).ok_or_else(|| HttpError::bad(format!("{name} is missing")))?;
     let (reference, workflow) = named(app, id).await?;
     let entry = workflow.value.entry(&reference).ok_or_else(|| unknown(id))?;

@@ -12,7 +12,7 @@ mod show;
 use super::{
     Neops, Own,
     body::{Params, Path, empty, ok},
-    error::HttpError,
+    error::{HttpError, Result},
     listing::{LIST_BYTES_MAX, LIST_MAX, bare},
     runs::By,
 };
@@ -80,7 +80,7 @@ fn unknown(id: &str) -> HttpError {
 }
 
 /// Newest first. Documents count: a list of large ones is cut, and says so.
-async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+async fn list(State(app): State<App>, params: Params) -> Result<Response> {
     let deleted = params.flag("findDeleted")?;
     let mut rows = rows::all(&app).await?;
     rows.retain(|row| deleted || row.entry.deleted_at.is_none());
@@ -98,14 +98,14 @@ async fn list(State(app): State<App>, params: Params) -> Result<Response, HttpEr
     bare(&app, shown, more).await
 }
 
-async fn get(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Response, HttpError> {
+async fn get(State(app): State<App>, Path(id): Path<String>, params: Params) -> Result<Response> {
     let deleted = params.flag("findDeleted")?;
     let (reference, workflow) = named(&app, &id).await?;
     let entry = workflow.value.entry(&reference).filter(|entry| deleted || entry.deleted_at.is_none());
     shown(&app, &reference, entry.ok_or_else(|| unknown(&id))?).await
 }
 
-async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Response, HttpError> {
+async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Response> {
     let no_reference =
         || HttpError::bad(format!("a reference looks like package/name:1, :1.2 or :1.2.3, not {text:?}"));
     let reference = Reference::parse(&text).ok_or_else(no_reference)?;
@@ -117,7 +117,7 @@ async fn find(State(app): State<App>, Path(text): Path<String>) -> Result<Respon
 }
 
 /// A version that was asked for, with its document.
-async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Response, HttpError> {
+async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Response> {
     let id = reference.to_string();
     let document = DOCUMENT.find(app, &id).await?.ok_or_else(|| unknown(&id))?;
     let row = rows::Row::new(&name_of(reference), entry.clone());
@@ -125,13 +125,13 @@ async fn shown(app: &App, reference: &Reference, entry: &Entry) -> Result<Respon
 }
 
 /// The workflow that an id of a version names. What is no id names nothing.
-async fn named(app: &App, id: &str) -> Result<(Reference, windlass_engine::records::Kept<Workflow>), HttpError> {
+async fn named(app: &App, id: &str) -> Result<(Reference, windlass_engine::records::Kept<Workflow>)> {
     let reference = Reference::parse(id).filter(|found| found.version().is_some()).ok_or_else(|| unknown(id))?;
     let workflow = WORKFLOW.find(app, &name_of(&reference)).await?.ok_or_else(|| unknown(id))?;
     Ok((reference, workflow))
 }
 
-async fn delete(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response, HttpError> {
+async fn delete(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response> {
     mark(&neops, &id, (&by, "workflow_deleted"), |entry, now| match entry.deleted_at {
         None => {
             entry.deleted_at = Some(now);
@@ -142,7 +142,7 @@ async fn delete(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> R
     .await
 }
 
-async fn restore(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response, HttpError> {
+async fn restore(State(neops): State<Neops>, by: By, Path(id): Path<String>) -> Result<Response> {
     mark(&neops, &id, (&by, "workflow_restored"), |entry, _| match entry.deleted_at.take() {
         Some(_) => Ok(()),
         None => Err(HttpError::bad(format!("{id} is not deleted"))),
@@ -155,8 +155,8 @@ async fn mark(
     neops: &Neops,
     id: &str,
     (by, act): (&By, &'static str),
-    change: impl Fn(&mut Entry, Timestamp) -> Result<(), HttpError>,
-) -> Result<Response, HttpError> {
+    change: impl Fn(&mut Entry, Timestamp) -> Result<()>,
+) -> Result<Response> {
     for _ in 0..TRIES {
         let (reference, mut workflow) = named(neops, id).await?;
         let now = neops.engine.now().await?;
@@ -173,7 +173,7 @@ async fn mark(
 }
 
 /// False: somebody else was faster.
-pub fn written<T>(answer: Result<T, Error>) -> Result<bool, HttpError> {
+pub fn written<T>(answer: Result<T, Error>) -> Result<bool> {
     match answer {
         Ok(_) => Ok(true),
         Err(Error::Refused(Refusal::VersionMismatch { .. } | Refusal::Exists { .. })) => Ok(false),

@@ -3,7 +3,7 @@
 use super::{
     super::{
         body::{Params, ok, time},
-        error::HttpError,
+        error::{HttpError, Result},
     },
     DOCUMENT, last,
     rows::{self, Row},
@@ -24,20 +24,20 @@ const LIMIT: u64 = 50;
 const LIMIT_MAX: u64 = 200;
 const FACETS: u64 = 50;
 
-pub async fn page(State(app): State<App>, params: Params) -> Result<Response, HttpError> {
+pub async fn page(State(app): State<App>, params: Params) -> Result<Response> {
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
-    let start = params.get("cursor").map(|text| sort.place(text)).transpose()?;
+    let start = params.get("cursor").map(|text| sort.position(text)).transpose()?;
     let mut all = wanted.versions(rows::all(&app).await?);
     let runs = last::runs(&app).await?;
     all.iter_mut().for_each(|row| row.last = last::of(row, &runs, wanted.latest_only));
     let mut rows: Vec<&Row> = all.iter().filter(|row| wanted.fits(row, None)).collect();
-    rows.sort_by(|a, b| sort.compare(&Place::of(a, &sort), &Place::of(b, &sort)));
+    rows.sort_by(|a, b| sort.compare(&Position::of(a, &sort), &Position::of(b, &sort)));
     let total = rows.len();
-    let after = |row: &&Row| start.as_ref().is_none_or(|start| sort.compare(&Place::of(row, &sort), start).is_gt());
+    let after = |row: &&Row| start.as_ref().is_none_or(|start| sort.compare(&Position::of(row, &sort), start).is_gt());
     let mut rest = rows.into_iter().filter(after);
     let shown: Vec<&Row> = rest.by_ref().take(limit).collect();
-    let next = rest.next().and(shown.last()).map(|last| sort.cursor(&Place::of(last, &sort)));
+    let next = rest.next().and(shown.last()).map(|last| sort.cursor(&Position::of(last, &sort)));
     let mut items = Vec::with_capacity(shown.len());
     for row in shown {
         items.push(item(&app, row).await?);
@@ -49,7 +49,7 @@ pub async fn page(State(app): State<App>, params: Params) -> Result<Response, Ht
     Ok(ok(body).into_response())
 }
 
-async fn item(app: &App, row: &Row) -> Result<Value, HttpError> {
+async fn item(app: &App, row: &Row) -> Result<Value> {
     let document = DOCUMENT.find(app, &row.id).await?;
     let description = document.and_then(|found| found.value.get("description").cloned()).unwrap_or_default();
     let mut item = show::head(row);
@@ -75,7 +75,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(params: &Params) -> Result<Self, HttpError> {
+    fn read(params: &Params) -> Result<Self> {
         let list = |name| params.all(name).map(str::to_owned).collect::<Vec<_>>();
         let seeds = list("seedEntity");
         if let Some(odd) = seeds.iter().find(|seed| EntityType::parse(seed).is_none()) {
@@ -137,7 +137,7 @@ impl Wanted {
 }
 
 /// How many rows there are of each package and each type of entity, under all other filters.
-fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value, HttpError> {
+fn facets(params: &Params, wanted: &Wanted, rows: &[Row]) -> Result<Value> {
     let most = params.number("facetLimit", 1, LIMIT_MAX)?.unwrap_or(FACETS) as usize;
     let search = params.get("facetQPackage").unwrap_or_default();
     let count = |name: &str, of: fn(&Row) -> &str| {
@@ -170,12 +170,12 @@ struct Sort {
 
 /// Where a row stands in the order. Ids make it unique.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct Position {
     key: String,
     id: String,
 }
 
-impl Place {
+impl Position {
     fn of(row: &Row, sort: &Sort) -> Self {
         let key = match sort.by {
             By::Name => row.own_name().to_owned(),
@@ -189,7 +189,7 @@ impl Place {
 }
 
 impl Sort {
-    fn read(text: Option<&str>) -> Result<Self, HttpError> {
+    fn read(text: Option<&str>) -> Result<Self> {
         let text = text.unwrap_or("name:asc");
         let odd = || {
             HttpError::bad(format!("sort must be name, package, createdAt or lastRun with :asc or :desc, not {text:?}"))
@@ -208,21 +208,21 @@ impl Sort {
         }
     }
 
-    fn compare(&self, a: &Place, b: &Place) -> Ordering {
+    fn compare(&self, a: &Position, b: &Position) -> Ordering {
         // Rows without a value come last, whichever way.
         let none = a.key.is_empty().cmp(&b.key.is_empty());
         let keys = none.then_with(|| if self.descending { b.key.cmp(&a.key) } else { a.key.cmp(&b.key) });
         keys.then_with(|| a.id.cmp(&b.id))
     }
 
-    fn cursor(&self, place: &Place) -> String {
-        BASE64_URL_SAFE_NO_PAD.encode(json!([place.key, place.id]).to_string())
+    fn cursor(&self, position: &Position) -> String {
+        BASE64_URL_SAFE_NO_PAD.encode(json!([position.key, position.id]).to_string())
     }
 
-    fn place(&self, cursor: &str) -> Result<Place, HttpError> {
+    fn position(&self, cursor: &str) -> Result<Position> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
         let parts: Option<(String, String)> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let (key, id) = parts.ok_or_else(|| HttpError::bad("cursor is not one that a page answered with"))?;
-        Ok(Place { key, id })
+        Ok(Position { key, id })
     }
 }

@@ -4,7 +4,7 @@ use super::{
     super::{
         Neops,
         body::{Json, Sent},
-        error::HttpError,
+        error::{HttpError, Result},
         namespace,
         runs::By,
     },
@@ -28,7 +28,7 @@ use windlass_core::{
 use windlass_plan::neops::{
     compare::{Finding, Level},
     document::Document,
-    publish::{self, Asked, Outcome, Verdict},
+    publish::{self, Outcome, PublishRequest, Verdict},
     read::{Fault, FaultKind},
 };
 
@@ -50,7 +50,7 @@ struct Wish {
     accept: Option<Level>,
 }
 
-pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>) -> Result<Response, HttpError> {
+pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>) -> Result<Response> {
     let (increment, dry) = (body.increment.unwrap_or_default(), body.dry_run.unwrap_or_default());
     let (declared, workflow) = (declared(&body.workflow), body.workflow);
     let read = match accept(body.accept_bump.as_deref()) {
@@ -58,11 +58,11 @@ pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>)
             let read = neops.aside.run(&namespace(), move || read(workflow)).await?;
             read.map(|(value, document)| (value, document, accept))
         }
-        Err(no) => Err(no),
+        Err(error) => Err(error),
     };
     let (value, document, accept) = match read {
-        Err(no) if dry && no.status == StatusCode::BAD_REQUEST => {
-            return Ok(dry_refusal(&declared, &no).into_response());
+        Err(error) if dry && error.status == StatusCode::BAD_REQUEST => {
+            return Ok(dry_refusal(&declared, &error).into_response());
         }
         read => read?,
     };
@@ -80,7 +80,7 @@ pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>)
     Err(busy())
 }
 
-fn accept(text: Option<&str>) -> Result<Option<Level>, HttpError> {
+fn accept(text: Option<&str>) -> Result<Option<Level>> {
     match text {
         None => Ok(None),
         Some("patch") => Ok(Some(Level::Patch)),
@@ -94,7 +94,7 @@ fn bad(code: &str, message: String) -> HttpError {
     HttpError::typed(StatusCode::BAD_REQUEST, code, message)
 }
 
-fn read(value: Value) -> Result<(Value, Document), HttpError> {
+fn read(value: Value) -> Result<(Value, Document)> {
     let document = Document::read(&value).map_err(|faults| faulty(&faults))?;
     if let Some(parameters) = &document.parameter_schema {
         schema::check_value("parameterSchema", parameters, None)?;
@@ -117,9 +117,9 @@ fn faulty(faults: &[Fault]) -> HttpError {
     bad("InvalidDocument", twice.join("; ")).with("hint", "Give each step a label of its own.")
 }
 
-type Kept = Option<windlass_engine::records::Kept<Workflow>>;
+type Found = Option<windlass_engine::records::Kept<Workflow>>;
 
-async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), HttpError> {
+async fn decide(neops: &Neops, wish: &Wish) -> Result<(Found, Verdict)> {
     let reference = wish.document.reference();
     let kept = WORKFLOW.find(neops, &name_of(&reference)).await?;
     let held = kept.as_ref().map(|kept| kept.value.held()).unwrap_or_default();
@@ -130,12 +130,13 @@ async fn decide(neops: &Neops, wish: &Wish) -> Result<(Kept, Verdict), HttpError
     }
     let (document, version) = (wish.value.clone(), wish.document.version);
     let (increment, accept) = (wish.increment, wish.accept);
-    let decide = move || publish::decide(&Asked { document: &document, version, increment, accept }, &held, &documents);
+    let decide =
+        move || publish::decide(&PublishRequest { document: &document, version, increment, accept }, &held, &documents);
     Ok((kept, neops.aside.run(&namespace(), decide).await?))
 }
 
 /// False: somebody else was faster.
-async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &By) -> Result<bool, HttpError> {
+async fn write(neops: &Neops, wish: &Wish, kept: Found, verdict: &Verdict, by: &By) -> Result<bool> {
     let reference = windlass_plan::neops::reference::Reference {
         minor: Some(verdict.version.minor),
         patch: Some(verdict.version.patch),
@@ -176,7 +177,7 @@ async fn write(neops: &Neops, wish: &Wish, kept: Kept, verdict: &Verdict, by: &B
 
 /// Workflows stay, deleted ones too, so they are counted once. Other servers count for themselves: a few more than allowed may
 /// slip through until they start again.
-async fn room_for_one(neops: &Neops) -> Result<(), HttpError> {
+async fn room_for_one(neops: &Neops) -> Result<()> {
     let known = *neops.own.workflows.lock();
     let count = match known {
         Some(count) => count,
@@ -213,7 +214,7 @@ fn common(verdict: &Verdict, wish: &Wish) -> Value {
         "findings": show::findings(&all)})
 }
 
-fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>, HttpError> {
+fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>> {
     let mut body = common(verdict, wish);
     body["id"] = json!(format!("{}:{}", name_of(&wish.document.reference()), verdict.version));
     let (status, text) = match verdict.outcome {
@@ -237,20 +238,20 @@ fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>, HttpError> {
 fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
     let (declared, suggested) = (wish.document.version, verdict.suggested.to_string());
     let code = code(verdict.outcome);
-    let no = |status, message: String, hint: String| HttpError::typed(status, code, message).with("hint", hint);
+    let rejection = |status, message: String, hint: String| HttpError::typed(status, code, message).with("hint", hint);
     let found = || show::findings(&verdict.findings);
     match verdict.outcome {
         Outcome::Taken | Outcome::Deleted => {
             let what = if verdict.outcome == Outcome::Deleted { "was published and deleted" } else { "is published" };
             let message = format!("version {declared} {what} with another document; published documents never change");
-            no(StatusCode::CONFLICT, message, format!("Publish it as {suggested}."))
+            rejection(StatusCode::CONFLICT, message, format!("Publish it as {suggested}."))
                 .with("suggestedVersion", suggested)
                 .with("findings", found())
         }
         Outcome::AcceptMismatch { sent, expected } => {
             let (sent, expected) = (sent.as_str(), expected.as_str());
             let message = format!("acceptBump is {sent}, but version {declared} is a {expected} step");
-            no(StatusCode::BAD_REQUEST, message, format!("Send acceptBump {expected}, or another version."))
+            rejection(StatusCode::BAD_REQUEST, message, format!("Send acceptBump {expected}, or another version."))
                 .with("sent", sent)
                 .with("expected", expected)
                 .with("retryWith", json!({"acceptBump": expected}))
@@ -267,7 +268,7 @@ fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
                 ),
             };
             let retry = if explicit { Some("minor") } else { bump };
-            let rejected = no(
+            let rejected = rejection(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 message,
                 format!("Publish it as {suggested}, or insist with acceptBump."),
@@ -304,9 +305,9 @@ fn declared(workflow: &Value) -> String {
 }
 
 /// What would be refused before any version is looked at.
-fn dry_refusal(declared: &str, no: &HttpError) -> Json<Value> {
-    let code = no.code().unwrap_or("InvalidDocument");
-    let finding = json!({"code": code, "path": "/", "message": no.message, "level": "major"});
+fn dry_refusal(declared: &str, error: &HttpError) -> Json<Value> {
+    let code = error.code().unwrap_or("InvalidDocument");
+    let finding = json!({"code": code, "path": "/", "message": error.message, "level": "major"});
     super::super::body::ok(json!({
         "dryRun": true, "version": declared, "bump": null, "floor": null, "findings": [finding], "wouldStatus": code,
         "suggestedVersion": declared, "wouldRevive": false, "wouldExceedLicense": false,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use windlass_core::{Command, commands::records::Expect};
 use windlass_plan::neops::{
     entity::KEPT,
-    updates::{Change, Key, Update, settle},
+    updates::{Change, Key, Update, resolve},
 };
 
 /// To be part of the transaction that completes the run. If somebody else changed one of the entities meanwhile, that is refused
@@ -32,10 +32,10 @@ pub async fn apply(app: &App, updates: &[Update]) -> Result<Vec<Command>, Proble
     }
     let (mut free, free_as_read) = ids(app).await?;
     let next = KEPT.into_iter().map(|(entity, _)| (entity, (*free.of(entity)).max(1))).collect();
-    let settled = settle(updates, there, &known, next);
+    let resolved = resolve(updates, there, &known, next);
     let expect = |key: &Key| versions.get(key).copied().unwrap_or(Expect::Nothing);
     let mut commands = Vec::new();
-    for (key, value) in &settled.put {
+    for (key, value) in &resolved.put {
         if value.to_string().len() > bytes_max {
             tracing::warn!(
                 entity = key.0.as_str(),
@@ -47,10 +47,10 @@ pub async fn apply(app: &App, updates: &[Update]) -> Result<Vec<Command>, Proble
         }
         commands.push(put(key.0, key.1, value, expect(key)));
     }
-    let there_still = settled.deleted.iter().filter(|key| versions.contains_key(key));
+    let there_still = resolved.deleted.iter().filter(|key| versions.contains_key(key));
     commands.extend(there_still.map(|key| gone(key.0, key.1, expect(key))));
     let before = free.clone();
-    settled.next.iter().for_each(|(entity, next)| *free.of(*entity) = *next);
+    resolved.next.iter().for_each(|(entity, next)| *free.of(*entity) = *next);
     if updates.iter().any(|update| matches!(update.change, Change::Create { .. })) && free != before {
         commands.push(put_ids(&free, free_as_read));
     }

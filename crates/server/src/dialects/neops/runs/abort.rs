@@ -2,7 +2,7 @@
 
 use super::{row, row::Status};
 use crate::dialects::neops::{
-    HttpError, Neops,
+    HttpError, Neops, Result,
     body::{Path, id, ok},
     namespace,
 };
@@ -19,7 +19,7 @@ use windlass_engine::{Error, store::JobQuery};
 
 const TRIES: usize = 5;
 
-pub async fn abort(State(neops): State<Neops>, by: super::By, Path(run): Path<String>) -> Result<Response, HttpError> {
+pub async fn abort(State(neops): State<Neops>, by: super::By, Path(run): Path<String>) -> Result<Response> {
     let run = id("uuid", &run)?;
     for _ in 0..TRIES {
         let kept =
@@ -47,7 +47,7 @@ pub async fn abort(State(neops): State<Neops>, by: super::By, Path(run): Path<St
 }
 
 /// A run that waits for a lock waits no longer.
-async fn remind(neops: &Neops, run: RunId) -> Result<(), HttpError> {
+async fn remind(neops: &Neops, run: RunId) -> Result<()> {
     let query = JobQuery { namespace: Some(namespace()), run: Some(run), limit: 1_000, ..JobQuery::default() };
     for job in neops.engine.store().jobs(&query).await? {
         if job.live.hold == Some(Hold::Plan) && job.live.waiting == 1 {

@@ -9,7 +9,7 @@ use super::{
     turn::{Act, Turn, fail},
 };
 use crate::{
-    dialects::neops::{HttpError, Neops, job, job::JobBrief, locks, namespace},
+    dialects::neops::{HttpError, Neops, Result, job, job::JobBrief, locks, namespace},
     flows,
     problem::Problem,
     records::Records,
@@ -203,7 +203,7 @@ impl Ledger {
     }
 
     /// Jobs that roll these back, later steps first, in a run of their own.
-    pub async fn roll_back(&mut self, neops: &Neops, chosen: &[Uuid]) -> Result<Option<SubmitRun>, HttpError> {
+    pub async fn roll_back(&mut self, neops: &Neops, chosen: &[Uuid]) -> Result<Option<SubmitRun>> {
         let chosen: HashSet<&Uuid> = chosen.iter().collect();
         let mut waves: BTreeMap<usize, Vec<Uuid>> = BTreeMap::new();
         for entry in self.entries().filter(|entry| chosen.contains(&entry.job)) {
@@ -242,7 +242,7 @@ impl Ledger {
         });
         let id = ids::run_id();
         let plan = RunPlan { parts: Bundle::remedy(id.0, self.run).parts(), ..RunPlan::default() };
-        Ok(Some(SubmitRun { namespace: namespace(), id, owner: None, definition: None, nodes, extra: None, plan }))
+        Ok(Some(SubmitRun { plan, ..SubmitRun::new(namespace(), id, nodes) }))
     }
 }
 
@@ -257,7 +257,7 @@ pub async fn remedied(turn: &Turn<'_>) -> Result<Act, Problem> {
             entry.stand = *stand;
         }
     });
-    let (row, also) = settle(turn.neops, &ledger, turn.row.clone()).await?;
+    let (row, also) = conclude(turn.neops, &ledger, turn.row.clone()).await?;
     let over = Move::Complete { result: Payload::default() };
     let freed = row.status == Status::FailedSafeAck;
     let act = Act::with(row, also, over);
@@ -265,7 +265,7 @@ pub async fn remedied(turn: &Turn<'_>) -> Result<Act, Problem> {
 }
 
 /// When nothing is left, the run has failed safely after all, and its locks go.
-pub async fn settle(neops: &Neops, ledger: &Ledger, mut row: Row) -> Result<(Row, Vec<Command>), Problem> {
+pub async fn conclude(neops: &Neops, ledger: &Ledger, mut row: Row) -> Result<(Row, Vec<Command>), Problem> {
     let now = neops.engine.now().await?;
     let over = ledger.is_settled() && row.status == Status::FailedUnsafeAck;
     let mut also = ledger.put(over.then(|| now + neops.engine.settings().limits.retention));

@@ -44,13 +44,13 @@ pub async fn round(neops: &Neops) -> Result<bool, Problem> {
     for kept in page {
         let found = neops.engine.read_record::<Run>(&namespace(), &kept.value.uuid.to_string()).await?;
         if found.is_none_or(|run| run.finished_at.is_some()) {
-            settle(neops, kept).await?;
+            end_cut_off(neops, kept).await?;
         }
     }
     Ok(open)
 }
 
-async fn settle(neops: &Neops, light: Kept<Row>) -> Result<(), Problem> {
+async fn end_cut_off(neops: &Neops, light: Kept<Row>) -> Result<(), Problem> {
     let run = light.value.uuid;
     // As it is now: its own end may just have come.
     let Some(kept) = ROW.find(neops, &light.key).await?.filter(|kept| !kept.value.status.is_final()) else {

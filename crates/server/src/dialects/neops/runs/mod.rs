@@ -26,7 +26,7 @@ pub use bundle::Plan;
 use super::{
     Neops, Own, board,
     body::{Params, Path, Sent, created, id},
-    error::HttpError,
+    error::{HttpError, Result},
     job,
     listing::{LIST_BYTES_MAX, LIST_MAX, bare, large},
     namespace,
@@ -90,7 +90,7 @@ impl By {
 
 impl<S: Sync> FromRequestParts<S> for By {
     type Rejection = HttpError;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpError> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         let name = guard::caller(parts)?.name.to_string();
         Ok(Self(Some(name).filter(|name| name != ANONYMOUS)))
     }
@@ -112,7 +112,7 @@ struct On {
     query: Option<String>,
 }
 
-async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execute>) -> Result<Response, HttpError> {
+async fn execute(State(neops): State<Neops>, By(by): By, Sent(body): Sent<Execute>) -> Result<Response> {
     let odd =
         || HttpError::bad(format!("workflow must be a reference such as package/name:1, not {:?}", body.workflow));
     let workflow = Reference::parse(&body.workflow).ok_or_else(odd)?;
@@ -160,20 +160,20 @@ impl First {
         !self.more
     }
 
-    async fn answer(self, neops: &Neops) -> Result<Response, HttpError> {
+    async fn answer(self, neops: &Neops) -> Result<Response> {
         let rows = self.rows;
         let shown = neops.aside.run(&namespace(), move || rows.iter().map(Row::show).collect::<Vec<_>>()).await?;
         bare(neops, shown, self.more).await
     }
 }
 
-async fn list(State(neops): State<Neops>) -> Result<Response, HttpError> {
+async fn list(State(neops): State<Neops>) -> Result<Response> {
     let mut all = First::default();
     row::each(&neops, None, |row| all.take(row)).await?;
     all.answer(&neops).await
 }
 
-async fn active(State(neops): State<Neops>) -> Result<Response, HttpError> {
+async fn active(State(neops): State<Neops>) -> Result<Response> {
     let mut all = First::default();
     row::open(&neops, |row| all.take(row)).await?;
     let since = neops.engine.now().await?.0 - STILL_ACTIVE.0;
@@ -187,7 +187,7 @@ async fn active(State(neops): State<Neops>) -> Result<Response, HttpError> {
     all.answer(&neops).await
 }
 
-async fn latest(State(neops): State<Neops>) -> Result<Response, HttpError> {
+async fn latest(State(neops): State<Neops>) -> Result<Response> {
     let mut all = First::default();
     for light in row::latest(&neops).await? {
         let Some(kept) = row::find(&neops, light.uuid).await? else { continue };
@@ -199,7 +199,7 @@ async fn latest(State(neops): State<Neops>) -> Result<Response, HttpError> {
     all.answer(&neops).await
 }
 
-async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Result<Response, HttpError> {
+async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Result<Response> {
     let mut all = First::default();
     if let Some(status) = known_state(&state)? {
         row::in_state(&neops, status, |row| all.take(row)).await?;
@@ -208,7 +208,7 @@ async fn in_state(State(neops): State<Neops>, Path(state): Path<String>) -> Resu
 }
 
 /// None: a state that no run here is ever seen in.
-fn known_state(text: &str) -> Result<Option<Status>, HttpError> {
+fn known_state(text: &str) -> Result<Option<Status>> {
     const PASSING: [&str; 12] = [
         "new",
         "valid",
@@ -231,7 +231,7 @@ fn known_state(text: &str) -> Result<Option<Status>, HttpError> {
     }
 }
 
-async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, HttpError> {
+async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response> {
     let run = id("id", &run)?;
     let kept = row::look(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     let mut shown = kept.value.show();
@@ -242,7 +242,7 @@ async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Resp
     large(&neops, StatusCode::OK, shown).await
 }
 
-async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Params) -> Result<Response, HttpError> {
+async fn jobs(State(neops): State<Neops>, Path(run): Path<String>, params: Params) -> Result<Response> {
     let run = id("id", &run)?;
     row::find(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     Ok(board::page::of(&neops, &params, Facet::new(job::RUN, &run.to_string())).await?.into_response())

@@ -1,7 +1,7 @@
 //! Runs in pages, with filters, counts and a histogram.
 
 use super::row::{self, Row};
-use crate::dialects::neops::{HttpError, Neops, body::Params, histogram, listing::large, namespace};
+use crate::dialects::neops::{HttpError, Neops, Result, body::Params, histogram, listing::large, namespace};
 use axum::{extract::State, response::Response};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::StatusCode;
@@ -30,7 +30,7 @@ const FILTERS: [Filter; 8] = [
     ("id", |row| Some(row.uuid.to_string())),
 ];
 
-pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response, HttpError> {
+pub async fn page(State(neops): State<Neops>, params: Params) -> Result<Response> {
     let limit = params.number("limit", 0, LIMIT_MAX)?.unwrap_or(LIMIT) as usize;
     let (wanted, sort) = (Wanted::read(&params)?, Sort::read(params.get("sort"))?);
     let start = params.get("cursor").map(cursor).transpose()?;
@@ -108,7 +108,7 @@ impl Pick {
     }
 }
 
-fn cursor(text: &str) -> Result<(String, i64, String), HttpError> {
+fn cursor(text: &str) -> Result<(String, i64, String)> {
     let read = BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     read.ok_or_else(|| HttpError::bad("cursor is not one that a page gave"))
 }
@@ -119,7 +119,7 @@ struct Sort {
 }
 
 impl Sort {
-    fn read(text: Option<&str>) -> Result<Self, HttpError> {
+    fn read(text: Option<&str>) -> Result<Self> {
         let (field, order) =
             text.unwrap_or("createdAt:desc").split_once(':').unwrap_or((text.unwrap_or_default(), "asc"));
         let (by_workflow, descending) = match (field, order) {
@@ -150,14 +150,14 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(params: &Params) -> Result<Self, HttpError> {
+    fn read(params: &Params) -> Result<Self> {
         let lists = FILTERS.iter().map(|(name, _)| params.all(name).map(str::to_owned).collect()).collect();
         let target =
             |text: &str| text.parse().map_err(|_| HttpError::bad(format!("target must be an id, not {text:?}")));
         let locked = params.get("cmsResourcesLocked").map(|_| params.flag("cmsResourcesLocked")).transpose()?;
         Ok(Self {
             lists,
-            targets: params.all("target").map(target).collect::<Result<_, HttpError>>()?,
+            targets: params.all("target").map(target).collect::<Result<_>>()?,
             locked,
             text: params.get("q").map(str::to_lowercase),
             after: params.time("createdAfter")?,

@@ -5,7 +5,7 @@ use crate::{
     dialects::neops::{
         blocks::Block,
         namespace,
-        results::{self, Kept},
+        results::{self, StoredResult},
     },
     problem::Problem,
 };
@@ -85,7 +85,7 @@ pub async fn results(app: &App, jobs: &[&Job]) -> Result<Results, Problem> {
 /// The clauses that acquire jobs gave.
 pub async fn acquires(app: &App, jobs: &[&Job]) -> Result<HashMap<JobId, Value>, Problem> {
     let take = |text: &[u8], _: bool| {
-        let kept: Kept = serde_json::from_slice(text).ok()?;
+        let kept: StoredResult = serde_json::from_slice(text).ok()?;
         Some(kept.acquires.and_then(|acquires| serde_json::from_str(acquires.get()).ok()).unwrap_or_default())
     };
     Ok(results::each(app, &with_results(jobs), take).await?.into_iter().collect())
@@ -110,13 +110,13 @@ pub async fn changes(app: &App, jobs: &[&Job], block: Option<Arc<Block>>) -> Res
 
 /// Whether an acquire job gave no clauses.
 pub fn acquires_none(text: &[u8]) -> bool {
-    let kept: Result<Kept, _> = serde_json::from_slice(text);
+    let kept: Result<StoredResult, _> = serde_json::from_slice(text);
     kept.is_ok_and(|kept| kept.acquires.is_none_or(|clauses| matches!(clauses.get(), "null" | "[]")))
 }
 
 /// None: it would take longer than a moment.
 pub fn changed(block: Option<&Block>, text: &[u8], here: bool) -> Option<Changed> {
-    let kept: Kept = match serde_json::from_slice(text) {
+    let kept: StoredResult = match serde_json::from_slice(text) {
         Ok(kept) => kept,
         Err(error) => return Some(Err(error.to_string())),
     };

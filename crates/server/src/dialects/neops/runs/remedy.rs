@@ -1,12 +1,12 @@
 //! Remedies for runs that failed unsafely, asked for by people.
 
 use super::{
-    ledger::{Entry, Ledger, Stand, settle},
+    ledger::{Entry, Ledger, Stand, conclude},
     row::{self, Row, Status},
     waiting,
 };
 use crate::dialects::neops::{
-    HttpError, Neops,
+    HttpError, Neops, Result,
     body::{Path, Sent, id, ok},
 };
 use axum::{
@@ -44,7 +44,7 @@ pub struct Resolve {
     continue_rollback: bool,
 }
 
-async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger), HttpError> {
+async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger)> {
     let run = id("uuid", run)?;
     let kept = row::find(neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     match kept.value.status {
@@ -54,7 +54,7 @@ async fn find(neops: &Neops, run: &str) -> Result<(Kept<Row>, Ledger), HttpError
     Ok((kept, Ledger::read(neops, run).await?))
 }
 
-pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response, HttpError> {
+pub async fn show(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Response> {
     let (kept, ledger) = find(&neops, &run).await?;
     Ok(ok(ledger.show(&kept.value)).into_response())
 }
@@ -64,7 +64,7 @@ pub async fn roll_back(
     by: super::By,
     Path(run): Path<String>,
     Sent(body): Sent<Chosen>,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     for _ in 0..TRIES {
         let (kept, mut ledger) = find(&neops, &run).await?;
         let chosen = body.to_roll_back(&ledger)?;
@@ -85,7 +85,7 @@ pub async fn resolve(
     by: super::By,
     Path(run): Path<String>,
     Sent(body): Sent<Resolve>,
-) -> Result<Response, HttpError> {
+) -> Result<Response> {
     if body.note.trim().is_empty() || body.note.len() > NOTE_MAX {
         return Err(HttpError::bad(format!("note must say why, in at most {NOTE_MAX} bytes")));
     }
@@ -105,7 +105,7 @@ pub async fn resolve(
         };
         let submit = ledger.roll_back(&neops, &rest).await?;
         let held = kept.value.held.clone();
-        let (mut row, mut commands) = settle(&neops, &ledger, kept.value.clone()).await?;
+        let (mut row, mut commands) = conclude(&neops, &ledger, kept.value.clone()).await?;
         commands.append(&mut row.put(&neops, kept.unchanged(), now));
         commands.extend(submit.map(Command::from));
         if write(&neops, (&by, "run_resolved", &run), commands).await? {
@@ -125,7 +125,7 @@ async fn write(
     neops: &Neops,
     (by, act, run): (&super::By, &'static str, &str),
     commands: Vec<Command>,
-) -> Result<bool, HttpError> {
+) -> Result<bool> {
     if commands.is_empty() {
         return Ok(true);
     }
@@ -141,7 +141,7 @@ fn busy() -> HttpError {
 }
 
 impl Chosen {
-    fn known(&self, ledger: &Ledger) -> Result<(), HttpError> {
+    fn known(&self, ledger: &Ledger) -> Result<()> {
         if self.all != self.jobs.is_empty() {
             return Err(HttpError::bad("name jobs, or say all: true"));
         }
@@ -151,7 +151,7 @@ impl Chosen {
         }
     }
 
-    fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
+    fn to_roll_back(&self, ledger: &Ledger) -> Result<Vec<Uuid>> {
         self.known(ledger)?;
         let named: HashSet<&Uuid> = self.jobs.iter().collect();
         let open = |entry: &Entry| matches!(entry.stand, Stand::Open | Stand::RollbackFailed) && entry.reversible;
@@ -177,7 +177,7 @@ impl Chosen {
         Ok(chosen.into_iter().map(|entry| entry.job).collect())
     }
 
-    fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>, HttpError> {
+    fn to_resolve(&self, ledger: &Ledger) -> Result<Vec<Uuid>> {
         self.known(ledger)?;
         let jobs: HashSet<&Uuid> = self.jobs.iter().collect();
         let named = ledger.entries().filter(|entry| self.all || jobs.contains(&entry.job));

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     dialects::neops::{
-        HttpError, NAMESPACE as NAME, Neops,
+        HttpError, NAMESPACE as NAME, Neops, Result,
         blocks::{self, Block},
         definitions, job, namespace,
     },
@@ -55,7 +55,7 @@ pub struct Start {
 /// The code and the text of a reason.
 type Fault = (&'static str, String);
 
-pub async fn start(neops: &Neops, start: Start) -> Result<Row, HttpError> {
+pub async fn start(neops: &Neops, start: Start) -> Result<Row> {
     let unknown = || HttpError::not_found(format!("Workflow {} not found", start.workflow));
     let (id, document) = definitions::resolve(neops, &start.workflow).await?.ok_or_else(unknown)?;
     let (run, now) = (start.id.unwrap_or_else(|| ids::run_id().0), neops.engine.now().await?);

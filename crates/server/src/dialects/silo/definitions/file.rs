@@ -420,9 +420,9 @@ mod tests {
     }
 
     /// Line, column, field.
-    type Place = (u64, u64, Option<String>);
+    type FaultAt = (u64, u64, Option<String>);
 
-    fn told(text: &str) -> Vec<Place> {
+    fn told(text: &str) -> Vec<FaultAt> {
         let faults = parse("bad.yaml", text, 100).expect_err(text);
         faults.into_iter().map(|fault| (fault.line, fault.column, fault.field)).collect()
     }
@@ -431,7 +431,7 @@ mod tests {
     fn every_problem_is_told_with_its_place_and_its_field() {
         let field = |name: &str| Some(name.to_owned());
         let body = "job:\n  name: x\n  trigger:\n    type: manual\n  compute: {type: custom, command: c}\n";
-        let table: Vec<(String, Vec<Place>)> = vec![
+        let table: Vec<(String, Vec<FaultAt>)> = vec![
             ("".into(), vec![(1, 1, None)]),
             ("# nothing\n\n".into(), vec![(1, 1, None)]),
             ("jobs: {}\n".into(), vec![(1, 1, field("jobs")), (1, 1, field("job"))]),

@@ -7,7 +7,11 @@ use super::{
     Definition, InForce,
     file::{self, Fault},
 };
-use crate::dialects::silo::{Silo, error::HttpError, namespace, schedule};
+use crate::dialects::silo::{
+    Silo,
+    error::{HttpError, Result},
+    namespace, schedule,
+};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -110,7 +114,7 @@ fn look(folder: &Path, priority: i32) -> std::io::Result<Found> {
 }
 
 /// Reads the folder and puts it into force. What cannot be read at all changes nothing.
-pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, HttpError> {
+pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report> {
     // One at a time, so that a report tells what it did itself.
     let _one = app.own.reload.lock().await;
     let settings = &app.own.settings;
@@ -151,7 +155,7 @@ pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report, HttpError> {
     Ok(report)
 }
 
-fn put(definition: &Definition) -> Result<Command, HttpError> {
+fn put(definition: &Definition) -> Result<Command> {
     let body = serde_json::to_string(definition).map_err(|error| HttpError::internal(error.to_string()))?;
     Ok(PutDefinition { namespace: namespace(), name: definition.name.as_str().into(), body: body.into() }.into())
 }

@@ -6,10 +6,10 @@ pub mod folder;
 use super::{
     Silo,
     body::{Json, Listed, Params, Path, ok, page, time},
-    error::HttpError,
+    error::Result,
     namespace, products, schedule,
 };
-use crate::app::App;
+use crate::{app::App, auth::Caller};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -148,7 +148,7 @@ pub async fn find(app: &App, name: &str) -> Result<InForce, Error> {
     version(app, &key.key, head.latest).await?.ok_or_else(missing)
 }
 
-pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>, HttpError> {
+pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value>> {
     let paging = params.page()?;
     let Listed(found, total) = page(all(&app).await?, paging);
     let mut shown = Vec::with_capacity(found.len());
@@ -158,17 +158,17 @@ pub async fn list(State(app): State<App>, params: Params) -> Result<Listed<Value
     Ok(Listed(shown, total))
 }
 
-pub async fn one(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>, HttpError> {
+pub async fn one(State(app): State<App>, Path(name): Path<String>) -> Result<Json<Value>> {
     let found = find(&app, &name).await?;
     Ok(ok(found.show(schedule::next_run(&app, &found.definition).await?)))
 }
 
 /// A definition may be called like the path that reloads them all.
-pub async fn named_reload(state: State<App>) -> Result<Json<Value>, HttpError> {
+pub async fn named_reload(state: State<App>) -> Result<Json<Value>> {
     one(state, Path("reload".to_owned())).await
 }
 
-pub async fn reload(State(app): State<Silo>, who: super::body::Who) -> Result<Json<Value>, HttpError> {
-    let report = folder::load(&app, &who.0.name).await?;
+pub async fn reload(State(app): State<Silo>, caller: Caller) -> Result<Json<Value>> {
+    let report = folder::load(&app, &caller.name).await?;
     Ok(ok(report.show()))
 }

@@ -1,7 +1,7 @@
-//! Turns for those who were outrun.
+//! Lines for changes that were outrun.
 //!
 //! A change that lost against another is worked out again at once, and where many change the same thing, one of them can be
-//! late every time. So whoever lost waits for its turn and keeps it until it is through: of all that lost over one record, one
+//! late every time. So whoever lost waits in line for a permit and keeps it until it is through: of all that lost over one record, one
 //! at a time tries again, in the order in which they lost. Only a queue: nothing relies on it, and other servers have their own.
 
 use std::{
@@ -13,18 +13,19 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 /// Records that share a line cost each other a little time and nothing else.
 const LINES: usize = 64;
 
-pub struct Turns(Vec<Arc<Mutex<()>>>);
+pub struct RetryLines(Vec<Arc<Mutex<()>>>);
 
-pub type Turn = OwnedMutexGuard<()>;
+/// The right to try again over one record.
+pub type RetryPermit = OwnedMutexGuard<()>;
 
-impl Default for Turns {
+impl Default for RetryLines {
     fn default() -> Self {
         Self((0..LINES).map(|_| Arc::default()).collect())
     }
 }
 
-impl Turns {
-    pub async fn wait(&self, name: &str) -> Turn {
+impl RetryLines {
+    pub async fn wait(&self, name: &str) -> RetryPermit {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
         let line = hasher.finish() as usize % LINES;
@@ -37,7 +38,7 @@ mod tests {
     use crate::{
         Error, Nothing, Products,
         records::{self, Change, Put},
-        settle,
+        write_change,
     };
     use std::{
         sync::{
@@ -51,7 +52,7 @@ mod tests {
 
     /// Takes so long to work its change out that whoever began together reads the same.
     async fn count_up(products: Products, tries: Arc<AtomicUsize>) -> Result<u64, Error> {
-        settle!(&products, Error, {
+        write_change!(&products, Error, {
             tries.fetch_add(1, Ordering::Relaxed);
             let found = records::get(&products, records::COUNTER, "c").await?;
             let next = found.as_ref().map_or(1, |kept| kept.value + 1);

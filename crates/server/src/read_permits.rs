@@ -1,4 +1,4 @@
-//! Who reads takes turns with himself: of one principal's requests that only read, a few are at work at a time and the others
+//! Permits to read: of one principal's requests that only read, a few are at work at a time and the others
 //! wait in line. Whoever asks for a thousand things at once waits for his own answers, and everybody else finds the server
 //! free. Whoever waits for something to happen is not at work meanwhile.
 
@@ -10,44 +10,44 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const AT_WORK: usize = 4;
 
 #[derive(Default)]
-pub struct Turns {
+pub struct ReadPermits {
     /// Of those who read now.
     lines: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
 }
 
 /// The right to read. Given back when the request is answered, or earlier.
 #[derive(Clone)]
-pub struct Turn(Arc<Place>);
+pub struct ReadPermit(Arc<Inner>);
 
-struct Place {
-    turns: Arc<Turns>,
+struct Inner {
+    permits: Arc<ReadPermits>,
     name: Arc<str>,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-impl Turns {
-    pub async fn enter(self: &Arc<Self>, name: &Arc<str>) -> Turn {
+impl ReadPermits {
+    pub async fn enter(self: &Arc<Self>, name: &Arc<str>) -> ReadPermit {
         let line = self.lines.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_WORK))).clone();
         // Held until the permit is there, so that nobody forgets the line meanwhile.
-        let place = Arc::new(Place { turns: self.clone(), name: name.clone(), permit: Mutex::new(None) });
+        let inner = Arc::new(Inner { permits: self.clone(), name: name.clone(), permit: Mutex::new(None) });
         let permit = line.acquire_owned().await.ok();
-        *place.permit.lock() = permit;
-        Turn(place)
+        *inner.permit.lock() = permit;
+        ReadPermit(inner)
     }
 }
 
-impl Turn {
+impl ReadPermit {
     /// What follows may take long, and takes nothing but time.
     pub fn leave(&self) {
         drop(self.0.permit.lock().take());
     }
 }
 
-impl Drop for Place {
+impl Drop for Inner {
     fn drop(&mut self) {
         drop(self.permit.lock().take());
-        let mut lines = self.turns.lines.lock();
-        // Nobody has one of its places, and nobody waits for one: those hold the line.
+        let mut lines = self.permits.lines.lock();
+        // Nobody has one of its permits, and nobody waits for one: those hold the line.
         if lines.get(&self.name).is_some_and(|line| Arc::strong_count(line) == 1) {
             lines.remove(&self.name);
         }
@@ -61,19 +61,19 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_reads_much_waits_for_himself_and_nobody_else_does() {
-        let turns = Arc::new(Turns::default());
+        let permits = Arc::new(ReadPermits::default());
         let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());
         let mut at_work = Vec::new();
         for _ in 0..AT_WORK {
-            at_work.push(turns.enter(&ann).await);
+            at_work.push(permits.enter(&ann).await);
         }
-        assert!(turns.enter(&ann).now_or_never().is_none(), "ann has all her places");
-        assert!(turns.enter(&ben).now_or_never().is_some());
+        assert!(permits.enter(&ann).now_or_never().is_none(), "ann has all her permits");
+        assert!(permits.enter(&ben).now_or_never().is_some());
         at_work[0].leave();
-        let next = turns.enter(&ann).now_or_never();
-        assert!(next.is_some(), "whoever only waits for something takes no place");
-        assert!(turns.enter(&ann).now_or_never().is_none());
+        let next = permits.enter(&ann).now_or_never();
+        assert!(next.is_some(), "whoever only waits for something takes no inner");
+        assert!(permits.enter(&ann).now_or_never().is_none());
         drop((at_work, next));
-        assert!(turns.lines.lock().is_empty(), "nothing is kept of those who left");
+        assert!(permits.lines.lock().is_empty(), "nothing is kept of those who left");
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-pub struct Places {
+pub struct ConnectionPermits {
     total_max: usize,
     per_address_max: usize,
     taken: Mutex<Taken>,
@@ -35,17 +35,17 @@ impl Full {
 }
 
 /// One connection's place, given back when dropped.
-pub struct Place {
-    places: Arc<Places>,
+pub struct ConnectionPermit {
+    permits: Arc<ConnectionPermits>,
     counted_by: Option<IpAddr>,
 }
 
-impl Places {
+impl ConnectionPermits {
     pub fn new(total_max: usize, per_address_max: usize) -> Self {
         Self { total_max, per_address_max, taken: Mutex::default() }
     }
 
-    pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
+    pub fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Full> {
         let counted_by = network(address);
         let mut taken = self.taken.lock();
         if taken.total >= self.total_max {
@@ -59,13 +59,13 @@ impl Places {
             *from_there += 1;
         }
         taken.total += 1;
-        Ok(Place { places: self.clone(), counted_by })
+        Ok(ConnectionPermit { permits: self.clone(), counted_by })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock();
+        let mut taken = self.permits.taken.lock();
         taken.total -= 1;
         let Some(network) = self.counted_by else { return };
         if let Some(from_there) = taken.by_address.get_mut(&network) {
@@ -100,24 +100,24 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_all_and_by_network_and_given_back() {
-        let places = Arc::new(Places::new(4, 2));
-        let first = places.take(at("10.0.0.1")).unwrap();
-        let _second = places.take(at("::ffff:10.0.0.1")).unwrap();
-        assert_eq!(places.take(at("10.0.0.1")).err(), Some(Full::Address));
+        let permits = Arc::new(ConnectionPermits::new(4, 2));
+        let first = permits.take(at("10.0.0.1")).unwrap();
+        let _second = permits.take(at("::ffff:10.0.0.1")).unwrap();
+        assert_eq!(permits.take(at("10.0.0.1")).err(), Some(Full::Address));
         drop(first);
-        let _third = places.take(at("10.0.0.1")).unwrap();
-        let six = [at("2001:db8::1"), at("2001:db8::ffff")].map(|address| places.take(address).unwrap());
-        assert_eq!(places.take(at("127.0.0.1")).err(), Some(Full::Total));
+        let _third = permits.take(at("10.0.0.1")).unwrap();
+        let six = [at("2001:db8::1"), at("2001:db8::ffff")].map(|address| permits.take(address).unwrap());
+        assert_eq!(permits.take(at("127.0.0.1")).err(), Some(Full::Total));
         drop(six);
-        assert_eq!(places.taken.lock().by_address.len(), 1, "networks without connections are forgotten");
+        assert_eq!(permits.taken.lock().by_address.len(), 1, "networks without connections are forgotten");
     }
 
     #[test]
     fn loopback_is_only_held_to_the_total() {
-        let places = Arc::new(Places::new(3, 1));
-        let taken: Vec<_> = (0..3).map(|_| places.take(at("127.0.0.1")).unwrap()).collect();
-        assert_eq!(places.take(at("::1")).err(), Some(Full::Total));
+        let permits = Arc::new(ConnectionPermits::new(3, 1));
+        let taken: Vec<_> = (0..3).map(|_| permits.take(at("127.0.0.1")).unwrap()).collect();
+        assert_eq!(permits.take(at("::1")).err(), Some(Full::Total));
         drop(taken);
-        assert!(places.take(at("::1")).is_ok());
+        assert!(permits.take(at("::1")).is_ok());
     }
 }

@@ -19,7 +19,7 @@ use std::{sync::Arc, thread, time::Instant};
 /// Batches that may wait. A disk that hangs must not fill the memory with what claims and heartbeats have to tell.
 const LINE_MAX: usize = 1_024;
 
-pub struct Settler {
+pub struct Syncer {
     store: Arc<dyn Store>,
     after: Arc<After>,
     line: Mutex<Line>,
@@ -43,13 +43,13 @@ impl Line {
     }
 }
 
-impl Settler {
+impl Syncer {
     pub fn new(store: Arc<dyn Store>, after: Arc<After>) -> Self {
         Self { store, after, line: Mutex::default(), bell: Condvar::new(), room: Condvar::new() }
     }
 
     /// Takes batches in the order in which they were written. Where that order counts, batches are run one by one.
-    pub fn settle(&self, held: Held) {
+    pub fn answer_once_synced(&self, held: Held) {
         let mut line = self.line.lock();
         if line.busy || !line.batches.is_empty() {
             // Behind those before it, so that events are told in order.
