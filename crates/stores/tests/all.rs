@@ -22,6 +22,7 @@ mod postgres_network;
 mod postgres_new_ids;
 mod postgres_notices;
 mod postgres_open;
+mod postgres_payloads;
 mod postgres_plans;
 mod postgres_pooler;
 mod postgres_promises;

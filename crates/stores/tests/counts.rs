@@ -239,7 +239,7 @@ async fn several_servers_count_together() {
 /// As the version before left it, with jobs in both tables.
 const OLD_DATABASE: &str = "
 DROP TABLE windlass.job_counts, windlass.job_counts_begun;
-ALTER TABLE windlass.events DROP COLUMN counts;
+ALTER TABLE windlass.events DROP COLUMN counts, DROP COLUMN version;
 UPDATE windlass.meta SET value = 4 WHERE name IN ('schema_version', 'min_reader');
 INSERT INTO windlass.jobs_done (namespace, id, spec, seq, priority, state, live)
 SELECT CASE WHEN n % 3 = 0 THEN 'other' ELSE 'default' END, md5('done' || n)::uuid,

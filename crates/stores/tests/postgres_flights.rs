@@ -361,7 +361,7 @@ async fn statements_sent_together_write_nothing_without_their_transaction() {
     drop(Postgres::connect(quiet(url.clone())).await.unwrap());
     let database = url.rsplit('/').next().unwrap();
     let arrays = vec!["'{}'::text[]"; 14].join(", ");
-    let added = format!("{}, NULL, 'batch'", vec!["'{}'::text[]"; 13].join(", "));
+    let added = format!("{}, NULL, 'batch', '{{}}'::text[]", vec!["'{}'::text[]"; 13].join(", "));
     let ended = format!("{arrays}, NULL, 'batch', 0::bigint, 0, gen_random_uuid(), '[]', ''");
     for (name, values) in [("add_jobs", added), ("finish_known", ended)] {
         let (_, text) = statement_texts().into_iter().find(|(known, _)| *known == name).unwrap();

@@ -31,8 +31,8 @@ SELECT 'default', 'worker', 'worker ' || n, CASE WHEN n % 2 = 0 THEN 'p' || n % 
 FROM generate_series(1, 100000) n;
 INSERT INTO windlass.record_facets
 SELECT 'default', 'worker', 'site', 's' || n % 1000, 'worker ' || n FROM generate_series(1, 100000) n;
-INSERT INTO windlass.events (first_no, at, count, batch, body, counts)
-SELECT CASE WHEN n < 99990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '' FROM generate_series(1, 100000) n;
+INSERT INTO windlass.events (first_no, at, count, batch, body, counts, version)
+SELECT CASE WHEN n < 99990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '', 6 FROM generate_series(1, 100000) n;
 INSERT INTO windlass.lanes
 SELECT 'default', md5('lane' || n)::uuid, '[]', 0, n FROM generate_series(1, 10000) n;
 ";
@@ -81,7 +81,7 @@ const BY_KEY: [(&str, &str); 33] = [
     ("payloads", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("check_not_done", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
     ("check_added", "Index Cond: ((namespace = k.namespace) AND (id = k.id))"),
-    ("check_added", "Index Cond: ((namespace = k.namespace) AND (lane = k.lane))"),
+    ("check_added", "Index Cond: ((namespace = l.namespace) AND (lane = l.lane))"),
     ("update_jobs", "TID Cond: (ctid = k.at)"),
     ("update_and_tell", "TID Cond: (ctid = k.at)"),
     ("touch_jobs", "TID Cond: (ctid = k.at)"),

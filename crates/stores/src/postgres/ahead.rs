@@ -84,7 +84,7 @@ impl Ahead {
     pub fn looked(&self, query: &HeadQuery, plenty: bool) {
         let mut fronts = self.0.lock();
         if !plenty {
-            fronts.remove(query);
+            fronts.get_mut(query).into_iter().for_each(Front::rest);
             return;
         }
         if fronts.len() >= OFFERS_MAX && !fronts.contains_key(query) {
@@ -94,8 +94,14 @@ impl Ahead {
         fronts.entry(query.clone()).or_insert_with(new);
     }
 
-    pub fn learn(&self, query: &HeadQuery, heads: Vec<Head>) {
+    /// `wanted` is what was claimed when they were read. Where less than that is left, the next claim looks anyway, and reading
+    /// ahead was in vain.
+    pub fn learn(&self, query: &HeadQuery, heads: Vec<Head>, wanted: usize) {
         if let Some(front) = self.0.lock().get_mut(query) {
+            if heads.len() < wanted {
+                front.was_in_vain();
+                return;
+            }
             (front.heads, front.read_at) = (heads.into(), Instant::now());
         }
     }
@@ -108,10 +114,20 @@ impl Ahead {
 
     pub fn was_wrong(&self, query: &HeadQuery) {
         if let Some(front) = self.0.lock().get_mut(query) {
-            front.vain = (front.vain + 1).min(DOUBLINGS_MAX);
-            front.rest = 1 << front.vain;
-            front.heads.clear();
+            front.was_in_vain();
         }
+    }
+}
+
+impl Front {
+    fn was_in_vain(&mut self) {
+        self.vain = (self.vain + 1).min(DOUBLINGS_MAX);
+        self.rest();
+    }
+
+    fn rest(&mut self) {
+        self.rest = 1 << self.vain;
+        self.heads.clear();
     }
 }
 
@@ -157,6 +173,22 @@ mod tests {
         assert_eq!((ahead.limit(&query, 0, 1), ahead.limit(&query, 4, LANES_MAX + 1)), (None, None));
         ahead.looked(&query, false);
         assert_eq!(ahead.limit(&query, 4, 1), None, "the queue was empty");
+    }
+
+    #[test]
+    fn a_queue_that_holds_little_more_than_is_claimed_is_seldom_read_ahead() {
+        let (ahead, known) = (Ahead::default(), Known::default());
+        let query = HeadQuery { namespace: Namespace::default(), offered: Tags::default() };
+        let mut reads = 0;
+        for _ in 0..1_000 {
+            ahead.looked(&query, true);
+            if ahead.limit(&query, 4, 1).is_some() {
+                reads += 1;
+                ahead.learn(&query, Vec::new(), 4);
+            }
+            assert!(ahead.take(&query, 4, &known).is_none());
+        }
+        assert!(reads < 25, "{reads} of 1000");
     }
 
     #[test]

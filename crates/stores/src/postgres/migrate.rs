@@ -10,12 +10,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003.sql"),
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
+    include_str!("migrations/0006.sql"),
 ];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`]. Before 3 they did
-/// not lower marks, before 4 they took revoked tokens for valid ones, before 5 they did not count jobs.
-const MIN_READER: i64 = 5;
+/// not lower marks, before 4 they took revoked tokens for valid ones, before 5 they did not count jobs, before 6 they did not see
+/// payloads in the jobs' rows.
+const MIN_READER: i64 = 6;
 
 /// `lock` keeps others out meanwhile; `migrate` false only looks.
 pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {

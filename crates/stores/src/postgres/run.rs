@@ -204,7 +204,7 @@ impl Inner {
         match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
             Ok(()) => {
                 if let Some((query, heads)) = loader.next {
-                    self.ahead.learn(&query, untaken(heads, &decision));
+                    self.ahead.learn(&query, untaken(heads, &decision), decision.jobs.len());
                 }
                 self.known.learn(&mut decision);
                 Ok(Ended::Committed(outcome))

@@ -149,7 +149,9 @@ impl Writes {
         let facets: Vec<(&JobKey, (&str, &str))> = facets.collect();
         self.add(Sql::RemoveJobs, &removals, |keys| key_columns(keys, |key| key));
         self.add(Sql::DeleteJobFacets, &gone, job_facet_columns);
-        self.add(Sql::InsertJobs, &inserts, |jobs| values(INSERT, jobs).collect());
+        self.add(Sql::InsertJobs, &inserts, |jobs| {
+            values(INSERT, jobs).chain([payload_column(jobs, &Payloads::of(decision).small)]).collect()
+        });
         self.add(Sql::CheckNotDone, &inserts, |jobs| key_columns(jobs, |job| &job.key));
         self.add(Sql::InsertJobFacets, &facets, job_facet_columns);
         self.add(Sql::UpdateJobs, &updates, |jobs| {
@@ -197,9 +199,13 @@ impl Writes {
     }
 
     fn parts(&mut self, decision: &Decision) {
-        // Nothing is what a missing payload is read as.
-        let payloads: Vec<&(JobKey, Payload)> = decision.payloads.iter().filter(|(_, data)| !data.is_empty()).collect();
-        self.add(Sql::InsertPayloads, &payloads, |payloads| data_columns(payloads, |payload| payload));
+        let mut apart: Vec<(&JobKey, &Payload)> = Payloads::of(decision).apart.into_iter().collect();
+        apart.sort_by_key(|(key, _)| *key);
+        self.add(Sql::InsertPayloads, &apart, |payloads| {
+            let mut columns = key_columns(payloads, |(key, _)| key);
+            columns.push(column(payloads, |(_, data)| data.as_bytes().to_vec()));
+            columns
+        });
         self.add(Sql::InsertAttempts, &earlier_attempts(decision), |attempts| {
             let mut columns = key_columns(attempts, |(key, _)| key);
             columns.push(column(attempts, |(_, attempt)| attempt.number as i32));
@@ -354,16 +360,53 @@ pub fn add_jobs(decision: &Decision, by: Unlooked) -> [Write; 2] {
     let added = decision.jobs.iter().filter(|change| change.old.is_none()).filter_map(|change| change.new.as_ref());
     let mut added: Vec<&Job> = added.collect();
     added.sort_by(|a, b| a.key.cmp(&b.key));
-    let payloads = decision.payloads.iter().filter(|(_, data)| !data.is_empty());
-    let payloads: HashMap<&JobKey, &Payload> = payloads.map(|(key, data)| (key, data)).collect();
+    let Payloads { small, apart } = Payloads::of(decision);
     let mut columns: Vec<Column> = values(INSERT, &added).collect();
-    columns.push(column(&added, |job| payloads.get(&job.key).map(|data| data.as_bytes().to_vec())));
+    columns.push(payload_column(&added, &small));
     columns.push(Box::new(by.clock));
     columns.push(Box::new(by.batch.to_string()));
+    columns.push(payload_column(&added, &apart));
+    let mut fronts: BTreeMap<(&Namespace, Uuid), i32> = BTreeMap::new();
+    for job in &added {
+        let first = fronts.entry((&job.key.namespace, uuid_of(job.lane))).or_insert(job.priority);
+        *first = job.priority.min(*first);
+    }
+    let fronts: Vec<_> = fronts.into_iter().collect();
     let mut checked = key_columns(&added, |job| &job.key);
-    checked.push(column(&added, |job| uuid_of(job.lane)));
-    checked.push(column(&added, |job| job.priority));
+    checked.push(column(&fronts, |((namespace, _), _)| namespace.to_string()));
+    checked.push(column(&fronts, |((_, lane), _)| *lane));
+    checked.push(column(&fronts, |(_, priority)| *priority));
     [Write { sql: Sql::AddJobs, columns }, Write { sql: Sql::CheckAdded, columns: checked }]
+}
+
+/// Payloads up to this size stand in the rows of new jobs. A row is written three times (new, claimed, ended), a payload apart once
+/// but with an index entry.
+const PAYLOAD_IN_ROW_MAX: usize = 256;
+
+/// Where the payloads of a decision are written. Nothing is what a missing payload is read as.
+#[derive(Default)]
+struct Payloads<'a> {
+    small: HashMap<&'a JobKey, &'a Payload>,
+    apart: HashMap<&'a JobKey, &'a Payload>,
+}
+
+impl<'a> Payloads<'a> {
+    fn of(decision: &'a Decision) -> Self {
+        let mut all = Self::default();
+        if decision.payloads.is_empty() {
+            return all;
+        }
+        let new = decision.jobs.iter().filter(|change| change.old.is_none() && change.new.is_some());
+        let new: HashSet<&JobKey> = new.map(JobChange::key).collect();
+        for (key, data) in decision.payloads.iter().filter(|(_, data)| !data.is_empty()) {
+            if data.len() <= PAYLOAD_IN_ROW_MAX && new.contains(key) {
+                all.small.insert(key, data);
+            } else {
+                all.apart.insert(key, data);
+            }
+        }
+        all
+    }
 }
 
 pub fn json<T: serde::Serialize>(value: &T) -> String {
@@ -374,10 +417,8 @@ fn key_columns<T>(items: &[T], key: impl Fn(&T) -> &JobKey) -> Vec<Column> {
     vec![column(items, |item| key(item).namespace.to_string()), column(items, |item| key(item).id.0)]
 }
 
-fn data_columns<T>(items: &[T], part: impl Fn(&T) -> &(JobKey, Payload)) -> Vec<Column> {
-    let mut columns = key_columns(items, |item| &part(item).0);
-    columns.push(column(items, |item| part(item).1.as_bytes().to_vec()));
-    columns
+fn payload_column(jobs: &[&Job], payloads: &HashMap<&JobKey, &Payload>) -> Column {
+    column(jobs, |job| payloads.get(&job.key).map(|data| data.as_bytes().to_vec()))
 }
 
 fn spot_columns(jobs: &[&Job], spots: &Spots) -> Vec<Column> {

@@ -7,9 +7,9 @@ WITH gone AS (
     WHERE j.ctid = COALESCE(k.at, (
         SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id
     )) AND (j.id = k.id) IS TRUE
-    RETURNING j.namespace, j.id, j.run, j.spec, {finish of k}, k.result, k.attempt
+    RETURNING j.namespace, j.id, j.run, j.spec, {finish of k}, k.result, k.attempt, j.payload
 ), done AS (
-    INSERT INTO windlass.jobs_done (namespace, id, run, spec, {finish}, result, attempt)
+    INSERT INTO windlass.jobs_done (namespace, id, run, spec, {finish}, result, attempt, payload)
     SELECT * FROM gone
     RETURNING 1
 )

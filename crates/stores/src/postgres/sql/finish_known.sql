@@ -10,9 +10,9 @@ WITH gone AS (
     WHERE j.ctid = (SELECT t.ctid FROM windlass.jobs t WHERE t.namespace = k.namespace AND t.id = k.id)
       AND (ROW (j.id, j.seq, j.due, j.priority, j.state, j.live) IS NOT DISTINCT FROM
            ROW (k.id, k.was_seq, k.was_due, k.was_priority, k.was_state, k.was_live)) IS TRUE
-    RETURNING j.namespace, j.id, j.run, j.spec, {finish of k}, k.result, k.attempt
+    RETURNING j.namespace, j.id, j.run, j.spec, {finish of k}, k.result, k.attempt, j.payload
 ), done AS (
-    INSERT INTO windlass.jobs_done (namespace, id, run, spec, {finish}, result, attempt)
+    INSERT INTO windlass.jobs_done (namespace, id, run, spec, {finish}, result, attempt, payload)
     SELECT * FROM gone
     RETURNING 1
 ), clock AS MATERIALIZED (
@@ -24,6 +24,6 @@ WITH gone AS (
              ELSE d.count END, cardinality($1))
     FROM (SELECT count(*) FROM done) d CROSS JOIN clock c
 ), told AS (
-    INSERT INTO windlass.events (at, count, batch, body, counts) SELECT $17, $18, $19, $20, $21 FROM sure
+    INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $17, $18, $19, $20, $21, 6 FROM sure
 )
 SELECT now FROM sure

@@ -38,9 +38,9 @@ WITH fronts AS MATERIALIZED (
     ) t
     LIMIT $3
 )
-SELECT {job t}, p.data, n.count, t.at
+SELECT {job t}, COALESCE(t.payload, p.data), n.count, t.at
 FROM (SELECT count(*) FROM heads) n
 LEFT JOIN taken t ON true
 LEFT JOIN LATERAL (
-    SELECT q.data FROM windlass.payloads q WHERE q.namespace = t.namespace AND q.id = t.id OFFSET 0
+    SELECT q.data FROM windlass.payloads q WHERE t.payload IS NULL AND q.namespace = t.namespace AND q.id = t.id OFFSET 0
 ) p ON true

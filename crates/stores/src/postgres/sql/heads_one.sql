@@ -1,5 +1,5 @@
 -- jobs_claim, for an offer that one lane can serve: its front from its mark on, stepping over what other claims have locked.
-SELECT {job j}, p.data, j.at
+SELECT {job j}, COALESCE(j.payload, p.data), j.at
 FROM (
     SELECT *, ctid AS at FROM windlass.jobs
     WHERE namespace = $1 AND lane = $2 AND state = 2
@@ -13,5 +13,5 @@ FROM (
     FOR UPDATE SKIP LOCKED
 ) j
 LEFT JOIN LATERAL (
-    SELECT q.data FROM windlass.payloads q WHERE q.namespace = j.namespace AND q.id = j.id OFFSET 0
+    SELECT q.data FROM windlass.payloads q WHERE j.payload IS NULL AND q.namespace = j.namespace AND q.id = j.id OFFSET 0
 ) p ON true

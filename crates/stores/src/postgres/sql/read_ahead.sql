@@ -28,8 +28,8 @@ WITH fronts AS MATERIALIZED (
     ORDER BY h.priority, h.seq
     LIMIT $3
 )
-SELECT {job h}, CASE WHEN octet_length(p.data) <= $4 THEN p.data END, COALESCE(octet_length(p.data) > $4, false)
+SELECT {job h}, CASE WHEN octet_length(p.data) <= $4 THEN p.data ELSE h.payload END, COALESCE(octet_length(p.data) > $4, false)
 FROM heads h
 LEFT JOIN LATERAL (
-    SELECT q.data FROM windlass.payloads q WHERE q.namespace = h.namespace AND q.id = h.id OFFSET 0
+    SELECT q.data FROM windlass.payloads q WHERE h.payload IS NULL AND q.namespace = h.namespace AND q.id = h.id OFFSET 0
 ) p ON true
