@@ -26,6 +26,7 @@ mod postgres_payloads;
 mod postgres_plans;
 mod postgres_pooler;
 mod postgres_promises;
+mod postgres_reads;
 mod postgres_servers;
 mod postgres_waits;
 mod power_cut;

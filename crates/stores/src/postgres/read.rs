@@ -132,10 +132,12 @@ impl Inner {
         let mut filter = Filter::default();
         let namespaces = filter.with(namespaces, Type::TEXT_ARRAY);
         let limit = filter.with(limit as i64, Type::INT8);
-        let tables = [("jobs", false), ("jobs_done", true)];
-        let wanted = tables.iter().filter(|(_, finished)| may_hold(query, *finished));
-        let selects: Vec<String> =
-            wanted.map(|(table, finished)| select(query, table, *finished, &mut filter, &limit)).collect();
+        let selects: Vec<String> = [false, true]
+            .into_iter()
+            .filter(|finished| may_hold(query, *finished))
+            .flat_map(|finished| parts(query, finished))
+            .map(|part| select(query, &part, &mut filter, &limit))
+            .collect();
         if selects.is_empty() {
             return Ok(Vec::new());
         }
@@ -162,9 +164,12 @@ impl Inner {
             let lane = filter.with(Uuid::from_u128(job.lane.0), Type::UUID);
             let (priority, seq) = (filter.with(job.priority, Type::INT4), filter.with(job.seq, Type::INT8));
             let max = filter.with(max as i64, Type::INT8);
+            // Two bounds: a comparison of both columns at once does not end the walk where they are reached.
+            let lane =
+                format!("SELECT FROM windlass.jobs WHERE namespace = {namespace} AND lane = {lane} AND state = 2");
             let text = format!(
-                "SELECT count(*) FROM (SELECT 1 FROM windlass.jobs WHERE namespace = {namespace} AND lane = {lane} \
-                 AND state = 2 AND (priority, seq) < ({priority}, {seq}) LIMIT {max}) before"
+                "SELECT count(*) FROM (({lane} AND priority < {priority} LIMIT {max}) UNION ALL \
+                 ({lane} AND priority = {priority} AND seq < {seq} LIMIT {max}) LIMIT {max}) before"
             );
             let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
             let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
@@ -376,22 +381,45 @@ fn may_hold(query: &JobQuery, finished: bool) -> bool {
     by_state && !(finished && query.holder.is_some())
 }
 
-fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, limit: &str) -> String {
-    let mut from = format!("windlass.{table} j");
+/// Jobs that one index finds.
+struct Part {
+    from: &'static str,
+    finished: bool,
+    states: String,
+}
+
+/// Where only the states are asked for, each has an index of its own: millions of waiting jobs are not looked through for the few
+/// that are held. States are written out and not bound, so that partial indexes can be chosen.
+fn parts(query: &JobQuery, finished: bool) -> Vec<Part> {
+    let from = if finished { "windlass.jobs_done j" } else { "windlass.jobs j" };
+    let wanted: Vec<State> = query.states.iter().copied().filter(|state| state.is_final() == finished).collect();
+    let is_in = |states: &[State]| {
+        let codes: Vec<String> = states.iter().map(|state| state.code().to_string()).collect();
+        if codes.is_empty() { String::new() } else { format!(" AND j.state IN ({})", codes.join(", ")) }
+    };
+    let by_state = [query.name.is_none(), query.facet.is_none(), query.run.is_none(), query.holder.is_none()];
+    if finished || wanted.is_empty() || by_state.contains(&false) {
+        return vec![Part { from, finished, states: is_in(&wanted) }];
+    }
+    let (held, others): (Vec<State>, Vec<State>) = wanted.into_iter().partition(|state| state.is_held());
+    let mut parts: Vec<Part> =
+        others.iter().map(|state| Part { from, finished, states: is_in(std::slice::from_ref(state)) }).collect();
+    if !held.is_empty() {
+        // The limit that limits nothing keeps the two conditions apart: jobs_held first, and then the order.
+        let from =
+            "(SELECT * FROM windlass.jobs h WHERE h.namespace = n.namespace AND h.worker IS NOT NULL OFFSET 0) j";
+        parts.push(Part { from, finished, states: is_in(&held) });
+    }
+    parts
+}
+
+fn select(query: &JobQuery, part: &Part, filter: &mut Filter, limit: &str) -> String {
+    let mut from = part.from.to_owned();
     let mut text = match query.name {
         Some(_) => "j.namespace = m.namespace AND j.id = m.id".to_owned(),
         None => "j.namespace = n.namespace".to_owned(),
     };
-    let states: Vec<String> = query
-        .states
-        .iter()
-        .filter(|state: &&State| state.is_final() == finished)
-        .map(|state| state.code().to_string())
-        .collect();
-    if !states.is_empty() {
-        // Written out and not bound, so that partial indexes can be chosen.
-        text += &format!(" AND j.state IN ({})", states.join(", "));
-    }
+    text += &part.states;
     if let Some(facet) = &query.facet {
         from += " JOIN windlass.job_facets f USING (namespace, id)";
         text += &facet_is(filter, facet);
@@ -407,7 +435,7 @@ fn select(query: &JobQuery, table: &str, finished: bool, filter: &mut Filter, li
         let namespace = filter.with(namespace.to_string(), Type::TEXT);
         text += &format!(" AND j.id <= {id} AND (j.id < {id} OR j.namespace < {namespace})");
     }
-    let columns = columns::read("j", finished);
+    let columns = columns::read("j", part.finished);
     match query.name {
         Some(_) => format!("(SELECT {columns} FROM {from} WHERE {text})"),
         None => format!("(SELECT {columns} FROM {from} WHERE {text} ORDER BY j.id DESC LIMIT {limit})"),

@@ -6,6 +6,9 @@ ALTER TABLE windlass.jobs_done ADD COLUMN IF NOT EXISTS payload bytea;
 -- The claimed version of a row is larger than the pending one. If it finds room on the same page, only the difference is logged.
 ALTER TABLE windlass.jobs SET (fillfactor = 40);
 
+-- Listing by a state that few jobs are in, however many wait.
+CREATE INDEX IF NOT EXISTS jobs_rare ON windlass.jobs (namespace, state, id) WHERE state < 2;
+
 -- Bodies of events are compressed at every batch and seldom read. PostgreSQL can be built without lz4.
 DO $$ BEGIN
     ALTER TABLE windlass.events ALTER COLUMN body SET COMPRESSION lz4;
