@@ -8,7 +8,7 @@ use windlass_stores::{
     testing::{Cluster, wait_until},
 };
 
-const WAITING: u128 = 4_000;
+const JOBS: u128 = 4_000;
 
 /// Rows and entries of the indexes of waiting jobs that were read in this database. Connections count what they did when they end.
 fn read(cluster: &Cluster, database: &str) -> u64 {
@@ -40,23 +40,43 @@ async fn look(store: &Postgres) {
     assert_eq!(store.queue_heads(&ns(), 10).await.unwrap().len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn looking_costs_the_same_however_many_jobs_wait() {
+/// A database with `JOBS` jobs, of which so many are held: its address and its name.
+async fn filled(held: u128) -> (String, String) {
     let cluster = Cluster::shared();
     let url = cluster.fresh_database();
     let database = url.rsplit('/').next().unwrap().to_owned();
     let store = Postgres::connect(quiet(url.clone())).await.unwrap();
-    for from in (1..=WAITING).step_by(500) {
+    for from in (1..=JOBS).step_by(500) {
         run(&store, (from..from + 500).map(|id| submit(id).into()).collect()).await.unwrap();
     }
-    run(&store, vec![claim("w", 1, 3).into()]).await.unwrap();
+    for from in (0..held).step_by(500) {
+        run(&store, vec![claim("w", from + 1, (held - from).min(500)).into()]).await.unwrap();
+    }
     leave(store, cluster, &database);
     cluster.sql(&database, "VACUUM ANALYZE windlass.jobs");
+    (url, database)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looking_costs_the_same_however_many_jobs_wait() {
+    let (url, database) = filled(3).await;
     let store = Postgres::connect(quiet(url)).await.unwrap();
-    let before = read(cluster, &database);
+    let before = read(Cluster::shared(), &database);
     look(&store).await;
-    leave(store, cluster, &database);
-    let looked = read(cluster, &database) - before;
+    leave(store, Cluster::shared(), &database);
+    let looked = read(Cluster::shared(), &database) - before;
     assert!(looked > 100, "the connections have not told what they read");
     assert!(looked < 1_000, "{looked} were read");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_held_jobs_costs_the_same_however_many_are_held() {
+    let (url, database) = filled(JOBS).await;
+    let store = Postgres::connect(quiet(url)).await.unwrap();
+    let before = read(Cluster::shared(), &database);
+    let query = JobQuery { states: vec![State::Claimed, State::Running], limit: 20, ..JobQuery::default() };
+    assert_eq!(store.jobs(&query).await.unwrap().len(), 20);
+    leave(store, Cluster::shared(), &database);
+    let looked = read(Cluster::shared(), &database) - before;
+    assert!((20..500).contains(&looked), "{looked} were read");
 }
