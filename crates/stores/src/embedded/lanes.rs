@@ -215,8 +215,8 @@ impl Lanes {
     }
 }
 
-/// No lane is between this and the one before it. SQLite looks for several columns from what is equal to them, so whoever asked for
-/// lanes above one would walk over all of its jobs.
+/// The smallest key above a lane. SQLite starts a comparison of several columns at the rows that are equal, so asking for lanes
+/// greater than one would read all jobs of that lane.
 pub(super) fn after(lane: &[u8]) -> Vec<u8> {
     [lane, &[0]].concat()
 }

@@ -51,7 +51,7 @@ pub(super) fn ahead(connection: &Connection, job: &Job, max: usize) -> Result<us
     Ok(count)
 }
 
-/// Asked for from here on instead of above what is known, as lanes are ([`super::lanes::after`]).
+/// The smallest priority above one, for the same reason as [`super::lanes::after`].
 pub(super) fn after(priority: i64) -> i64 {
     priority.saturating_add(1)
 }

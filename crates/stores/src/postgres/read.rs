@@ -405,7 +405,7 @@ fn parts(query: &JobQuery, finished: bool) -> Vec<Part> {
     let part = |states: &[State], more: &str| Part { from, finished, states: is_in(states) + more };
     let mut parts: Vec<Part> = others.iter().map(|state| part(std::slice::from_ref(state), "")).collect();
     if !held.is_empty() {
-        // Says nothing new, but that jobs_held may be taken; where very many are held, walking along the primary key finds enough sooner.
+        // Follows from the state, but lets PostgreSQL choose jobs_held. Where very many are held it walks along the primary key.
         parts.push(part(&held, " AND j.worker IS NOT NULL"));
     }
     parts
