@@ -3,12 +3,18 @@
 use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
 use std::sync::Arc;
 use windlass_core::{
-    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State, Tags, WorkerId,
-    commands::{claim::Offer, holder::Holder, renew::Renew, workers::DrainWorker},
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State, WorkerId,
+    commands::{
+        claim::{Claim, Offer},
+        holder::Holder,
+        renew::Renew,
+        submit::Submit,
+        workers::DrainWorker,
+    },
     decider::Item,
 };
 use windlass_engine::{
-    store::{Batch, Store},
+    store::{Batch, Outcome, Store},
     testing::standing::Standing,
 };
 use windlass_stores::{
@@ -33,6 +39,20 @@ async fn flights(store: &Postgres, commands: Vec<Command>) -> (u64, Vec<Result<R
 
 fn all_ended(replies: &[Result<Reply, Refusal>]) -> bool {
     replies.iter().all(|reply| matches!(reply, Ok(Reply::Ended(ended)) if !ended.replayed))
+}
+
+fn drain(worker: &str) -> Command {
+    DrainWorker { namespace: ns(), worker: WorkerId::new(worker).unwrap(), draining: true, principal: None }.into()
+}
+
+fn for_gpu(id: u128) -> Submit {
+    let mut job = submit(id);
+    job.job.tags = ["gpu"].into_iter().collect();
+    job
+}
+
+fn with_gpu(secret: u128, count: u128) -> Claim {
+    Claim { offer: Offer::Tags(["gpu"].into_iter().collect()), ..claim("w", secret, count) }
 }
 
 async fn state(store: &Postgres, id: u128) -> State {
@@ -183,8 +203,7 @@ async fn a_worker_that_another_server_lets_drain_gets_nothing_of_what_was_read_a
     let one = Postgres::connect(quiet(url.clone())).await.unwrap();
     let other = Postgres::connect(quiet(url)).await.unwrap();
     read_ahead(&one).await;
-    let drain = DrainWorker { namespace: ns(), worker: WorkerId::new("w1").unwrap(), draining: true, principal: None };
-    run(&other, vec![drain.into()]).await.unwrap();
+    run(&other, vec![drain("w1")]).await.unwrap();
     let replies = run(&one, claims(41..=60)).await.unwrap().replies;
     assert!(matches!(replies[0], Err(Refusal::WorkerDraining { .. })), "{:?}", replies[0]);
     assert_eq!(jobs_of(&replies), (41..60).map(|n| 2 * n).collect::<Vec<_>>(), "everybody else does, in order");
@@ -193,20 +212,11 @@ async fn a_worker_that_another_server_lets_drain_gets_nothing_of_what_was_read_a
 #[tokio::test]
 async fn offers_of_several_lanes_are_read_ahead_in_the_order_of_all() {
     let store = open().await;
-    let tagged = |id: u128| {
-        let mut job = submit(id);
-        job.job.tags = if id.is_multiple_of(3) { ["gpu"].into_iter().collect() } else { Tags::default() };
-        job
-    };
-    run(&store, (1..=40).map(|id| tagged(id).into()).collect()).await.unwrap();
-    let offer = |secret: u128, count: u128| {
-        let mut claim = claim("w", secret, count);
-        claim.offer = Offer::Tags(["gpu"].into_iter().collect());
-        claim
-    };
+    let job = |id: u128| if id.is_multiple_of(3) { for_gpu(id) } else { submit(id) };
+    run(&store, (1..=40).map(|id| job(id).into()).collect()).await.unwrap();
     let mut got = Vec::new();
     for (secret, expected) in [(100, 3), (200, 2), (300, 1), (400, 1)] {
-        let (taken, replies) = flights(&store, vec![offer(secret, 10).into()]).await;
+        let (taken, replies) = flights(&store, vec![with_gpu(secret, 10).into()]).await;
         got.extend(jobs_of(&replies));
         assert!(taken <= expected, "{taken} flights after {} jobs", got.len());
     }
@@ -379,27 +389,69 @@ async fn statements_sent_together_write_nothing_without_their_transaction() {
     assert_eq!(cluster.sql(database, "SELECT count(*) FROM windlass.events"), "1");
 }
 
-#[tokio::test]
-async fn a_waiting_claim_is_served_by_the_transaction_that_makes_its_job() {
+/// Servers on one database, the first of which knows the worker and the lane, and that there is nothing to do.
+async fn idle() -> (Postgres, Postgres) {
     let url = Cluster::shared().fresh_database();
     let one = Postgres::connect(quiet(url.clone())).await.unwrap();
     let other = Postgres::connect(quiet(url)).await.unwrap();
-    // The worker and the lane are known.
     run(&one, vec![submit(1).into()]).await.unwrap();
     run(&one, vec![claim("w", 1, 1).into()]).await.unwrap();
-    for (id, before) in [(2, None), (4, Some(3))] {
-        if let Some(before) = before {
-            run(&other, vec![submit(before).into()]).await.unwrap();
-        }
-        let waiting = Standing::new(vec![(claim("w", id, 1), 1)]);
-        let item = Item { command: submit(id).into(), seed: 1 };
-        let batch = Batch { waiting: Some(waiting), ..Batch::new(vec![item], Limits::default()) };
-        let flown = one.flights();
-        let outcome = one.run(batch).await.unwrap();
-        assert_eq!(one.flights() - flown, 2);
-        let first = before.unwrap_or(id);
-        assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(first), "what waits in front goes first");
-        assert_eq!(outcome.wakes.len(), usize::from(before.is_some()));
-    }
+    assert_eq!(leases_of(&run(&one, vec![claim("w", 2, 1).into()]).await.unwrap().replies), []);
+    (one, other)
+}
+
+/// New jobs beside a claim that waits; how many flights it took.
+async fn served(store: &Postgres, new: &[u128], waiting: Claim) -> (u64, Outcome) {
+    let waiting = Standing::new(vec![(waiting, 1)]);
+    let items = new.iter().map(|id| Item { command: submit(*id).into(), seed: 1 });
+    let batch = Batch { waiting: Some(waiting), ..Batch::new(items.collect(), Limits::default()) };
+    let before = store.flights();
+    let outcome = store.run(batch).await.unwrap();
+    (store.flights() - before, outcome)
+}
+
+#[tokio::test]
+async fn a_waiting_claim_is_served_in_one_flight_with_the_new_job() {
+    let (one, other) = idle().await;
+    let (taken, outcome) = served(&one, &[2], claim("w", 2, 1)).await;
+    let lease = lease_of(&outcome.replies[1..]);
+    assert_eq!((taken, lease.job, outcome.wakes.len()), (1, JobId::from_u128(2), 0));
+    assert!(leases_of(&run(&other, vec![claim("v", 3, 1).into()]).await.unwrap().replies).is_empty());
+    // It is known as it was written: one flight, too.
+    let (taken, replies) = flights(&one, vec![complete(lease, "done").into()]).await;
+    assert!(all_ended(&replies) && taken == 1, "{taken} flights: {replies:?}");
+    // Of several the first, and the others stay.
+    let (taken, outcome) = served(&one, &[3, 4, 5], claim("w", 4, 2)).await;
+    assert_eq!((taken, outcome.wakes.len()), (1, 1));
+    assert_eq!(jobs_of(&outcome.replies[3..]), [3, 4]);
+    assert_eq!(jobs_of(&run(&other, vec![claim("v", 5, 9).into()]).await.unwrap().replies), [5]);
     assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_waits_in_front_of_a_new_job_is_claimed_first() {
+    let (one, other) = idle().await;
+    run(&other, vec![submit(2).into()]).await.unwrap();
+    let (taken, outcome) = served(&one, &[3], claim("w", 2, 1)).await;
+    assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(2));
+    assert_eq!((taken, outcome.wakes.len()), (4, 1), "one flight in vain, and one to see whether the id was free");
+    assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_waits_in_a_lane_that_another_server_added_is_claimed_first() {
+    let (one, other) = idle().await;
+    run(&other, vec![for_gpu(2).into()]).await.unwrap();
+    let (taken, outcome) = served(&one, &[3], with_gpu(2, 1)).await;
+    assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(2));
+    assert_eq!(taken, 5, "one flight in vain, and two for the id and the lane");
+}
+
+#[tokio::test]
+async fn a_worker_that_another_server_lets_drain_takes_no_new_job() {
+    let (one, other) = idle().await;
+    run(&other, vec![drain("w")]).await.unwrap();
+    let (_, outcome) = served(&one, &[2], claim("w", 2, 1)).await;
+    assert_eq!(jobs_of(&outcome.replies[1..]), []);
+    assert_eq!(state(&one, 2).await, State::Pending);
 }

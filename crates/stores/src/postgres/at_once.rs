@@ -1,9 +1,9 @@
 //! A batch that needs no look: it is decided by what this server knows, and written in one flight.
 //!
 //! Most reports end a job that this very server handed out a moment ago, and that nobody has touched since; most new jobs
-//! depend on nothing; most claims of a busy queue take what was read ahead of them (`claim_at_once`). The database compares every
-//! row that was decided by with the one it has while it writes; where one differs nothing is written, and the batch is looked
-//! at first, like any other.
+//! depend on nothing; most claims of a busy queue take what was read ahead of them (`claim_at_once`), and those that wait take
+//! a new job while nothing else waits (`join_at_once`). The database compares every row that was decided by with the one it
+//! has while it writes; where one differs nothing is written, and the batch is looked at first, like any other.
 //!
 //! Where it takes more than one statement, each of them makes sure that the transaction was begun: they are on their way
 //! together, and one that found none would be a transaction by itself.
@@ -13,6 +13,7 @@ use super::{
     claim_at_once::Claimed,
     connection::{Connection, Taken},
     failure::Failure,
+    join_at_once::{Joined, place},
     pipe::{Sent, send},
     run::{Ended, NO_ANSWER, WARY_FOR, check_assumed, outcome},
     write::{self, Unlooked, Write},
@@ -33,8 +34,8 @@ pub struct Foreseen {
 }
 
 pub enum Kind {
-    /// Jobs that end, and new ones.
-    Jobs,
+    /// Jobs that end, and new ones, and waiting claims that take those.
+    Jobs(Option<Joined>),
     Claims(Claimed),
 }
 
@@ -56,13 +57,16 @@ impl Inner {
             return None;
         }
         let jobs = self.known.all(wanted.iter())?;
-        let Step::Done(decision) = decider.step(Rows { jobs, ..Rows::default() }) else { return None };
+        let (decision, joined) = match decider.step(Rows { jobs, ..Rows::default() }) {
+            Step::Done(decision) => (decision, None),
+            Step::Need(keys) => self.foresee_joined(&mut decider, &keys).map(|(decision, by)| (decision, Some(by)))?,
+        };
         let simple = is_simple(&decision, wanted.len()) && check_assumed(&decision, &new).is_ok();
         (simple && self.lanes.to_confirm(&decision.wakes).is_empty()).then_some(Foreseen {
             decision,
             now,
             database,
-            kind: Kind::Jobs,
+            kind: Kind::Jobs(joined),
         })
     }
 
@@ -78,12 +82,15 @@ impl Inner {
         let took = self.monotonic().saturating_sub(begun);
         match answer.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
             Ok(clock) => {
-                if let Some(Ok(time)) = clock.map(|row| row.try_get(0)) {
+                if let Some(Ok(time)) = clock.as_ref().map(|row| row.try_get(0)) {
                     // Keeps the clocks together; where they are not, the next batch finds out before it is written.
                     drop(self.now(Timestamp(time), begun));
                 }
-                if let Kind::Claims(claimed) = &kind {
-                    self.ahead.was_right(&claimed.query);
+                match (&kind, clock) {
+                    (Kind::Claims(claimed), _) => self.ahead.was_right(&claimed.query),
+                    // It is committed: whatever is wrong with the answer is no reason to do it again.
+                    (Kind::Jobs(Some(_)), Some(row)) => place(&mut decision, row.try_get(1).unwrap_or_default()),
+                    (Kind::Jobs(_), _) => {}
                 }
                 self.known.learn(&mut decision);
                 Ok(Some(Ended::Committed(outcome(&mut decision, now, took))))
@@ -102,10 +109,14 @@ impl Inner {
     }
 
     fn doubt(&self, decision: &Decision, kind: &Kind) {
-        if let Kind::Claims(claimed) = kind {
-            self.ahead.was_wrong(&claimed.query);
-            self.known.forget_records(claimed.records.iter().map(|(key, _)| key));
-        }
+        let records = match kind {
+            Kind::Claims(claimed) => {
+                self.ahead.was_wrong(&claimed.query);
+                &claimed.records[..]
+            }
+            Kind::Jobs(joined) => joined.as_ref().map_or(&[][..], |joined| &joined.records),
+        };
+        self.known.forget_records(records.iter().map(|(key, _)| key));
         if decision.jobs.iter().any(|change| change.old.is_none()) {
             self.wary_for.store(WARY_FOR, Ordering::Relaxed);
         }
@@ -113,15 +124,17 @@ impl Inner {
     }
 }
 
-/// The first of them answers with the database's time.
+/// The first that answers with a row answers with the database's time; and with the place of the first new job, if there are any.
 fn writes(decision: &Decision, kind: &Kind, by: Unlooked) -> Vec<Write> {
-    if let Kind::Claims(claimed) = kind {
-        return vec![write::claim_known(decision, claimed, by)];
-    }
+    let joined = match kind {
+        Kind::Claims(claimed) => return vec![write::claim_known(decision, claimed, by)],
+        Kind::Jobs(joined) => joined,
+    };
     if decision.jobs.iter().all(|change| change.old.is_some()) {
         return vec![write::finish_known(decision, by, true)];
     }
-    let mut writes: Vec<Write> = write::add_jobs(decision, by).into();
+    let mut writes: Vec<Write> = joined.iter().map(|joined| write::check_nothing_waits(joined, by)).collect();
+    writes.extend(write::add_jobs(decision, by));
     writes.push(write::finish_known(decision, by, false));
     writes
 }

@@ -55,7 +55,7 @@ fn only_query(keys: &Keys) -> Option<(&HeadQuery, usize)> {
     (looks && nothing_else && count <= COUNT_MAX).then_some((query, count))
 }
 
-fn versions(records: &[Record]) -> Vec<(RecordKey, u64)> {
+pub fn versions(records: &[Record]) -> Vec<(RecordKey, u64)> {
     records.iter().map(|record| (record.key.clone(), record.version)).collect()
 }
 

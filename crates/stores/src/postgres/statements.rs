@@ -57,6 +57,7 @@ statements! {
     CheckNotDone = "check_not_done",
     AddJobs = "add_jobs",
     CheckAdded = "check_added",
+    CheckNothingWaits = "check_nothing_waits",
     UpdateJobs = "update_jobs",
     UpdateAndTell = "update_and_tell",
     TouchJobs = "touch_jobs",

@@ -8,6 +8,7 @@ use super::{
     columns::{Column, FINISH, INSERT, UPDATE, column, values},
     connection::Connection,
     failure::Failure,
+    join_at_once::Joined,
     lanes::Lanes,
     pipe::{Sent, send},
     rows::uuid_of,
@@ -320,14 +321,32 @@ pub fn claim_known(decision: &Decision, claimed: &Claimed, by: Unlooked) -> Writ
     ];
     columns.extend(values(UPDATE, &new));
     columns.extend(values(FINISH, &old));
-    columns.push(column(&claimed.records, |(key, _)| key.namespace.to_string()));
-    columns.push(column(&claimed.records, |(key, _)| key.kind.to_string()));
-    columns.push(column(&claimed.records, |(key, _)| key.key.to_string()));
-    columns.push(column(&claimed.records, |(_, version)| *version as i64));
+    columns.extend(version_columns(&claimed.records));
     columns.push(Box::new(by.clock));
     columns.extend(event_columns(decision, by.now, by.batch));
     let sql = if claimed.lanes.len() == 1 { Sql::ClaimKnownOne } else { Sql::ClaimKnown };
     Write { sql, columns }
+}
+
+/// What waiting claims were decided by is still so.
+pub fn check_nothing_waits(joined: &Joined, by: Unlooked) -> Write {
+    let mut columns: Vec<Column> = vec![
+        column(&joined.lanes, |(namespace, _)| namespace.to_string()),
+        column(&joined.lanes, |(_, lane)| *lane),
+        Box::new(joined.horizon),
+    ];
+    columns.extend(version_columns(&joined.records));
+    columns.push(Box::new(by.batch.to_string()));
+    Write { sql: Sql::CheckNothingWaits, columns }
+}
+
+fn version_columns(records: &[(RecordKey, u64)]) -> [Column; 4] {
+    [
+        column(records, |(key, _)| key.namespace.to_string()),
+        column(records, |(key, _)| key.kind.to_string()),
+        column(records, |(key, _)| key.key.to_string()),
+        column(records, |(_, version)| *version as i64),
+    ]
 }
 
 /// By how much the numbers of jobs change, for the row of events; nothing where there are none, or where it has no events and
