@@ -30,9 +30,9 @@ fn open(folder: &Path) -> Embedded {
 const SEED: u64 = 15;
 const TRANSITIONS: usize = 3_000;
 
-/// A data folder with what a walk left.
+/// A data folder with what a short walk left: a bit of something.
 async fn walked(folder: &Path) {
-    walk_with(folder, walk::asked(SEED, TRANSITIONS).0).await;
+    walk_with(folder, walk::asked(SEED, TRANSITIONS).0, TRANSITIONS / 5).await;
 }
 
 /// Not every walk leaves a bit of everything behind; the first that does.
@@ -40,7 +40,7 @@ async fn walked_until_all_is_there(home: &Path) -> (String, Snapshot) {
     let first = walk::asked(SEED, TRANSITIONS).0;
     for seed in first..first + 40 {
         let name = format!("walk-{seed}");
-        walk_with(&home.join(&name), seed).await;
+        walk_with(&home.join(&name), seed, TRANSITIONS).await;
         let found = all(&open(&home.join(&name))).await;
         let any = |what: fn(&FullJob) -> bool| found.jobs.iter().any(what);
         let enough = found.jobs.len() > 20 && found.records.len() > 10 && !found.events.is_empty();
@@ -53,11 +53,11 @@ async fn walked_until_all_is_there(home: &Path) -> (String, Snapshot) {
     panic!("no walk leaves a bit of everything behind")
 }
 
-async fn walk_with(folder: &Path, seed: u64) {
+async fn walk_with(folder: &Path, seed: u64, transitions: usize) {
     let clock = Arc::new(Simulated::at(START));
     let store = Embedded::open(folder, embedded::Options::new(clock.clone())).unwrap();
     let fresh = Fresh { store: Arc::new(store), clock, keep: None };
-    walk::run(vec![("embedded", fresh)], seed, TRANSITIONS).await.unwrap_or_else(|why| panic!("{why}"));
+    walk::run(vec![("embedded", fresh)], seed, transitions).await.unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// All there is, wherever it is.

@@ -88,7 +88,7 @@ pub async fn status(server: &Server, route: &Route, token: Option<&str>) -> Stat
 }
 
 async fn answered(server: &Server, request: http::request::Builder) -> StatusCode {
-    let answer = Service::new(server.app.clone()).oneshot(request.body(Body::from("{}")).unwrap());
+    let answer = server.service().oneshot(request.body(Body::from("{}")).unwrap());
     tokio::time::timeout(Duration::from_secs(10), answer).await.expect("an answer in time").unwrap().status()
 }
 

@@ -5,7 +5,7 @@ use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use tower::ServiceExt;
 use windlass_core::{
     Millis, Timestamp,
@@ -17,7 +17,7 @@ use windlass_engine::{
     clock::{Clock, Simulated, System},
     memory::Memory,
 };
-use windlass_server::{App, Options, Service, auth};
+use windlass_server::{App, Options, Service, auth, route::Route};
 
 pub struct Server {
     pub engine: Engine,
@@ -57,9 +57,8 @@ fn assert_documented(method: &Method, path: &str, status: StatusCode) {
             }
         }
     };
-    let routes = windlass_server::native::routes();
-    let native = routes.iter();
-    let mut found: Vec<_> = native.filter(|route| route.method == *method && fits(route.path)).collect();
+    static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(windlass_server::native::routes);
+    let mut found: Vec<_> = ROUTES.iter().filter(|route| route.method == *method && fits(route.path)).collect();
     found.sort_by_key(|route| route.path.matches('{').count());
     // Paths say themselves which methods they have.
     let Some(route) = found.first().filter(|_| status != StatusCode::METHOD_NOT_ALLOWED) else { return };
@@ -137,10 +136,15 @@ impl Server {
         found
     }
 
+    /// What answers. To make another takes longer than most answers.
+    pub fn service(&self) -> Service {
+        self.service.clone()
+    }
+
     /// The answer's head, with its body still to come.
     pub async fn open(&self, request: Request<Body>) -> http::Response<Body> {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        let response = self.service.clone().oneshot(request).await.unwrap();
+        let response = self.service().oneshot(request).await.unwrap();
         assert_documented(&method, &path, response.status());
         response
     }
