@@ -30,7 +30,7 @@ fn open(folder: &Path) -> Embedded {
 const SEED: u64 = 15;
 const TRANSITIONS: usize = 3_000;
 
-/// A data folder with what a short walk left: a bit of something.
+/// A data folder with what a short walk left.
 async fn walked(folder: &Path) {
     walk_with(folder, walk::asked(SEED, TRANSITIONS).0, TRANSITIONS / 5).await;
 }

@@ -3,7 +3,7 @@
 use crate::support::{claim, complete, lease_of, leases_of, ns, quiet, run, submit};
 use std::sync::Arc;
 use windlass_core::{
-    Command, JobId, JobKey, LeaseId, Limits, Millis, Refusal, Reply, State, WorkerId,
+    Command, JobId, JobKey, LeaseId, Limits, Millis, Namespace, Refusal, Reply, State, WorkerId,
     commands::{
         claim::{Claim, Offer},
         holder::Holder,
@@ -445,6 +445,15 @@ async fn what_waits_in_a_lane_that_another_server_added_is_claimed_first() {
     let (taken, outcome) = served(&one, &[3], with_gpu(2, 1)).await;
     assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(2));
     assert_eq!(taken, 5, "one flight in vain, and two for the id and the lane");
+}
+
+#[tokio::test]
+async fn lanes_that_another_namespace_adds_cost_this_one_nothing() {
+    let (one, other) = idle().await;
+    let elsewhere = Submit { namespace: Namespace::new("elsewhere").unwrap(), ..for_gpu(2) };
+    run(&other, vec![elsewhere.into()]).await.unwrap();
+    let (taken, outcome) = served(&one, &[3], claim("w", 2, 1)).await;
+    assert_eq!((taken, lease_of(&outcome.replies[1..]).job), (1, JobId::from_u128(3)));
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ const LANES_MAX: usize = 64;
 
 /// What waiting claims were decided by.
 pub struct Joined {
+    /// Where they look for work.
+    pub namespaces: Vec<Namespace>,
     /// Nothing waits in them.
     pub lanes: Vec<(Namespace, Uuid)>,
     /// All lanes that were added by transactions before this one are known.
@@ -37,7 +39,8 @@ impl Inner {
             lanes.extend(self.lanes.serving(query).iter().map(|lane| (query.namespace.clone(), *lane)));
         }
         let records = self.known.records(keys.records.keys()).filter(|_| lanes.len() <= LANES_MAX)?;
-        let joined = Joined { lanes, horizon, records: versions(&records) };
+        let namespaces = keys.heads.keys().map(|query| query.namespace.clone()).collect();
+        let joined = Joined { namespaces, lanes, horizon, records: versions(&records) };
         let mut rows = Rows { records, ..Rows::default() };
         rows.heads = keys.heads.keys().map(|query| (query.clone(), Vec::new())).collect();
         let Step::Done(decision) = decider.step(rows) else { return None };
@@ -46,7 +49,7 @@ impl Inner {
     }
 }
 
-/// New jobs are decided on with places counted from nought; this is where the database says they begin. Nothing else is handed out.
+/// New jobs are decided on with places counted from zero; this is where the database says they begin. Nothing else is handed out.
 pub fn place(decision: &mut Decision, first: i64) {
     let new = decision.jobs.iter_mut().filter(|change| change.old.is_none());
     new.filter_map(|change| change.new.as_mut()).for_each(|job| job.seq += first);

@@ -337,6 +337,7 @@ pub fn check_nothing_waits(joined: &Joined, by: Unlooked) -> Write {
     ];
     columns.extend(version_columns(&joined.records));
     columns.push(Box::new(by.batch.to_string()));
+    columns.push(column(&joined.namespaces, |namespace| namespace.to_string()));
     Write { sql: Sql::CheckNothingWaits, columns }
 }
 

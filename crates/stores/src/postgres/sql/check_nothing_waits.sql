@@ -1,7 +1,7 @@
 -- jobs_claim, lanes_tx, primary key of records: what has to hold where a waiting claim takes a new job and nothing was looked at.
--- Nothing waits in the lanes it can serve ($1, $2), no lane was added that this server may not have read ($3), and the records
--- that were looked at have the same version ($4 to $7). Runs before the job is written, in a transaction that was begun for this
--- batch ($8). Anything else is an error. Gives no row: the first row of a batch tells the time.
+-- Nothing waits in the lanes it can serve ($1, $2), its namespace ($9) has no lane that this server may not have read ($3), and the
+-- records that were looked at have the same version ($4 to $7). Runs before the job is written, in a transaction that was begun for
+-- this batch ($8). Anything else is an error. Gives no row: the first row of a batch tells the time.
 SELECT windlass.expect(
     CASE WHEN current_setting('windlass.batch', true) IS DISTINCT FROM $8::text OR w.count + n.count > 0 THEN -1
          ELSE r.count END, cardinality($4))
@@ -21,7 +21,7 @@ FROM (
     ) f
 ) w
 CROSS JOIN (
-    SELECT count(*) FROM (SELECT FROM windlass.lanes l WHERE l.tx >= $3::bigint LIMIT 1) l
+    SELECT count(*) FROM (SELECT FROM windlass.lanes l WHERE l.tx >= $3::bigint AND l.namespace = ANY ($9::text[]) LIMIT 1) l
 ) n
 CROSS JOIN (
     SELECT count(*) FROM unnest($4::text[], $5::text[], $6::text[], $7::bigint[]) AS k (namespace, kind, key, version)
