@@ -29,6 +29,13 @@ async function front(url, of) {
   return `http://127.0.0.1:${of.proxy.address().port}`;
 }
 
+/** Servers that were started and have not ended. */
+const running = new Set();
+process.once("SIGTERM", () => {
+  for (const child of running) child.kill("SIGKILL");
+  process.exit(143);
+});
+
 /** A server on a port of its own, or on the one it had before. */
 export class Server {
   folder = mkdtempSync(join(tmpdir(), "windlass-browser-"));
@@ -40,6 +47,9 @@ export class Server {
     // What is tested here is not the disk, which other tests keep busy.
     const fixed = ["--log", "error", "--listen", listen, "--data", data, "--unsafe-no-fsync"];
     this.child = spawn(program, ["serve", ...fixed, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    const { child } = this;
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     const url = await new Promise((ready, failed) => {
       let text = "";
       this.child.stdout.on("data", (data) => {
