@@ -46,32 +46,3 @@ pub fn maybe<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) ->
 pub fn each<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Vec::<Object<T>>::deserialize(deserializer).map(|all| all.into_iter().map(|Object(one)| one).collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        job::{SubmitJob, SubmitMany},
-        lease::{Batch, Sync},
-        schedule::PutSchedule,
-    };
-
-    fn reads<T: DeserializeOwned>(text: &str) -> bool {
-        serde_json::from_str::<Object<T>>(text).is_ok()
-    }
-
-    #[test]
-    fn an_array_is_no_object_wherever_one_is_sent() {
-        assert!(reads::<SubmitJob>(r#"{"payload": [1,  2], "retry": {}, "concurrency": null}"#));
-        let Object(job) = serde_json::from_str::<Object<SubmitJob>>(r#"{"payload": [1,  2]}"#).unwrap();
-        assert_eq!(job.payload.unwrap().get(), "[1,  2]", "payloads stay as they were written");
-        for job in ["[]", "[null]", r#"{"retry": []}"#, r#"{"concurrency": ["k", 1]}"#] {
-            assert!(!reads::<SubmitJob>(job), "{job}");
-            assert!(!reads::<SubmitMany>(&format!(r#"{{"jobs": [{job}]}}"#)), "{job}");
-            assert!(!reads::<PutSchedule>(&format!(r#"{{"every_ms": 1, "job": {job}}}"#)), "{job}");
-        }
-        assert!(reads::<SubmitMany>(r#"{"jobs": [{}]}"#));
-        assert!(!reads::<Batch>(r#"{"operations": [], "claim": ["w"]}"#) && reads::<Batch>(r#"{"operations": []}"#));
-        assert!(!reads::<Sync>(r#"{"worker": "w", "leases": [["l"]]}"#));
-    }
-}

@@ -113,7 +113,7 @@ pub fn outside(
     let began = Instant::now();
     let id = RequestId::of(request.headers());
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let response = match origin::check_host(&app.options, request) {
+    let response = match origin::check_host(&app.options.hosts, request) {
         Ok(()) => answer(request),
         Err(problem) => problem.into_response(),
     };
@@ -138,9 +138,9 @@ pub fn method_name(method: &Method) -> &'static str {
 type Held = (Option<Room>, Option<ReadPermit>);
 
 async fn admit(facts: &RouteFacts, request: &mut Request) -> Result<Held> {
-    origin::check_host(&facts.app.options, request)?;
+    origin::check_host(&facts.app.options.hosts, request)?;
     if facts.asks_origin {
-        origin::check_origin(&facts.app.options, request)?;
+        origin::check_origin(&facts.app.options.origins, request)?;
     }
     let caller = match (who(facts, request).await?, facts.access) {
         (caller, Access::Open) => caller,
@@ -317,7 +317,7 @@ fn finish(
     headers.insert(RequestId::HEADER, id.into_value());
     origin::harden(headers);
     if let Some(origin) = origin {
-        origin::share(&app.options, origin, headers);
+        origin::share(&app.options.origins, origin, headers);
     }
     response
 }

@@ -4,7 +4,6 @@
 //! away, and a name that was pointed at this machine behind the browser's back gives itself away as an unknown `Host`.
 
 use crate::{
-    app::Options,
     host::{host_of, is_loopback, name_of},
     peer::Peer,
     problem::{Code, Problem, Result},
@@ -21,7 +20,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
 const EXPOSED_HEADERS: HeaderValue =
     HeaderValue::from_static("location, preference-applied, retry-after, x-request-id");
 
-pub fn check_host(options: &Options, request: &Request) -> Result<()> {
+pub fn check_host(hosts: &[String], request: &Request) -> Result<()> {
     // A proxy in front may have gone by the one, and this server would go by the other.
     if request.headers().get_all(header::HOST).iter().nth(1).is_some() {
         return Err(Problem::new(Code::BadRequest, "the request has more than one Host header").at("Host"));
@@ -34,7 +33,7 @@ pub fn check_host(options: &Options, request: &Request) -> Result<()> {
         };
     };
     let name = name_of(host);
-    let listed = || options.hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(name));
+    let listed = || hosts.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(name));
     if is_loopback(name) || is_own(name, request) || listed() {
         return Ok(());
     }
@@ -50,10 +49,10 @@ fn is_own(name: &str, request: &Request) -> bool {
 }
 
 /// For calls that change something.
-pub fn check_origin(options: &Options, request: &Request) -> Result<()> {
+pub fn check_origin(origins: &[String], request: &Request) -> Result<()> {
     let headers = request.headers();
     if let Some(origin) = headers.get(header::ORIGIN) {
-        if is_same(origin, request) || is_listed(options, origin) {
+        if is_same(origin, request) || is_listed(origins, origin) {
             return Ok(());
         }
         let why =
@@ -74,27 +73,27 @@ fn is_same(origin: &HeaderValue, request: &Request) -> bool {
     authority.is_some_and(|authority| host_of(request).is_some_and(|host| host.eq_ignore_ascii_case(authority)))
 }
 
-fn is_listed(options: &Options, origin: &HeaderValue) -> bool {
-    options.origins.iter().any(|listed| listed.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
+fn is_listed(origins: &[String], origin: &HeaderValue) -> bool {
+    origins.iter().any(|listed| listed.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
 }
 
 /// Lets pages of listed origins read the answer.
-pub fn share(options: &Options, origin: &HeaderValue, headers: &mut HeaderMap) {
-    if options.origins.is_empty() {
+pub fn share(origins: &[String], origin: &HeaderValue, headers: &mut HeaderMap) {
+    if origins.is_empty() {
         return;
     }
     headers.append(header::VARY, HeaderValue::from_static("origin"));
-    if is_listed(options, origin) {
+    if is_listed(origins, origin) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     }
 }
 
 /// A browser's question before the real request. `allow` is what the path has.
-pub fn preflight(options: &Options, allow: &HeaderValue, request: &Request) -> Response {
+pub fn preflight(origins: &[String], allow: &HeaderValue, request: &Request) -> Response {
     let asked = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     match request.headers().get(header::ORIGIN) {
-        Some(origin) if asked && is_listed(options, origin) => {
+        Some(origin) if asked && is_listed(origins, origin) => {
             let headers = [
                 (header::ACCESS_CONTROL_ALLOW_METHODS, allow.clone()),
                 (header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS),
@@ -127,12 +126,12 @@ mod tests {
     use super::*;
     use axum::body::Body;
 
-    fn options() -> Options {
-        Options {
-            hosts: vec!["windlass.example".into()],
-            origins: vec!["https://app.example".into()],
-            ..Options::default()
-        }
+    fn check_host(request: &Request) -> Result<()> {
+        super::check_host(&["windlass.example".into()], request)
+    }
+
+    fn check_origin(request: &Request) -> Result<()> {
+        super::check_origin(&["https://app.example".into()], request)
     }
 
     fn request(headers: &[(&str, &str)]) -> Request {
@@ -159,15 +158,14 @@ mod tests {
             "Windlass.Example:443",
             "a.localhost:3000",
         ] {
-            assert!(check_host(&options(), &request(&[("host", host)])).is_ok(), "{host}");
+            assert!(check_host(&request(&[("host", host)])).is_ok(), "{host}");
         }
         for host in ["evil.example", "10.0.0.9:3000", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::2]"] {
-            let problem = check_host(&options(), &request(&[("host", host)])).unwrap_err();
+            let problem = check_host(&request(&[("host", host)])).unwrap_err();
             assert_eq!(problem.0.status, 421, "{host}");
         }
-        assert_eq!(check_host(&options(), &request(&[])).unwrap_err().0.status, 400);
-        let any = Options { hosts: vec!["*".into()], ..Options::default() };
-        assert!(check_host(&any, &request(&[("host", "evil.example")])).is_ok());
+        assert_eq!(check_host(&request(&[])).unwrap_err().0.status, 400);
+        assert!(super::check_host(&["*".into()], &request(&[("host", "evil.example")])).is_ok());
     }
 
     #[test]
@@ -179,7 +177,7 @@ mod tests {
             vec![host, ("origin", "https://app.example"), ("sec-fetch-site", "cross-site")],
             vec![host, ("sec-fetch-site", "same-origin")],
         ] {
-            assert!(check_origin(&options(), &request(&fine)).is_ok(), "{fine:?}");
+            assert!(check_origin(&request(&fine)).is_ok(), "{fine:?}");
         }
         for foreign in [
             vec![host, ("origin", "http://localhost:4000")],
@@ -187,11 +185,7 @@ mod tests {
             vec![host, ("origin", "https://app.example.evil")],
             vec![host, ("sec-fetch-site", "cross-site")],
         ] {
-            assert_eq!(
-                check_origin(&options(), &request(&foreign)).unwrap_err().0.code(),
-                "foreign-origin",
-                "{foreign:?}"
-            );
+            assert_eq!(check_origin(&request(&foreign)).unwrap_err().0.code(), "foreign-origin", "{foreign:?}");
         }
     }
 }

@@ -253,7 +253,7 @@ impl OtherMethod {
     fn answer(&self, app: &App, request: &Request) -> Response {
         let mut response =
             guard::outside(app, &self.meter, refuse_at(app, self.path), request, |request| match *request.method() {
-                Method::OPTIONS => origin::preflight(&app.options, &self.allow, request),
+                Method::OPTIONS => origin::preflight(&app.options.origins, &self.allow, request),
                 ref other => {
                     let why = format!("{} has no {other}", self.path);
                     let mut response = Problem::new(Code::MethodNotAllowed, why).into_response();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use windlass_core::principal::Role;
 use windlass_server::{
-    native::openapi::DOCUMENT,
+    native::openapi::served,
     route::{Access, Route},
 };
 
@@ -17,7 +17,7 @@ fn native() -> Vec<Route> {
 #[test]
 fn the_stored_description_is_the_one_served() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-    let now = serde_json::to_string_pretty(&*DOCUMENT).unwrap() + "\n";
+    let now = serde_json::to_string_pretty(served()).unwrap() + "\n";
     if std::env::var_os("WINDLASS_REWRITE").is_some() {
         std::fs::write(path, &now).unwrap();
     }
@@ -41,14 +41,14 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 #[test]
 fn every_reference_leads_somewhere_and_every_call_has_its_own_name() {
     let mut found = BTreeSet::new();
-    references(&DOCUMENT, &mut found);
+    references(served(), &mut found);
     assert!(found.len() > 40, "{found:?}");
     for reference in found {
         let at = reference.strip_prefix('#').expect("nothing outside is referred to");
-        assert!(DOCUMENT.pointer(at).is_some(), "{reference}");
+        assert!(served().pointer(at).is_some(), "{reference}");
     }
     let mut names = BTreeSet::new();
-    for (path, methods) in DOCUMENT["paths"].as_object().unwrap() {
+    for (path, methods) in served()["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let name = operation["operationId"].as_str().unwrap();
             assert!(names.insert(name.to_owned()), "{name} of {method} {path} is taken");
@@ -73,7 +73,7 @@ fn header_names(operation: &Value) -> Vec<&str> {
 
 #[test]
 fn headers_that_handlers_read_are_told() {
-    let at = |path: &str, method: &str| header_names(&DOCUMENT["paths"][path][method]);
+    let at = |path: &str, method: &str| header_names(&served()["paths"][path][method]);
     assert_eq!(at("/api/v1/jobs", "post"), ["Idempotency-Key", "traceparent"]);
     assert_eq!(at("/api/v1/jobs/batch", "post"), ["traceparent"]);
     assert_eq!(at("/api/v1/events", "get"), ["Last-Event-ID"]);
@@ -152,5 +152,39 @@ async fn the_pages_need_nothing_from_elsewhere() {
         let policy = answer.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}");
     }
-    assert_eq!(get("/api/v1/openapi.json").await.expect(200), *DOCUMENT);
+    assert_eq!(get("/api/v1/openapi.json").await.expect(200), *served());
+}
+
+/// As a browser puts an address together that has no scheme and no slash in front.
+fn resolved(page: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+#[tokio::test]
+async fn the_docs_work_behind_a_prefix() {
+    let server = Server::start().await;
+    let routes: Vec<String> = native().iter().map(|route| route.path.to_owned()).collect();
+    for (at, from) in [("/docs", "/docs"), ("/docs/docs.js", "/docs"), ("/docs/errors", "/docs/errors")] {
+        let answer =
+            server.open(Server::request(Role::Viewer, Method::GET, at).body(axum::body::Body::empty()).unwrap());
+        let body = http_body_util::BodyExt::collect(answer.await.into_body()).await.unwrap().to_bytes();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        let marks = ["href=\"", "src=\"", "fetch(\""];
+        let links = marks.iter().flat_map(|mark| text.split(mark).skip(1)).map(|rest| rest.split('"').next().unwrap());
+        let links: Vec<&str> = links.filter(|link| !link.starts_with('#')).collect();
+        assert!(!links.is_empty(), "{at}");
+        for link in links {
+            let path = resolved(&format!("/below/this{from}"), link);
+            let path = path.strip_prefix("/below/this").unwrap_or_else(|| panic!("{link} in {at} leaves the prefix"));
+            assert!(routes.iter().any(|route| route == path), "{link} in {at} leads to {path}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use clap::{ArgMatches, Command, FromArgMatches, Subcommand, error::ErrorKind};
 use serde_json::Value;
 use std::pin::Pin;
 
-static ALL: &[&Part] = &[&workflow_graph::PART, &silo::PART, &neops::PART];
+const ALL: &[&Part] = &[workflow_graph::PART, silo::PART, neops::PART];
 
 type Convert = fn(&str) -> Option<anyhow::Result<Value>>;
 type Running<'a> = Pin<Box<dyn Future<Output = Done> + 'a>>;

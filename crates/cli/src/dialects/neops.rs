@@ -21,7 +21,7 @@ use windlass_plan::neops::{
 };
 use windlass_sdk::Client;
 
-pub static PART: Part = Part {
+pub const PART: &Part = &Part {
     import: Some(Noun {
         name: "neops",
         about: Neops::augment_args,

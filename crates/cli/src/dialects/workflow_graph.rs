@@ -4,7 +4,7 @@ use super::Part;
 use serde_json::{Map, Value, json};
 use windlass_server::dialects::workflow_graph::file;
 
-pub static PART: Part = Part { workflow: Some(convert), ..Part::NOTHING };
+pub const PART: &Part = &Part { workflow: Some(convert), ..Part::NOTHING };
 
 fn convert(text: &str) -> Option<anyhow::Result<Value>> {
     let is_json = text.trim_start().starts_with('{');

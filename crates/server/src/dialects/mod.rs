@@ -11,7 +11,8 @@ pub mod workflow_graph;
 use crate::{config::table::Table, dialect::Dialect};
 use windlass_core::Namespace;
 
-pub static ALL: &[&Dialect] = &[&workflow_graph::DIALECT, &silo::DIALECT, &joblib::DIALECT, &neops::DIALECT];
+/// Constants, here and there: a static is compiled with everything it leads to, the whole server, into every program of tests.
+pub const ALL: &[&Dialect] = &[workflow_graph::DIALECT, silo::DIALECT, joblib::DIALECT, neops::DIALECT];
 
 /// Everything that can be set.
 pub fn table() -> Table {

@@ -6,7 +6,7 @@ use crate::{
 };
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{collections::BTreeMap, sync::OnceLock};
 
 /// Problems that any route may answer with, beside its own.
 const COMMON: [Code; 9] = [
@@ -40,7 +40,10 @@ const IN_NAMESPACE: [&str; 14] = [
 ];
 
 /// The document as it is served.
-pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&super::routes()));
+pub fn served() -> &'static Value {
+    static DOCUMENT: OnceLock<Value> = OnceLock::new();
+    DOCUMENT.get_or_init(|| document(&super::routes()))
+}
 
 pub fn document(routes: &[Route]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();

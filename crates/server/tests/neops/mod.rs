@@ -155,3 +155,19 @@ async fn refusals_have_three_fields_and_paths_match_in_any_case() {
         wrong["message"].as_str().unwrap().contains("version") || wrong["message"].as_str().unwrap().contains("line")
     );
 }
+
+#[test]
+fn literal_parts_may_be_spelt_in_any_case_and_end_in_a_slash() {
+    let table = [
+        ("/health/", Some("/health")),
+        ("/Version/Compatibility/", Some("/version/compatibility")),
+        ("/version", None),
+        ("/version/other", None),
+        ("/api/v1/Jobs", None),
+        ("//version", None),
+        ("/", None),
+    ];
+    for (path, expected) in table {
+        assert_eq!((neops::DIALECT.respell)(path).as_deref(), expected, "{path}");
+    }
+}

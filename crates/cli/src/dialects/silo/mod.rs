@@ -20,7 +20,7 @@ use clap::{Args, FromArgMatches};
 use row::{Faults, Rows};
 use std::path::PathBuf;
 
-pub static PART: Part = Part {
+pub const PART: &Part = &Part {
     import: Some(Noun {
         name: "silo",
         about: Silo::augment_args,

@@ -49,7 +49,7 @@ fn derived(kind: &str, name: &str) -> Uuid {
     derived::id(&format!("windlass joblib {kind}\n{name}"))
 }
 
-pub static DIALECT: Dialect = Dialect {
+pub const DIALECT: &Dialect = &Dialect {
     surface: Surface {
         name: "joblib",
         rules: Rules {

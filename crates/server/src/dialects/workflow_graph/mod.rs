@@ -31,7 +31,7 @@ use windlass_core::Namespace;
 
 const NAMESPACE: &str = "wfg";
 
-pub static DIALECT: Dialect = Dialect {
+pub const DIALECT: &Dialect = &Dialect {
     surface: Surface {
         name: "workflow_graph",
         // Its clients can send nothing but what an address holds: its worker http://worker:TOKEN@host:3000, its
