@@ -46,7 +46,8 @@ impl Batcher {
         let in_flight = Arc::new(Semaphore::new(self.store.in_flight().max(1)));
         let syncer = Arc::new(Syncer::new(self.store.clone(), self.after.clone()));
         let sync_thread = syncer.clone().spawn(self.intake.queue.clone())?;
-        let work = Arc::new(Work { batcher: self, syncer, pace: Default::default(), in_flight });
+        let pace = [Gather::before_a_transaction(), Gather::before_a_transaction()].map(Mutex::new);
+        let work = Arc::new(Work { batcher: self, syncer, pace, in_flight });
         thread::Builder::new().name("windlass-batcher".into()).spawn(move || runtime.block_on(work.work(sync_thread)))
     }
 }
@@ -93,16 +94,20 @@ impl Work {
         }
     }
 
-    /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here.
+    /// This thread has nothing else to do, so it simply sleeps, in naps short enough to notice that everybody is here, or that nobody
+    /// comes any more.
     fn gather(&self) -> Which {
         let begun = Instant::now();
+        let (mut most, mut came) = (0, begun);
         loop {
             let (which, waiting) = self.queue().kind();
-            let window = self.pace(which).window(waiting);
-            match window {
-                Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
-                _ => return which,
+            if waiting > most {
+                (most, came) = (waiting, Instant::now());
             }
+            if !self.pace(which).waits(waiting, begun.elapsed(), came.elapsed()) {
+                return which;
+            }
+            thread::sleep(NAP);
         }
     }
 

@@ -14,7 +14,11 @@ use crate::{
     store::{Store, StoreError},
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::{sync::Arc, thread, time::Instant};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 /// Batches that may wait. A disk that hangs must not fill the memory with what claims and heartbeats have to tell.
 const LINE_MAX: usize = 1_024;
@@ -126,12 +130,12 @@ impl Syncer {
         let begun = Instant::now();
         loop {
             let line = self.line.lock();
-            let window = line.pace.window(line.callers());
+            let waits = line.pace.waits(line.callers(), begun.elapsed(), Duration::ZERO);
             drop(line);
-            match window {
-                Some(window) if begun.elapsed() < window => thread::sleep(NAP.min(window)),
-                _ => return,
+            if !waits {
+                return;
             }
+            thread::sleep(NAP);
         }
     }
 
