@@ -1,4 +1,4 @@
-//! How bodies are read, from outside: so this crate is compiled once, and not once more for tests of its own.
+//! How bodies are read. Tested from outside, so that the crate need not be compiled a second time for unit tests.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

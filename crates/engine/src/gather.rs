@@ -13,7 +13,7 @@ const WORTH_IT: Duration = Duration::from_micros(200);
 const HAND_OVER: Duration = Duration::from_micros(400);
 const WINDOW_MAX: Duration = Duration::from_millis(5);
 
-/// Where nobody came for this part of the window, nobody else is expected.
+/// If nobody came for half of the window, nobody else is expected.
 const QUIET: u32 = 2;
 
 /// The shortest sleep worth its system call.
@@ -22,7 +22,7 @@ pub const NAP: Duration = Duration::from_micros(50);
 pub struct Gather {
     /// The window as a share of the time of a commit.
     share: f64,
-    /// What is left of the company that is expected, after a batch with less.
+    /// How much of the expected company remains after a smaller batch.
     fade: f64,
     /// Smoothed time of a commit, in seconds.
     commit: f64,
@@ -56,7 +56,7 @@ impl Gather {
         self.commit < HAND_OVER.as_secs_f64()
     }
 
-    /// Whether to wait on: for so many there are, after so long in all, and so long after the last one came.
+    /// Whether to wait longer: `waiting` are here, it waited for `waited` so far, and the last one came `quiet` ago.
     pub fn waits(&self, waiting: usize, waited: Duration, quiet: Duration) -> bool {
         self.window(waiting).is_some_and(|window| waited < window && quiet * QUIET < window)
     }

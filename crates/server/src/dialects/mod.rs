@@ -11,7 +11,8 @@ pub mod workflow_graph;
 use crate::{config::table::Table, dialect::Dialect};
 use windlass_core::Namespace;
 
-/// Constants, here and there: a static is compiled with everything it leads to, the whole server, into every program of tests.
+/// A constant, as each dialect is, and not a static: the compiler puts every static into every test program, with all the code
+/// that it refers to, which here is the whole server.
 pub const ALL: &[&Dialect] = &[workflow_graph::DIALECT, silo::DIALECT, joblib::DIALECT, neops::DIALECT];
 
 /// Everything that can be set.
