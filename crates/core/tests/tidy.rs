@@ -576,13 +576,22 @@ fn every_file_of_tests_is_run() {
         if !manifest.contains("autotests = false") {
             continue;
         }
-        let all = fs::read_to_string(folder.join("tests/all.rs")).unwrap();
-        for entry in fs::read_dir(folder.join("tests")).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.file_stem().unwrap().to_str().unwrap();
-            let is_code = path.join("mod.rs").is_file() || path.extension().is_some_and(|ending| ending == "rs");
-            let listed = all.contains(&format!("mod {name};")) || manifest.contains(&format!("\"tests/{name}.rs\""));
-            assert!(listed || !is_code, "tests/all.rs does not name {}", path.display());
+        let tests = folder.join("tests");
+        let all = fs::read_to_string(tests.join("all.rs")).unwrap();
+        // Each folder with the list of what is in it.
+        let mut open = vec![(tests.clone(), all.clone())];
+        while let Some((folder, list)) = open.pop() {
+            for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let inside = path.strip_prefix(&tests).unwrap().display();
+                let below = fs::read_to_string(path.join("mod.rs")).ok();
+                let is_code = below.is_some() || path.extension().is_some_and(|ending| ending == "rs");
+                let by_path =
+                    manifest.contains(&format!("\"tests/{inside}\"")) || all.contains(&format!("\"{inside}\""));
+                let listed = name == "mod" || list.contains(&format!("mod {name};")) || by_path;
+                assert!(listed || !is_code, "no list of tests names {}", path.display());
+                open.extend(below.map(|list| (path, list)));
+            }
         }
     }
 }
