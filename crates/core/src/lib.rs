@@ -11,10 +11,6 @@
 //! batch of commands becomes a set of changes.
 #![forbid(unsafe_code)]
 
-// The tables the tests run on are shared with the tests outside, which know this crate by its name.
-#[cfg(test)]
-extern crate self as windlass_core;
-
 pub mod cache;
 pub mod commands;
 pub mod decider;
@@ -25,8 +21,8 @@ pub mod tables;
 
 // By what they are about, not by the layer they lie in.
 pub use model::{
-    change, counts, definition, event, graph, id, job, keys, limits, link, log, log_count, name, payload, policy,
-    principal, record, refusal, reply, run, schedule, select, stage, time, worker,
+    change, counts, definition, digest, event, graph, id, job, keys, limits, link, log, log_count, name, payload,
+    policy, principal, record, refusal, reply, run, schedule, select, stage, time, worker,
 };
 pub use moves::{concurrency, pace, unique};
 

@@ -1,11 +1,8 @@
 //! Seeded random walks over the rules alone. The tables check every write (one lease an attempt, final never changes,
 //! attempts grow); after every step all counters must match the rows. And graphs against the plainest possible oracle.
 
-mod seeds;
-mod tables;
-
+use crate::{seeds, tables::Tables};
 use std::collections::BTreeSet;
-use tables::Tables;
 use uuid::Uuid;
 use windlass_core::{
     Command, JobId, LeaseId, Millis, Namespace, Reply, RunId, State, Tags, Timestamp, WorkerId,

@@ -1,4 +1,5 @@
-//! One file a command: what it carries, what it needs to see, what it decides, and a table of cases.
+//! One file a command: what it carries, what it needs to see, and what it decides. Its table of cases is in
+//! `tests/rules/commands`.
 //!
 //! `decide` answers `Ok(Ok(reply))`, or `Ok(Err(refusal))` where the refusal brings a change with it (the lease had run
 //! out, and now the job says so), or `Err(stop)`: refused without a trace, or rows missing.
@@ -90,8 +91,6 @@ pub mod stop_work;
 pub mod submit;
 pub mod submit_run;
 pub mod tell;
-#[cfg(test)]
-pub(crate) mod testing;
 pub mod tokens;
 pub mod workers;
 

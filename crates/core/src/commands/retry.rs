@@ -64,32 +64,3 @@ impl Retry {
         Ok(Ok(Submitted { job: self.id, state: job.state, existing: false }))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        commands::testing::{Story, code, id, keyed, ns, once},
-        model::job::State,
-    };
-
-    #[test]
-    fn a_finished_job_runs_again_as_another() {
-        let mut story = Story::new();
-        let lease = story.submit_and_claim(keyed(1, 1));
-        let retry = |from, to| Retry { namespace: ns(), job: id(from), id: id(to) };
-        assert_eq!(code(&story.run(retry(1, 2))), "invalid", "not while it runs");
-        story.complete(lease).unwrap();
-        story.submit(keyed(3, 1));
-        story.submit(once(4));
-        assert_eq!(code(&story.run(retry(1, 4))), "exists");
-        assert_eq!(code(&story.run(retry(7, 8))), "not-found");
-        story.run(retry(1, 2)).unwrap();
-        assert_eq!((story.state(1), story.state(2)), (State::Completed, State::Blocked), "its key is held by another");
-        let again = story.job(2);
-        assert_eq!((again.spec.retry_of, again.live.attempt), (Some(id(1)), 0));
-        story.cancel(3).unwrap();
-        let claimed = story.claims("w", 2);
-        assert_eq!(claimed.iter().map(|lease| lease.job).collect::<Vec<_>>(), [id(4), id(2)]);
-    }
-}

@@ -3,7 +3,7 @@
 pub mod change;
 pub mod counts;
 pub mod definition;
-pub(crate) mod digest;
+pub mod digest;
 pub mod event;
 pub mod graph;
 pub mod id;

@@ -1,63 +1,55 @@
-//! What the tests beside the commands are written in: short sentences about jobs by number and workers by name.
+//! What the tests of the rules are written in: short sentences about jobs by number and workers by name.
 
-#[path = "../../tests/tables/mod.rs"]
-mod tables;
-
-use super::{
-    Command,
-    cancel::Cancel,
-    claim::Claim,
-    complete::Complete,
-    fail::Fail,
-    holder::{Address, Holder},
-    release::Release,
-    renew::Renew,
-    start::Start,
-    submit::{NewJob, Submit},
-    submit_run::{RunNode, SubmitRun},
-    workers::{Heartbeat, RegisterWorker, UnregisterWorker},
-};
-use crate::model::{
-    id::{JobId, LeaseId, RunId},
-    job::{ConcurrencyKey, Job, Reason, State},
-    keys::JobKey,
-    name::{Namespace, Tags, WorkerId},
+use crate::tables::Tables;
+use uuid::Uuid;
+use windlass_core::{
+    Command, Job, JobId, JobKey, LeaseId, Leased, Millis, Namespace, Reason, Refusal, Reply, RunId, State, Tags,
+    Timestamp, What, WorkerId,
+    commands::{
+        cancel::Cancel,
+        claim::Claim,
+        complete::Complete,
+        fail::Fail,
+        holder::{Address, Holder},
+        release::Release,
+        renew::Renew,
+        start::Start,
+        submit::{NewJob, Submit},
+        submit_run::{RunNode, SubmitRun},
+        workers::{Heartbeat, RegisterWorker, UnregisterWorker},
+    },
+    job::ConcurrencyKey,
     policy::{Backoff, LeaseEnd, RetryPolicy, Unregister, WorkerPolicy},
-    record::{Kind, decode},
-    refusal::Refusal,
-    reply::{Leased, Reply},
-    time::{Millis, Timestamp},
+    record::Kind,
     worker::Worker,
 };
-use tables::Tables;
-use uuid::Uuid;
 
-pub(crate) type Answer = Result<Reply, Refusal>;
+pub type Answer = Result<Reply, Refusal>;
 
-pub(crate) struct Story {
+pub struct Story {
     pub tables: Tables,
     pub now: Timestamp,
     secrets: u128,
 }
 
-pub(crate) fn ns() -> Namespace {
+pub fn ns() -> Namespace {
     Namespace::default()
 }
 
-pub(crate) fn id(number: u128) -> JobId {
+pub fn id(number: u128) -> JobId {
     JobId::from_u128(number)
 }
 
-pub(crate) fn worker(name: &str) -> WorkerId {
+pub fn worker(name: &str) -> WorkerId {
     WorkerId::new(name).unwrap()
 }
 
-pub(crate) fn tags(list: &[&str]) -> Tags {
+pub fn tags(list: &[&str]) -> Tags {
     list.iter().copied().collect()
 }
 
 /// A job with one attempt, so that a failure ends it.
-pub(crate) fn once(number: u128) -> NewJob {
+pub fn once(number: u128) -> NewJob {
     let mut job = NewJob::new(id(number));
     job.policy.retry.attempts = 1;
     job.payload = "{}".into();
@@ -65,35 +57,35 @@ pub(crate) fn once(number: u128) -> NewJob {
 }
 
 /// A job that is tried so often.
-pub(crate) fn tries(number: u128, attempts: u32) -> NewJob {
+pub fn tries(number: u128, attempts: u32) -> NewJob {
     let mut job = once(number);
     job.policy.retry = RetryPolicy { attempts, losses_max: 100, ..RetryPolicy::default() };
     job
 }
 
-pub(crate) fn keyed(number: u128, limit: u32) -> NewJob {
+pub fn keyed(number: u128, limit: u32) -> NewJob {
     NewJob { concurrency: Some(ConcurrencyKey { key: "k".into(), limit }), ..once(number) }
 }
 
-pub(crate) fn after(number: u128, parents: &[u128]) -> NewJob {
+pub fn after(number: u128, parents: &[u128]) -> NewJob {
     NewJob { parents: parents.iter().map(|&parent| id(parent)).collect(), ..once(number) }
 }
 
 /// A job whose lease lives and dies with its worker.
-pub(crate) fn bound(number: u128) -> NewJob {
+pub fn bound(number: u128) -> NewJob {
     let mut job = once(number);
     job.policy.lease.ends = LeaseEnd::WithWorker;
     job
 }
 
-pub(crate) fn backoff(number: u128, millis: i64) -> NewJob {
+pub fn backoff(number: u128, millis: i64) -> NewJob {
     let mut job = tries(number, 3);
     job.policy.retry.backoff = Backoff::Fixed(Millis(millis));
     job
 }
 
 /// `"b: a"` is node `b` that needs node `a`. Nodes are numbered from 1 as they are listed.
-pub(crate) fn graph(run: u128, lines: &[&str], mut shape: impl FnMut(&str, &mut NewJob)) -> SubmitRun {
+pub fn graph(run: u128, lines: &[&str], mut shape: impl FnMut(&str, &mut NewJob)) -> SubmitRun {
     let node = |(at, line): (usize, &&str)| {
         let (name, needs) = line.split_once(':').unwrap_or((line, ""));
         let mut job = once(at as u128 + 1);
@@ -236,7 +228,7 @@ impl Story {
 
     pub fn typed<T: Kind>(&self, key: &str) -> Option<T> {
         let record = self.tables.record(&ns(), T::KIND, key)?;
-        Some(decode(record).expect("it was written by the rules"))
+        Some(serde_json::from_str(&record.value).expect("it was written by the rules"))
     }
 
     pub fn worker(&self, name: &str) -> Option<Worker> {
@@ -245,7 +237,7 @@ impl Story {
 
     /// Names of all events so far, of one job where asked.
     pub fn events(&self, job: Option<u128>) -> Vec<&'static str> {
-        let about = |what: &crate::model::event::What| job.is_none() || what.job() == job.map(id);
+        let about = |what: &What| job.is_none() || what.job() == job.map(id);
         self.tables
             .events
             .values()
@@ -256,7 +248,7 @@ impl Story {
     }
 }
 
-pub(crate) fn registration(name: &str, policy: WorkerPolicy) -> RegisterWorker {
+pub fn registration(name: &str, policy: WorkerPolicy) -> RegisterWorker {
     RegisterWorker {
         namespace: ns(),
         worker: worker(name),
@@ -268,21 +260,21 @@ pub(crate) fn registration(name: &str, policy: WorkerPolicy) -> RegisterWorker {
     }
 }
 
-pub(crate) fn failure(lease: LeaseId) -> Fail {
+pub fn failure(lease: LeaseId) -> Fail {
     Fail { holder: Holder::lease(&ns(), lease), message: "broken".into(), retryable: true, result: Default::default() }
 }
 
-pub(crate) fn leases(answer: &Answer) -> &[Leased] {
+pub fn leases(answer: &Answer) -> &[Leased] {
     match answer {
         Ok(Reply::Leases(leases)) => leases,
         other => panic!("{other:?}"),
     }
 }
 
-pub(crate) fn code(answer: &Answer) -> &'static str {
+pub fn code(answer: &Answer) -> &'static str {
     answer.as_ref().err().map_or("ok", Refusal::code)
 }
 
-pub(crate) fn by(address: Address) -> Holder {
+pub fn by(address: Address) -> Holder {
     Holder { namespace: ns(), address, principal: None }
 }

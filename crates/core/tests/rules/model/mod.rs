@@ -1,0 +1,11 @@
+mod counts;
+mod digest;
+mod graph;
+mod id;
+mod job;
+mod log;
+mod log_count;
+mod name;
+mod policy;
+mod principal;
+mod time;

@@ -1,0 +1,3 @@
+mod concurrency;
+mod pace;
+mod parents;
