@@ -8,13 +8,13 @@
 
 use crate::{
     admins::Lookup,
+    last_token::{self, TokenHash},
     problem::{Code, Problem, Result},
     route::{Access, Nameless},
 };
+use foldhash::HashMap;
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use std::{
-    collections::HashMap,
     ops::Deref,
     sync::Arc,
     time::{Duration, Instant},
@@ -128,9 +128,9 @@ pub struct Auth {
 
 #[derive(Default)]
 struct Remembered {
-    callers: HashMap<[u8; 32], (Instant, Caller)>,
+    callers: HashMap<TokenHash, (Instant, Caller)>,
     /// Tokens that were not there.
-    wrong: HashMap<[u8; 32], Instant>,
+    wrong: HashMap<TokenHash, Instant>,
     /// Counts how often everything was forgotten: what was looked up before that may not be remembered after it.
     forgotten: u64,
 }
@@ -142,7 +142,10 @@ impl Auth {
 
     /// Who a token stands for. Unknown, expired and revoked get the same answer.
     pub async fn caller(&self, token: &str) -> Result<Caller> {
-        let hash: [u8; 32] = Sha256::digest(token).into();
+        self.caller_by(last_token::hash(token)).await
+    }
+
+    pub async fn caller_by(&self, hash: TokenHash) -> Result<Caller> {
         let forgotten = match self.remembered(&hash) {
             Ok(known) => return known.ok_or_else(not_valid),
             Err(forgotten) => forgotten,
@@ -171,7 +174,7 @@ impl Auth {
     }
 
     /// Whom it stands for, nobody where it is known to be wrong; or else how often everything was forgotten so far.
-    fn remembered(&self, hash: &[u8; 32]) -> Result<Option<Caller>, u64> {
+    fn remembered(&self, hash: &TokenHash) -> Result<Option<Caller>, u64> {
         let known = self.known.lock();
         if let Some((_, caller)) = known.callers.get(hash).filter(|(at, _)| at.elapsed() < REMEMBERED) {
             return Ok(Some(caller.clone()));
@@ -182,7 +185,7 @@ impl Auth {
         }
     }
 
-    fn remember_wrong(&self, hash: [u8; 32], forgotten: u64) {
+    fn remember_wrong(&self, hash: TokenHash, forgotten: u64) {
         let mut known = self.known.lock();
         if known.forgotten != forgotten {
             return;
@@ -195,7 +198,7 @@ impl Auth {
         }
     }
 
-    fn remember(&self, hash: [u8; 32], caller: &Caller, forgotten: u64) {
+    fn remember(&self, hash: TokenHash, caller: &Caller, forgotten: u64) {
         let mut known = self.known.lock();
         if known.forgotten != forgotten {
             return;
@@ -234,5 +237,5 @@ pub fn not_valid() -> Problem {
 }
 
 pub fn hash(token: &str) -> String {
-    hex(&Sha256::digest(token))
+    hex(&last_token::hash(token))
 }

@@ -5,6 +5,7 @@ use crate::{
     app::App,
     auth::{Caller, not_valid},
     content,
+    last_token::{self, LastToken, TokenHash},
     metrics::Meter,
     origin,
     prefix::Prefixed,
@@ -181,9 +182,14 @@ async fn who(facts: &RouteFacts, request: &mut Request) -> Result<Option<Caller>
         sent => sent,
     };
     match sent {
-        Some(token) => facts.app.auth.caller(&token).await.map(Some),
+        Some(token) => facts.app.auth.caller_by(hash(request, &token)).await.map(Some),
         None => Ok(None),
     }
+}
+
+/// What a token is looked up by.
+fn hash(request: &Request, token: &str) -> TokenHash {
+    request.extensions().get::<LastToken>().map_or_else(|| last_token::hash(token), |last| last.hash(token))
 }
 
 /// Where a surface's clients know no tokens, those whom the setting admits may do without, within the surface's namespace and

@@ -31,6 +31,7 @@ pub mod guard;
 mod health;
 pub mod history;
 mod host;
+mod last_token;
 pub mod listener;
 mod log_view;
 pub mod logs;

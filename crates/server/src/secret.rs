@@ -16,12 +16,17 @@ impl Secret {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+
+    /// Takes the same time wherever the two differ.
+    pub fn is(&self, text: &str) -> bool {
+        self.0.as_bytes().ct_eq(text.as_bytes()).into()
+    }
 }
 
 /// Takes the same time wherever two secrets differ.
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+        self.is(&other.0)
     }
 }
 

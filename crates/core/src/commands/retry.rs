@@ -6,7 +6,7 @@ use crate::{
     model::{
         event::What,
         id::JobId,
-        job::{Job, Spec},
+        job::Spec,
         keys::{JobKey, Keys},
         name::Namespace,
         refusal::Refusal,
@@ -56,7 +56,7 @@ impl Retry {
             stage: Stage::default(),
             ..(*old.spec).clone()
         };
-        let mut job = Job::queued(key.clone(), old.priority, desk.next_seq(), spec);
+        let mut job = desk.new_job(key.clone(), old.priority, spec);
         life::queue(desk, &mut job)?;
         desk.tell(&self.namespace, What::Submitted { job: self.id });
         desk.put_payload(&key, payload);

@@ -216,7 +216,7 @@ impl NewJob {
             stage: self.stage.clone(),
             extra: self.extra.clone(),
         };
-        let mut job = Job::queued(JobKey::new(namespace, self.id), self.priority, desk.next_seq(), spec);
+        let mut job = desk.new_job(JobKey::new(namespace, self.id), self.priority, spec);
         let delayed = self.delay.map(|delay| desk.now() + delay);
         job.live.run_at = self.run_at.max(delayed);
         job

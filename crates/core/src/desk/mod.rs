@@ -7,13 +7,12 @@
 use crate::model::{
     change::{Decision, LogAppend, LogDrop},
     event::{Event, What},
-    id::{JobId, RunId},
+    id::RunId,
     job::{Attempt, Job, State},
     keys::{Access, HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
     limits::Limits,
-    name::{Lane, Namespace},
+    name::{Lane, Namespace, Tags},
     payload::Payload,
-    policy::mix,
     record::Record,
     refusal::Refusal,
     select,
@@ -21,9 +20,9 @@ use crate::model::{
 };
 use foldhash::{HashMap, HashMapExt};
 use std::{collections::BTreeMap, sync::Arc};
-use uuid::Uuid;
 
 mod load;
+mod new_jobs;
 mod records;
 
 /// Why a command stopped before it answered.
@@ -135,6 +134,7 @@ pub struct Desk {
     next_seq: i64,
     seed: u64,
     draws: u64,
+    lane: Option<(Namespace, Tags, Lane)>,
     wanted: Keys,
     jobs: HashMap<JobKey, JobSlot>,
     payloads: HashMap<JobKey, Payload>,
@@ -163,6 +163,7 @@ impl Desk {
             next_seq: first_seq,
             seed: 0,
             draws: 0,
+            lane: None,
             wanted: Keys::default(),
             jobs: HashMap::new(),
             payloads: HashMap::new(),
@@ -190,26 +191,6 @@ impl Desk {
 
     pub fn limits(&self) -> Limits {
         self.limits
-    }
-
-    /// The next place in the queue.
-    pub(crate) fn next_seq(&mut self) -> i64 {
-        self.next_seq += 1;
-        self.next_seq - 1
-    }
-
-    /// A number that is random to others but the same whenever this batch is decided again.
-    pub(crate) fn draw(&mut self) -> u64 {
-        self.draws += 1;
-        mix(self.seed ^ self.draws.rotate_left(32))
-    }
-
-    pub(crate) fn draw_job_id(&mut self) -> JobId {
-        let random = (u128::from(self.draw()) << 64) | u128::from(self.draw());
-        let millis = (self.now.0.max(0) as u128 & 0xffff_ffff_ffff) << 80;
-        let bits =
-            millis | (0x7 << 76) | ((random >> 52) & 0xfff) << 64 | (0b10 << 62) | (random & 0x3fff_ffff_ffff_ffff);
-        JobId(Uuid::from_u128(bits))
     }
 
     // ---- reading -------------------------------------------------------------------------------------------

@@ -397,12 +397,6 @@ impl Job {
         self.state != State::Completed && reason != Some(Reason::NotNeeded)
     }
 
-    /// A job at a place in the queue, but not yet in it.
-    pub(crate) fn queued(key: JobKey, priority: i32, seq: i64, spec: Spec) -> Self {
-        let lane = Lane::of(&key.namespace, &spec.tags);
-        Self { key, lane, priority, seq, state: State::Blocked, due: None, spec: Arc::new(spec), live: Live::default() }
-    }
-
     pub fn id(&self) -> JobId {
         self.key.id
     }

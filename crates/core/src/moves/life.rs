@@ -150,7 +150,7 @@ fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop>
     if let Some(unique) = &spec.unique {
         unique::take(desk, &key.namespace, spec.owner.as_deref(), unique, key.id)?;
     }
-    let mut copy = Job::queued(key.clone(), ended.priority, desk.next_seq(), spec);
+    let mut copy = desk.new_job(key.clone(), ended.priority, spec);
     (copy.live.spent, copy.live.losses) = (ended.live.spent, ended.live.losses);
     copy.live.dependents = ended.live.dependents;
     copy.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);

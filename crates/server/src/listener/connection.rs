@@ -6,7 +6,10 @@ use super::{
     head::{self, NoHead},
     watched::{ActiveRequest, Phase, Watched},
 };
-use crate::problem::{Code, Problem};
+use crate::{
+    last_token::LastToken,
+    problem::{Code, Problem},
+};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
@@ -88,10 +91,12 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let watched = Watched::new(stream, first, phase.clone(), shared.limits, shared.heads.clone(), guard);
     let stream = TokioIo::new(watched);
     let service = {
-        let (phase, shared) = (phase.clone(), shared.clone());
-        service_fn(move |request| {
+        let (phase, shared, token) = (phase.clone(), shared.clone(), LastToken::default());
+        service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(token.clone());
             // At once: the library looks for more to read before it begins to answer.
-            answer(request, peer, phase.busy(), shared.clone())
+            answer(request, phase.busy(), shared.clone())
         })
     };
     let mut builder = http1::Builder::new();
@@ -118,15 +123,13 @@ fn note(ended: hyper::Result<()>) {
 
 async fn answer(
     request: Request<Incoming>,
-    peer: Peer,
     active: ActiveRequest,
     shared: Arc<Shared>,
 ) -> Result<Response<Leaving>, Infallible> {
     let mut response = if is_ambiguous(request.headers()) {
         refuse_framing()
     } else {
-        let mut request = Arriving::body(request, &shared.limits, active.phase());
-        request.extensions_mut().insert(peer);
+        let request = Arriving::body(request, &shared.limits, active.phase());
         shared.service.answer(request).await
     };
     // After an upgrade the stream belongs to somebody else, who must not be taken for an idle client.
