@@ -8,7 +8,6 @@ use crate::{
 };
 use axum::extract::State;
 use http::StatusCode;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How long an answer about the store stands, so that anybody may ask as often as they like.
 const STANDS: Duration = Duration::from_millis(500);
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Health {
     status: &'static str,
     /// Always `normal`: kept for readers that look for it.

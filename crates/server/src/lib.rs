@@ -22,6 +22,7 @@ pub mod definition;
 mod definition_faults;
 pub mod definitions;
 mod derived;
+pub mod described;
 pub mod dialect;
 pub mod dialects;
 pub mod duties;

@@ -6,12 +6,12 @@
 use crate::{
     app::App,
     auth::Caller,
+    described::{Described, Schema},
     problem::{Code, Problem, Result},
 };
 use axum::{extract::Request, handler::Handler, response::Response};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use std::sync::Arc;
 use windlass_core::principal::Role;
 
@@ -121,13 +121,11 @@ pub fn changes_state(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
-
 #[derive(Clone)]
 pub struct Reply {
     pub status: u16,
     pub content: &'static str,
-    pub schema: Option<MakeSchema>,
+    pub schema: Option<Schema>,
 }
 
 /// A header that a handler reads. Read by the same value that describes it, so that none is read in secret.
@@ -159,9 +157,9 @@ impl Header {
 #[derive(Clone, Default)]
 pub struct Doc {
     pub summary: &'static str,
-    pub query: Option<MakeSchema>,
+    pub query: Option<Schema>,
     pub headers: Vec<Header>,
-    pub body: Option<(&'static str, Option<MakeSchema>)>,
+    pub body: Option<(&'static str, Option<Schema>)>,
     pub replies: Vec<Reply>,
     /// Codes of the problems it answers with, beside those that every route may.
     pub problems: Vec<Code>,
@@ -237,8 +235,8 @@ impl Route {
         self.doc.summary = summary;
         self
     }
-    pub fn query<T: JsonSchema>(mut self) -> Self {
-        self.doc.query = Some(|generator| generator.subschema_for::<T>());
+    pub fn query<T: Described>(mut self) -> Self {
+        self.doc.query = Some(Schema::of::<T>());
         self
     }
     /// Says that the handler reads a header.
@@ -246,8 +244,8 @@ impl Route {
         self.doc.headers.push(header);
         self
     }
-    pub fn takes<T: JsonSchema>(mut self) -> Self {
-        self.doc.body = Some(("application/json", Some(|generator| generator.subschema_for::<T>())));
+    pub fn takes<T: Described>(mut self) -> Self {
+        self.doc.body = Some(("application/json", Some(Schema::of::<T>())));
         self
     }
     /// A body that is no JSON.
@@ -255,9 +253,8 @@ impl Route {
         self.doc.body = Some((content, None));
         self
     }
-    pub fn answers<T: JsonSchema>(mut self, status: u16) -> Self {
-        let schema: MakeSchema = |generator| generator.subschema_for::<T>();
-        self.doc.replies.push(Reply { status, content: "application/json", schema: Some(schema) });
+    pub fn answers<T: Described>(mut self, status: u16) -> Self {
+        self.doc.replies.push(Reply { status, content: "application/json", schema: Some(Schema::of::<T>()) });
         self
     }
     /// An answer without a JSON body.

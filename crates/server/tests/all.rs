@@ -26,6 +26,7 @@ mod neops_cron;
 mod neops_definitions;
 mod neops_entities;
 mod neops_runs;
+#[cfg(feature = "schema")]
 mod openapi;
 mod overview;
 mod rights;

@@ -1,6 +1,5 @@
 //! `/docs`: the API's description for people, and the error reference. Self-contained: nothing is fetched from elsewhere.
 
-use super::openapi;
 use crate::{
     problem::Code,
     route::{Access, Route},
@@ -8,15 +7,13 @@ use crate::{
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, header};
-use std::sync::OnceLock;
 
 /// Scripts and styles from this server only, and nothing may frame it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
-fn text() -> Bytes {
-    serde_json::to_vec(openapi::served()).expect("the description is plain JSON").into()
-}
+/// As `openapi.rs` makes it; a test compares the two.
+pub const DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -45,8 +42,7 @@ fn serve(content: &'static str, body: impl Into<Bytes>) -> Response {
 }
 
 async fn openapi() -> Response {
-    static TEXT: OnceLock<Bytes> = OnceLock::new();
-    serve("application/json", TEXT.get_or_init(text).clone())
+    serve("application/json", DESCRIPTION)
 }
 
 async fn page() -> Response {

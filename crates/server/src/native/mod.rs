@@ -1,6 +1,7 @@
 //! The native API: a file per resource.
 
 pub mod artifacts;
+pub mod codes;
 pub mod definitions;
 pub mod docs;
 pub mod events;
@@ -11,6 +12,7 @@ pub mod leases;
 mod log_search;
 pub mod logs;
 pub mod metrics;
+#[cfg(feature = "schema")]
 pub mod openapi;
 pub mod overview;
 mod pages;

@@ -1,49 +1,11 @@
-//! The API's description, made from the table of routes: OpenAPI 3.1, with one schema per type on the wire.
+//! The API's description, made from the table of routes: OpenAPI 3.1, with one schema per type on the wire. What is made is stored in
+//! `docs/openapi.json`, and that is served.
 
-use crate::{
-    problem::Code,
-    route::{Access, Header, Reply, Route},
-};
+use super::codes::{IN_NAMESPACE, problems, resource};
+use crate::route::{Access, Header, Reply, Route};
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
-use std::{collections::BTreeMap, sync::OnceLock};
-
-/// Problems that any route may answer with, beside its own.
-const COMMON: [Code; 9] = [
-    Code::WrongHost,
-    Code::BadRequest,
-    Code::Timeout,
-    Code::TooLarge,
-    Code::TooMany,
-    Code::Internal,
-    Code::Damaged,
-    Code::Unavailable,
-    Code::StoreFull,
-];
-const GUARDED: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::ForeignOrigin];
-/// Resources that lie in a namespace, which every call on them may name.
-const IN_NAMESPACE: [&str; 14] = [
-    "jobs",
-    "leases",
-    "workers",
-    "definitions",
-    "schedules",
-    "workflows",
-    "runs",
-    "artifacts",
-    "items",
-    "projects",
-    "stats",
-    "pulse",
-    "overview",
-    "history",
-];
-
-/// The document as it is served.
-pub fn served() -> &'static Value {
-    static DOCUMENT: OnceLock<Value> = OnceLock::new();
-    DOCUMENT.get_or_init(|| document(&super::routes()))
-}
+use std::collections::BTreeMap;
 
 pub fn document(routes: &[Route]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -77,14 +39,6 @@ pub fn document(routes: &[Route]) -> Value {
     })
 }
 
-fn resource(route: &Route) -> &'static str {
-    let mut parts = route.path.trim_start_matches('/').split('/');
-    match parts.next() {
-        Some("api") => parts.nth(1).unwrap_or("api"),
-        other => other.unwrap_or("api"),
-    }
-}
-
 fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
     let mut operation = json!({
         "operationId": operation_id(route),
@@ -98,7 +52,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
         operation["security"] = json!([]);
     }
     if let Some((content, schema)) = &route.doc.body {
-        let schema = schema.map_or_else(|| json!({}), |schema| schema(generator).to_value());
+        let schema = schema.map_or_else(|| json!({}), |schema| schema.make(generator));
         // Nothing is as good as an empty object.
         let required = *content != "application/json" || !whole(&schema, generator)["required"].is_null();
         operation["requestBody"] = json!({"content": {(*content): {"schema": schema}}, "required": required});
@@ -117,7 +71,7 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     let resource = resource(route);
     let mut found: Vec<Value> = route.path.split('/').filter_map(|part| path_parameter(resource, part)).collect();
     if let Some(query) = route.doc.query {
-        let schema = query(generator).to_value();
+        let schema = query.make(generator);
         found.extend(query_parameters(&whole(&schema, generator)));
     }
     let named = found.iter().any(|parameter| parameter["name"] == "namespace");
@@ -186,7 +140,7 @@ fn responses(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
     for reply in &route.doc.replies {
         let entry = responses.entry(reply.status.to_string()).or_insert_with(|| json!({"description": said(reply)}));
         if !reply.content.is_empty() {
-            let schema = reply.schema.map_or_else(|| json!({}), |schema| schema(generator).to_value());
+            let schema = reply.schema.map_or_else(|| json!({}), |schema| schema.make(generator));
             entry["content"][reply.content] = json!({"schema": schema});
         }
     }
@@ -204,20 +158,4 @@ fn said(reply: &Reply) -> &'static str {
         204 => "Done.",
         _ => "As asked.",
     }
-}
-
-/// By status, the codes of all problems that a route may answer with.
-pub fn problems(route: &Route) -> BTreeMap<u16, Vec<&'static str>> {
-    let guarded = if route.access == Access::Open { &[][..] } else { &GUARDED[..] };
-    // A namespace that cannot be one.
-    let placed = if IN_NAMESPACE.contains(&resource(route)) { &[Code::Invalid][..] } else { &[][..] };
-    let codes = route.doc.problems.iter().chain(&COMMON).chain(guarded).chain(placed);
-    let mut found: BTreeMap<u16, Vec<&'static str>> = BTreeMap::new();
-    for code in codes {
-        let codes = found.entry(code.status()).or_default();
-        if !codes.contains(&code.name()) {
-            codes.push(code.name());
-        }
-    }
-    found
 }

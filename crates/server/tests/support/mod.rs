@@ -62,7 +62,7 @@ fn assert_documented(method: &Method, path: &str, status: StatusCode) {
     found.sort_by_key(|route| route.path.matches('{').count());
     // Paths say themselves which methods they have.
     let Some(route) = found.first().filter(|_| status != StatusCode::METHOD_NOT_ALLOWED) else { return };
-    let told = windlass_server::native::openapi::problems(route);
+    let told = windlass_server::native::codes::problems(route);
     let told =
         told.contains_key(&status.as_u16()) || route.doc.replies.iter().any(|reply| reply.status == status.as_u16());
     assert!(told, "{method} {} answers {status}, and its description does not say so", route.path);
