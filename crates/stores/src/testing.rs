@@ -31,6 +31,10 @@ fsync = on
 logging_collector = off
 ";
 
+/// Names a folder from which processes copy their clusters. The first that finds none there leaves one, so that `initdb`, half a second of
+/// processor time, runs once and not for each test.
+const TEMPLATE: &str = "WINDLASS_CLUSTER_TEMPLATE";
+
 /// How often a start is tried with another port: between choosing one and using it, somebody else may take it.
 const STARTS_MAX: usize = 8;
 
@@ -172,6 +176,22 @@ impl Cluster {
     }
 
     fn init(&self) {
+        let template = std::env::var_os(TEMPLATE).map(PathBuf::from);
+        match &template {
+            Some(template) if template.exists() => copy(template, &self.data()),
+            _ => self.init_anew(),
+        }
+        if let Some(template) = template.filter(|template| !template.exists()) {
+            let part = template.with_extension(std::process::id().to_string());
+            copy(&self.data(), &part);
+            // Somebody else may have been first.
+            if fs::rename(&part, &template).is_err() {
+                drop(fs::remove_dir_all(&part));
+            }
+        }
+    }
+
+    fn init_anew(&self) {
         let data = self.data().display().to_string();
         let args = ["-D", &data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"];
         let output = self.as_user(&self.bin.join("initdb")).args(args).output().expect("initdb can be started");
@@ -234,6 +254,12 @@ impl Drop for Cluster {
             let _ = child.wait();
         }
     }
+}
+
+/// With its owner, which is not always us.
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp can be started");
+    assert!(status.success(), "{} could not be copied to {}", from.display(), to.display());
 }
 
 fn find_bin() -> Option<PathBuf> {
