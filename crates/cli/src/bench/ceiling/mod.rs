@@ -33,6 +33,10 @@ pub struct CeilingBench {
     /// Jobs per request.
     #[arg(long, default_value_t = 1)]
     batch: usize,
+    /// Report a job and claim the next by one request, as workers do that have more work than they can take. beanstalkd has no
+    /// such call.
+    #[arg(long, conflicts_with = "batch")]
+    next: bool,
     /// How often they take turns.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
@@ -89,6 +93,8 @@ struct Report {
     store: String,
     connections: usize,
     batch: usize,
+    /// One request for a report and the next claim.
+    next: bool,
     jobs: usize,
     rounds: usize,
     figures: Vec<Figure>,
@@ -129,12 +135,20 @@ impl CeilingBench {
             rounds.push(Round { windlass, ceiling, beanstalkd });
         }
         let figures = FIGURES.map(|(what, pick)| figure(what, pick, &rounds)).into();
-        let (connections, batch, jobs) = (self.connections, self.batch, self.jobs);
-        self.print(&Report { store: windlass.store.clone(), connections, batch, jobs, rounds: rounds.len(), figures })
+        let (connections, batch, next, jobs) = (self.connections, self.batch, self.next, self.jobs);
+        self.print(&Report {
+            store: windlass.store.clone(),
+            connections,
+            batch,
+            next,
+            jobs,
+            rounds: rounds.len(),
+            figures,
+        })
     }
 
     async fn turn(&self, subject: &Subject) -> anyhow::Result<RoundFigures> {
-        let load = Load { subject, connections: self.connections, batch: self.batch };
+        let load = Load { subject, connections: self.connections, batch: self.batch, next: self.next };
         let begun = subject.cpu();
         let submit = load.submit(self.jobs).await?;
         let between = subject.cpu();
@@ -186,8 +200,10 @@ fn peer(pick: Pick, rounds: &[Round]) -> Option<Peer> {
 }
 
 fn print_text(report: &Report) {
-    let Report { store, connections, batch, jobs, rounds, figures } = report;
-    println!("{store} store, {connections} connections, {batch} a request, {rounds} rounds of {jobs} jobs in turns");
+    let Report { store, connections, batch, next, jobs, rounds, figures } = report;
+    let how =
+        if *next { "a report and the next claim in one request".to_owned() } else { format!("{batch} a request") };
+    println!("{store} store, {connections} connections, {how}, {rounds} rounds of {jobs} jobs in turns");
     let peers = figures.iter().any(|figure| figure.beanstalkd.is_some());
     let more = if peers { format!("{:>12}{:>8}", "beanstalkd", "ratio") } else { String::new() };
     println!("{:<36}{:>12}{:>12}{:>8} {:<15}{more}", "medians", "windlass", "ceiling", "ratio", "");
@@ -233,8 +249,8 @@ mod tests {
         let data = folder.path().to_owned();
         tokio::spawn(async move { server::serve(listener, &data).await });
         let subjects = Subject::all(&[url], &["none".to_owned()], None).await.unwrap();
-        for batch in [1, 10] {
-            let load = Load { subject: &subjects[0], connections: 4, batch };
+        for (batch, next) in [(1, false), (10, false), (1, true)] {
+            let load = Load { subject: &subjects[0], connections: 4, batch, next };
             assert_eq!(load.submit(40).await.unwrap().jobs, 40);
             // Fails if a job is missing or comes twice.
             assert_eq!(load.drain(40).await.unwrap().jobs, 40);

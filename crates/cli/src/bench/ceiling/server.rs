@@ -97,6 +97,7 @@ fn one() -> usize {
 #[derive(Deserialize)]
 struct Done<'a> {
     lease: &'a str,
+    next: Option<Want>,
 }
 
 #[derive(Deserialize)]
@@ -113,6 +114,12 @@ struct Lease {
 
 #[derive(Serialize)]
 struct Leases {
+    leases: Vec<Lease>,
+}
+
+#[derive(Serialize)]
+struct Ended {
+    state: &'static str,
     leases: Vec<Lease>,
 }
 
@@ -150,7 +157,7 @@ impl Shared {
         jobs.into_iter().map(|job| Lease { lease: job.id.to_string(), job }).collect()
     }
 
-    async fn end(&self, leases: &[Done<'_>], body: Bytes) -> Answer {
+    async fn end(&self, leases: &[Done<'_>], body: Bytes) -> Result<(), (StatusCode, String)> {
         {
             let mut index = self.index();
             for done in leases {
@@ -158,8 +165,17 @@ impl Shared {
                 held.ok_or_else(|| (StatusCode::CONFLICT, "nobody holds this job".to_owned()))?;
             }
         }
-        self.log.append(body).await.map_err(broken)?;
-        Ok(r#"{"state":"completed"}"#.to_owned())
+        self.log.append(body).await.map_err(broken)
+    }
+
+    async fn claim(&self, want: &Want) -> Vec<Lease> {
+        let until = Instant::now() + Duration::from_millis(want.wait_ms);
+        loop {
+            let leases = self.take(want.max);
+            if !leases.is_empty() || timeout_at(until, self.bell.notified()).await.is_err() {
+                return leases;
+            }
+        }
     }
 }
 
@@ -180,20 +196,20 @@ async fn submit_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
 }
 
 async fn claim(State(shared): State<Arc<Shared>>, body: Bytes) -> Result<Json<Leases>, (StatusCode, String)> {
-    let want: Want = read(&body)?;
-    let until = Instant::now() + Duration::from_millis(want.wait_ms);
-    loop {
-        let leases = shared.take(want.max);
-        if !leases.is_empty() || timeout_at(until, shared.bell.notified()).await.is_err() {
-            return Ok(Json(Leases { leases }));
-        }
-    }
+    Ok(Json(Leases { leases: shared.claim(&read(&body)?).await }))
 }
 
-async fn complete(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
-    shared.end(&[read(&body)?], body.clone()).await
+async fn complete(State(shared): State<Arc<Shared>>, body: Bytes) -> Result<Json<Ended>, (StatusCode, String)> {
+    let done: Done = read(&body)?;
+    shared.end(std::slice::from_ref(&done), body.clone()).await?;
+    let leases = match &done.next {
+        Some(want) => shared.claim(want).await,
+        None => Vec::new(),
+    };
+    Ok(Json(Ended { state: "completed", leases }))
 }
 
 async fn complete_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
-    shared.end(&read::<ManyDone<'_>>(&body)?.operations, body.clone()).await
+    shared.end(&read::<ManyDone<'_>>(&body)?.operations, body.clone()).await?;
+    Ok(r#"{"state":"completed"}"#.to_owned())
 }

@@ -20,6 +20,8 @@ pub struct Load<'a> {
     pub subject: &'a Subject,
     pub connections: usize,
     pub batch: usize,
+    /// Single jobs are reported and the next one claimed by the same request.
+    pub next: bool,
 }
 
 #[derive(Default)]
@@ -71,7 +73,7 @@ impl Load<'_> {
         let bar = progress(what, jobs);
         let mut callers = Vec::new();
         for number in 0..self.connections {
-            callers.push(Caller::open(self.subject, number, self.batch).await?);
+            callers.push(Caller::open(self, number).await?);
         }
         let begun = Instant::now();
         let mut tasks = JoinSet::new();
@@ -102,6 +104,7 @@ struct Caller {
     worker: Connection,
     number: usize,
     batch: usize,
+    next: bool,
     at: Arc<str>,
     measured: Measured,
 }
@@ -118,22 +121,25 @@ struct Lease<'a> {
 }
 
 impl Caller {
-    async fn open(subject: &Subject, number: usize, batch: usize) -> anyhow::Result<Self> {
+    async fn open(load: &Load<'_>, number: usize) -> anyhow::Result<Self> {
+        let subject = load.subject;
         Ok(Self {
             editor: Connection::open(&subject.address, &subject.token).await?,
             worker: Connection::open(&subject.address, &subject.worker_token).await?,
             number,
-            batch,
+            batch: load.batch,
+            next: load.next && load.batch == 1,
             at: subject.namespace.as_str().into(),
             measured: Measured::default(),
         })
     }
 
     async fn work(&mut self, phase: Phase, left: &AtomicUsize, bar: &indicatif::ProgressBar) -> anyhow::Result<()> {
+        if self.next && phase == Phase::Drain {
+            return self.chain(left, bar).await;
+        }
         loop {
-            let take = |left: usize| (left > 0).then(|| left - self.batch.min(left));
-            let Ok(before) = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take) else { return Ok(()) };
-            let size = self.batch.min(before);
+            let Some(size) = take(left, self.batch) else { return Ok(()) };
             let begun = Instant::now();
             if phase != Phase::Drain {
                 self.submit(size).await?;
@@ -162,11 +168,9 @@ impl Caller {
     async fn drain(&mut self, size: usize) -> anyhow::Result<()> {
         let mut left = size;
         while left > 0 {
-            let claim = format!(r#"{{"worker":"bench-{}","tags":[],"max":{left},"wait_ms":30000}}"#, self.number);
             let path = format!("/api/v1/leases/claim?namespace={}", self.at);
-            let answer = self.worker.post(&path, claim).await?;
-            let claimed: Leases = serde_json::from_slice(&answer)?;
-            ensure!(!claimed.leases.is_empty(), "no job came within 30 s");
+            let answer = self.worker.post(&path, self.claim(left)).await?;
+            let claimed = leases(&answer)?;
             self.measured.requests += 2;
             left -= claimed.leases.len();
             let (path, body) = report(&claimed.leases, self.batch, &self.at);
@@ -175,6 +179,50 @@ impl Caller {
         }
         Ok(())
     }
+
+    fn claim(&self, max: usize) -> String {
+        format!(r#"{{"worker":"bench-{}","tags":[],"max":{max},"wait_ms":30000}}"#, self.number)
+    }
+
+    /// One claim, and then one request a job: its report, with the claim of the next.
+    async fn chain(&mut self, left: &AtomicUsize, bar: &indicatif::ProgressBar) -> anyhow::Result<()> {
+        let (claim, complete) = (
+            format!("/api/v1/leases/claim?namespace={}", self.at),
+            format!("/api/v1/leases/complete?namespace={}", self.at),
+        );
+        if take(left, 1).is_none() {
+            return Ok(());
+        }
+        let mut answer = self.worker.post(&claim, self.claim(1)).await?;
+        self.measured.requests += 1;
+        loop {
+            let begun = Instant::now();
+            let lease = leases(&answer)?.leases[0].lease.to_owned();
+            let more = take(left, 1).is_some();
+            let next = if more { format!(r#","next":{}"#, self.claim(1)) } else { String::new() };
+            let body = format!(r#"{{"lease":"{lease}","result":{{"ok":true}}{next}}}"#);
+            answer = self.worker.post(&complete, body).await?;
+            self.measured.requests += 1;
+            self.measured.times.push(begun.elapsed());
+            self.measured.jobs += 1;
+            bar.inc(1);
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Some of what is left to do, if anything is.
+fn take(left: &AtomicUsize, most: usize) -> Option<usize> {
+    let take = |left: usize| (left > 0).then(|| left - most.min(left));
+    left.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).ok().map(|before| most.min(before))
+}
+
+fn leases(answer: &[u8]) -> anyhow::Result<Leases<'_>> {
+    let claimed: Leases = serde_json::from_slice(answer)?;
+    ensure!(!claimed.leases.is_empty(), "no job came within 30 s");
+    Ok(claimed)
 }
 
 fn report(leases: &[Lease], batch: usize, at: &str) -> (String, String) {

@@ -111,7 +111,7 @@ impl HttpBench {
     }
 
     async fn measure(&self, subject: &Subject) -> anyhow::Result<Report> {
-        let load = Load { subject, connections: self.connections, batch: self.batch };
+        let load = Load { subject, connections: self.connections, batch: self.batch, next: false };
         let before = subject.cpu();
         let submit = load.submit(self.jobs).await?;
         load.drain(self.jobs).await?;
