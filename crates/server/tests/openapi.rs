@@ -20,10 +20,19 @@ fn native() -> Vec<Route> {
     windlass_server::native::routes()
 }
 
+/// A line for each call and each schema: half as large as with a line for each value, since it is part of the program, and a change
+/// still shows where it is.
+fn lines(value: &Value, depth: usize) -> String {
+    let Some(fields) = value.as_object().filter(|_| depth > 0) else { return value.to_string() };
+    let line =
+        |(name, value): (&String, &Value)| format!("{}: {}", Value::from(name.as_str()), lines(value, depth - 1));
+    format!("{{\n{}\n}}", fields.iter().map(line).collect::<Vec<_>>().join(",\n"))
+}
+
 #[test]
 fn the_stored_description_is_what_the_routes_say() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
-    let now = serde_json::to_string_pretty(&document(&native())).unwrap() + "\n";
+    let now = lines(&document(&native()), 3) + "\n";
     if std::env::var_os("WINDLASS_REWRITE").is_some() {
         std::fs::write(path, &now).unwrap();
     }
