@@ -19,6 +19,10 @@ pub fn signal(group: Pid, signal: Signal) -> bool {
 /// Kills whatever is left, in the group and outside of it.
 pub fn kill_rest(group: Pid, lease: &str) {
     signal(group, Signal::SIGKILL);
+    kill_marked(lease);
+}
+
+pub fn kill_marked(lease: &str) {
     for pid in marked(lease) {
         // Gone already, or not ours to end.
         let _ = kill(pid, Signal::SIGKILL);

@@ -12,8 +12,13 @@ use std::{
     io::{BufRead, Write},
     os::unix::process::CommandExt,
     process::{Child, ChildStdin, Command, ExitCode, Stdio},
+    time::Duration,
 };
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How often a guard looks for processes that were about to start.
+const LOOKS: u32 = 10;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The worker's end.
 pub struct Guard {
@@ -40,8 +45,19 @@ impl Guard {
         }
     }
 
+    /// To be said before the process is there: the worker may be killed before it knows the group.
+    pub fn starts(&self, lease: &str) {
+        self.tell(&format!("? {lease}\n"));
+    }
+
+    /// What was to start did.
     pub fn begins(&self, group: Pid, lease: &str) {
         self.tell(&format!("+ {group} {lease}\n"));
+    }
+
+    /// What was to start did not.
+    pub fn failed(&self, lease: &str) {
+        self.tell(&format!("! {lease}\n"));
     }
 
     pub fn ended(&self, group: Pid) {
@@ -69,25 +85,60 @@ pub fn watch() -> ExitCode {
     if !deaf {
         eprintln!("windlass-worker: the guard cannot keep signals off; a stop of the whole service ends it early");
     }
-    for (group, lease) in left(std::io::stdin().lock()) {
+    let left = Left::read(std::io::stdin().lock());
+    for (group, lease) in left.groups {
         group::kill_rest(Pid::from_raw(group), &lease);
+    }
+    if !left.starting.is_empty() {
+        // A process has its environment, by which it is known, a moment after it was made.
+        for _ in 0..LOOKS {
+            left.starting.keys().for_each(|lease| group::kill_marked(lease));
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
     }
     ExitCode::SUCCESS
 }
 
-/// Reads until the worker is gone: the groups that were begun and did not end.
-fn left(lines: impl BufRead) -> BTreeMap<i32, String> {
-    let mut groups = BTreeMap::new();
-    for line in lines.lines().map_while(Result::ok) {
-        let mut words = line.split(' ');
-        match (words.next(), words.next().and_then(|group| group.parse::<i32>().ok()), words.next()) {
+/// What was not over when the worker was gone.
+#[derive(Debug, Default, PartialEq)]
+struct Left {
+    /// Groups, with their leases.
+    groups: BTreeMap<i32, String>,
+    /// Leases, with the number of processes that were about to start.
+    starting: BTreeMap<String, usize>,
+}
+
+impl Left {
+    /// Reads until the worker is gone.
+    fn read(lines: impl BufRead) -> Self {
+        let mut left = Self::default();
+        for line in lines.lines().map_while(Result::ok) {
+            left.hear(&line);
+        }
+        left
+    }
+
+    fn hear(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match (&words[..], words.get(1).and_then(|group| group.parse::<i32>().ok())) {
+            (["?", lease], _) => *self.starting.entry((*lease).to_owned()).or_default() += 1,
+            (["!", lease], _) => self.started(lease),
             // 0 and 1 would be the guard itself, and everybody.
-            (Some("+"), Some(group), Some(lease)) if group > 1 => drop(groups.insert(group, lease.to_owned())),
-            (Some("-"), Some(group), None) => drop(groups.remove(&group)),
+            (["+", _, lease], Some(group)) if group > 1 => {
+                self.started(lease);
+                self.groups.insert(group, (*lease).to_owned());
+            }
+            (["-", _], Some(group)) => drop(self.groups.remove(&group)),
             _ => {}
         }
     }
-    groups
+
+    fn started(&mut self, lease: &str) {
+        if let Some(count) = self.starting.get_mut(lease) {
+            *count -= 1;
+            self.starting.retain(|_, count| *count > 0);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -96,7 +147,9 @@ mod tests {
 
     #[test]
     fn what_ended_is_left_alone() {
-        let told = "+ 20 a\n+ 30 b\n- 20\n+ 0 x\n+ 1 y\ngarbage\n+ 40 c\n";
-        assert_eq!(left(told.as_bytes()), BTreeMap::from([(30, "b".to_owned()), (40, "c".to_owned())]));
+        let told = "? a\n+ 20 a\n? b\n+ 30 b\n- 20\n+ 0 x\n+ 1 y\ngarbage\n? d\n? c\n+ 40 c\n? e\n! e\n! f\n";
+        let groups = BTreeMap::from([(30, "b".to_owned()), (40, "c".to_owned())]);
+        let starting = BTreeMap::from([("d".to_owned(), 1)]);
+        assert_eq!(Left::read(told.as_bytes()), Left { groups, starting });
     }
 }

@@ -63,7 +63,14 @@ pub async fn run<E: OutputSink>(
     stop: impl Future<Output = Duration>,
 ) -> Result<(ExitStatus, Vec<E>), Broken> {
     let Start { command, stdin, mark, guard } = start;
-    let (mut child, readers) = spawn(command, mark, ears.len() > 1).map_err(Broken::NotStarted)?;
+    if let Some(guard) = guard {
+        guard.starts(mark);
+    }
+    let started = spawn(command, mark, ears.len() > 1);
+    if let (Err(_), Some(guard)) = (&started, guard) {
+        guard.failed(mark);
+    }
+    let (mut child, readers) = started.map_err(Broken::NotStarted)?;
     let group = Pid::from_raw(child.id().and_then(|id| i32::try_from(id).ok()).expect("it was not waited for yet"));
     if let Some(guard) = guard {
         guard.begins(group, mark);

@@ -68,6 +68,32 @@ async fn a_job_without_attempts_left_ends_when_its_worker_dies_and_takes_its_pro
     gone(pid).await;
 }
 
+/// As if the worker had been killed after it made the process, and before it could say which one.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_was_just_started_goes_with_a_killed_worker() {
+    let mut guard = tokio::process::Command::new(env!("CARGO_BIN_EXE_windlass-worker"))
+        .arg("--guard")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = guard.stdin.take().unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut pipe, b"? this-lease\n? that-lease\n! that-lease\n").await.unwrap();
+    let sleeper = |lease: &str| {
+        tokio::process::Command::new("sleep")
+            .arg("1000")
+            .env("WINDLASS_LEASE", lease)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap()
+    };
+    let (mut ours, mut other) = (sleeper("this-lease"), sleeper("that-lease"));
+    drop(pipe);
+    assert!(!ours.wait().await.unwrap().success());
+    assert!(guard.wait().await.unwrap().success());
+    assert!(other.try_wait().unwrap().is_none(), "nobody was about to start that one");
+}
+
 #[tokio::test]
 async fn a_job_that_kills_its_workers_is_parked_after_three() {
     let server = Server::start().await;
