@@ -6,6 +6,7 @@ Ends on SIGTERM or SIGINT as its users' programs do, and disconnects when its st
 import argparse
 import json
 import logging
+import signal
 import sys
 import threading
 import time
@@ -136,6 +137,8 @@ def main() -> None:
         manager.register_provider(Bytes, name="box", handler=None, room=asked.room)
     else:
         manager.register(Rotate, room=asked.room)
+    # As `wait` does a moment later: until then a signal would end this program like any other.
+    signal.signal(signal.SIGTERM, lambda *_: manager.disconnect())
     say("ready", worker=str(manager.worker_id))
 
     def follow_input() -> None:
