@@ -1,7 +1,7 @@
-//! How the API's description comes by the schemas of bodies and queries.
+//! Schemas of bodies and queries, for the API's description.
 //!
-//! They are made from the types by code that is as large as the handlers, and needed only to write the description. So that code is
-//! behind a feature for the tests: one of them makes the description, and compares it with the stored one, which is what is served.
+//! Making them takes code for every type on the wire, which only a test needs: it makes the description and compares it with the stored
+//! one, which is what is served. So that code is behind a feature.
 
 #[cfg(not(feature = "schema"))]
 pub use without::{Described, Schema};

@@ -45,17 +45,17 @@ impl Guard {
         }
     }
 
-    /// To be said before the process is there: the worker may be killed before it knows the group.
+    /// A process is about to start. Said first, because the worker may be killed before it knows the group.
     pub fn starts(&self, lease: &str) {
         self.tell(&format!("? {lease}\n"));
     }
 
-    /// What was to start did.
+    /// The process has started; this is its group.
     pub fn begins(&self, group: Pid, lease: &str) {
         self.tell(&format!("+ {group} {lease}\n"));
     }
 
-    /// What was to start did not.
+    /// The process could not be started.
     pub fn failed(&self, lease: &str) {
         self.tell(&format!("! {lease}\n"));
     }

@@ -33,8 +33,7 @@ pub struct CeilingBench {
     /// Jobs per request.
     #[arg(long, default_value_t = 1)]
     batch: usize,
-    /// Report a job and claim the next by one request, as workers do that have more work than they can take. beanstalkd has no
-    /// such call.
+    /// Report a job and claim the next in one request, as the SDK's worker does. beanstalkd has no such call.
     #[arg(long, conflicts_with = "batch")]
     next: bool,
     /// How often they take turns.
