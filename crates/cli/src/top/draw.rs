@@ -251,4 +251,17 @@ mod tests {
         press(&mut view, KeyCode::Char('q'));
         assert_eq!(view.wanted.name, "q", "letters are typed while a filter is");
     }
+
+    #[test]
+    fn a_key_never_acts_on_a_job_that_the_filter_leaves_out() {
+        let mut view = view(true);
+        let (train, stale) = (view.seen.jobs[0].id, view.seen.clone());
+        for key in ['j', '/', 't'].map(KeyCode::Char).into_iter().chain([KeyCode::Enter]) {
+            press(&mut view, key);
+        }
+        // The answer to what was asked for before.
+        view.see(&stale);
+        press(&mut view, KeyCode::Char('r'));
+        assert_eq!(press(&mut view, KeyCode::Char('y')), Some(Act::Retry(train)));
+    }
 }

@@ -52,12 +52,22 @@ impl View {
     pub fn see(&mut self, seen: &Seen) {
         let chosen = self.chosen();
         self.seen = seen.clone();
+        self.narrow();
         if let Some(at) = self.seen.jobs.iter().position(|job| Some(job.id) == chosen).filter(|_| self.tab == Tab::Jobs)
         {
             self.rows.select(Some(at));
         }
         // A list that is drawn while it is empty loses its selection.
         if self.rows.selected().is_none() {
+            self.rows.select(Some(0));
+        }
+    }
+
+    /// What was asked for before the filter changed is not shown under the new one: a key would act on a job that was filtered out.
+    fn narrow(&mut self) {
+        let begin = &self.wanted.name;
+        self.seen.jobs.retain(|job| begin.is_empty() || job.name.as_ref().is_some_and(|name| name.starts_with(begin)));
+        if self.tab == Tab::Jobs && self.rows.selected() >= Some(self.seen.jobs.len()) {
             self.rows.select(Some(0));
         }
     }
@@ -131,6 +141,7 @@ impl View {
             KeyCode::Enter => self.mode = Mode::Browse,
             _ => {}
         }
+        self.narrow();
     }
 
     fn step(&mut self, by: isize) {
