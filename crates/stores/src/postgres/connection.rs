@@ -6,7 +6,7 @@
 use super::{
     address::Address,
     failure::{Failure, describe},
-    statements::{Sql, Statements, Typed},
+    statements::{Sql, Statements, Typed, texts},
 };
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
@@ -27,12 +27,14 @@ pub struct Target {
     pub statement_timeout: Duration,
     /// Host and database, for messages. Never the password.
     pub name: String,
+    pub(super) texts: Arc<Vec<String>>,
     pub(super) typed: OnceCell<Arc<Vec<Typed>>>,
 }
 
 impl Target {
     pub fn new(address: Address, schema: &str, statement_timeout: Duration, name: String) -> Self {
-        Self { address, schema: schema.to_owned(), statement_timeout, name, typed: OnceCell::new() }
+        let texts = Arc::new(texts(schema));
+        Self { address, schema: schema.to_owned(), statement_timeout, name, texts, typed: OnceCell::new() }
     }
 
     /// Opens a session and sets it up. A pooler's sessions belong to everybody and are left as they are.
@@ -101,6 +103,22 @@ pub const WRITER_SETTINGS: &[&str] = &[
 ];
 pub const READER_SETTINGS: &[&str] = &["jit = off"];
 
+/// What a pool's connections are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Batches,
+    Reads,
+}
+
+impl Purpose {
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Purpose::Batches => WRITER_SETTINGS,
+            Purpose::Reads => READER_SETTINGS,
+        }
+    }
+}
+
 /// Kept plans are thrown away after so many uses of a connection, or after so long, so that none outlives by far the sizes
 /// of the tables it was made for. What is on every batch's way has its plan fixed by how it is written; this is for the rest.
 const PLANS_USED_MAX: u32 = 1_000;
@@ -141,6 +159,11 @@ impl Connection {
         !self.statements.keep_plans()
     }
 
+    /// Prepares a statement that is about to be sent behind others.
+    pub async fn make_ready(&self, sql: Sql) -> Result<(), Failure> {
+        self.statements.make_ready(&self.client, sql).await
+    }
+
     async fn refresh_plans(&mut self) -> Result<(), Failure> {
         self.plans_used += 1;
         if !self.statements.keep_plans() {
@@ -160,7 +183,7 @@ impl Connection {
 
 pub struct Pool {
     target: Arc<Target>,
-    settings: &'static [&'static str],
+    purpose: Purpose,
     begin: Arc<Begin>,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
@@ -193,11 +216,11 @@ impl std::ops::Deref for Taken {
 }
 
 impl Pool {
-    pub fn new(target: Arc<Target>, settings: &'static [&'static str], size: usize, patience: Duration) -> Arc<Self> {
+    pub fn new(target: Arc<Target>, purpose: Purpose, size: usize, patience: Duration) -> Arc<Self> {
         Arc::new(Self {
-            begin: Arc::new(target.begin(settings)),
+            begin: Arc::new(target.begin(purpose.settings())),
             target,
-            settings,
+            purpose,
             idle: Mutex::default(),
             permits: Arc::new(Semaphore::new(size.max(1))),
             patience,
@@ -254,10 +277,11 @@ impl Pool {
     }
 
     async fn try_connect(&self) -> Result<Connection, Failure> {
-        let client = self.target.connect(self.settings).await?;
-        let statements = match self.target.address.pooled {
-            true => Statements::Unnamed(self.target.typed(&client).await?),
-            false => Statements::prepare(&client, &self.target.schema).await?,
+        let client = self.target.connect(self.purpose.settings()).await?;
+        let statements = match (self.target.address.pooled, self.purpose) {
+            (true, _) => Statements::Unnamed(self.target.typed(&client).await?),
+            (false, Purpose::Batches) => Statements::for_batches(&client, self.target.texts.clone()).await?,
+            (false, Purpose::Reads) => Statements::as_needed(self.target.texts.clone()),
         };
         Ok(Connection { client, statements, begin: self.begin.clone(), plans_used: 0, plans_made: Instant::now() })
     }

@@ -66,6 +66,7 @@ impl Inner {
     async fn number(&self) -> Result<(), Failure> {
         let _one_at_a_time = self.numbering.lock().await;
         let taken = self.readers_for_numbers.take().await.map_err(Failure::Refused)?;
+        taken.make_ready(Sql::NumberEvents).await?;
         let lock = format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = '2s'; \
              SELECT pg_advisory_xact_lock({})",

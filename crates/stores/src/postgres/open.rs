@@ -4,7 +4,7 @@ use super::{
     Inner, Options, Postgres,
     address::Address,
     ahead::Ahead,
-    connection::{Pool, READER_SETTINGS, Target, WRITER_SETTINGS},
+    connection::{Pool, Purpose, READER_SETTINGS, Target},
     doorbell::Doorbell,
     failure::describe,
     heads,
@@ -90,7 +90,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
     drop(client);
 
     let lanes = Arc::new(Lanes::default());
-    let pool = |settings, size| Pool::new(target.clone(), settings, size, options.patience);
+    let pool = |purpose, size| Pool::new(target.clone(), purpose, size, options.patience);
     // A notification goes to a session, and behind a pooler none is ours.
     let (doorbell, bells) = match options.notify && !target.address.pooled {
         true => {
@@ -99,11 +99,11 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         }
         false => (None, None),
     };
-    let marks = Marks::start(pool(READER_SETTINGS, 1), options.mark_every);
+    let marks = Marks::start(pool(Purpose::Reads, 1), options.mark_every);
     let inner = Inner {
-        writers: pool(WRITER_SETTINGS, options.in_flight),
-        readers: pool(READER_SETTINGS, options.readers),
-        readers_for_numbers: pool(READER_SETTINGS, 1),
+        writers: pool(Purpose::Batches, options.in_flight),
+        readers: pool(Purpose::Reads, options.readers),
+        readers_for_numbers: pool(Purpose::Reads, 1),
         numbering: tokio::sync::Mutex::default(),
         target,
         lanes,

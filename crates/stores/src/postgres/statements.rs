@@ -7,6 +7,7 @@ use super::{
     pipe::send,
 };
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use tokio_postgres::{
     Client, Error, Row, Statement,
     types::{ToSql, Type},
@@ -107,10 +108,13 @@ pub fn in_schema(text: &str, schema: &str) -> String {
     if schema == "windlass" { text.to_owned() } else { text.replace("windlass.", &format!("\"{schema}\".")) }
 }
 
+/// The last of those that batches are made of: they are sent together, so all of them are prepared beforehand.
+const LAST_OF_BATCHES: Sql = Sql::FindBatch;
+
 /// How a connection runs its statements.
 pub enum Statements {
     /// Prepared once: parsed and planned once.
-    Prepared(Vec<Statement>),
+    Prepared(Prepared),
     /// Sent whole every time, because the next transaction may find itself in another session.
     Unnamed(Arc<Vec<Typed>>),
 }
@@ -121,9 +125,40 @@ pub struct Typed {
     types: Vec<Type>,
 }
 
+/// Parsing all statements takes the database some 20 ms, and most connections need a few of them.
+pub struct Prepared {
+    texts: Arc<Vec<String>>,
+    made: Vec<OnceCell<Statement>>,
+}
+
+impl Prepared {
+    async fn statement(&self, client: &Client, sql: Sql) -> Result<&Statement, Error> {
+        let at = sql as usize;
+        self.made[at].get_or_try_init(|| client.prepare(&self.texts[at])).await
+    }
+}
+
 impl Statements {
-    pub async fn prepare(client: &Client, schema: &str) -> Result<Self, Failure> {
-        Ok(Self::Prepared(prepare(client, &texts(schema)).await?))
+    /// For a connection that sends statements together: they leave in their order only if none is to be prepared first.
+    pub async fn for_batches(client: &Client, texts: Arc<Vec<String>>) -> Result<Self, Failure> {
+        let known = prepare(client, &texts[..=LAST_OF_BATCHES as usize]).await?;
+        let mut made: Vec<_> = known.into_iter().map(|statement| OnceCell::new_with(Some(statement))).collect();
+        made.resize_with(texts.len(), OnceCell::new);
+        Ok(Self::Prepared(Prepared { texts, made }))
+    }
+
+    /// Each when it is first needed.
+    pub fn as_needed(texts: Arc<Vec<String>>) -> Self {
+        let made = texts.iter().map(|_| OnceCell::new()).collect();
+        Self::Prepared(Prepared { texts, made })
+    }
+
+    /// Prepares a statement that is about to be sent behind others.
+    pub async fn make_ready(&self, client: &Client, sql: Sql) -> Result<(), Failure> {
+        if let Self::Prepared(prepared) = self {
+            prepared.statement(client, sql).await?;
+        }
+        Ok(())
     }
 
     pub fn keep_plans(&self) -> bool {
@@ -132,7 +167,7 @@ impl Statements {
 
     pub async fn query(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Error> {
         match self {
-            Self::Prepared(statements) => client.query(&statements[sql as usize], params).await,
+            Self::Prepared(prepared) => client.query(prepared.statement(client, sql).await?, params).await,
             Self::Unnamed(typed) => {
                 let typed = &typed[sql as usize];
                 client.query_typed(&typed.text, &typed.with(params)).await
@@ -142,7 +177,7 @@ impl Statements {
 
     pub async fn execute(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<u64, Error> {
         match self {
-            Self::Prepared(statements) => client.execute(&statements[sql as usize], params).await,
+            Self::Prepared(prepared) => client.execute(prepared.statement(client, sql).await?, params).await,
             Self::Unnamed(typed) => {
                 let typed = &typed[sql as usize];
                 client.execute_typed(&typed.text, &typed.with(params)).await
@@ -161,19 +196,19 @@ impl Target {
     /// Learns the types once, in a transaction that leaves no prepared statement behind: within it the session is ours.
     pub async fn typed(&self, client: &Client) -> Result<Arc<Vec<Typed>>, Failure> {
         let learn = async || {
-            let texts = texts(&self.schema);
             client.batch_execute("BEGIN READ ONLY").await?;
             let types: Vec<Vec<Type>> =
-                prepare(client, &texts).await?.iter().map(|statement| statement.params().to_vec()).collect();
+                prepare(client, &self.texts).await?.iter().map(|statement| statement.params().to_vec()).collect();
             client.batch_execute("COMMIT").await?;
-            let typed = texts.into_iter().zip(types).map(|(text, types)| Typed { text, types });
+            let typed = self.texts.iter().cloned().zip(types).map(|(text, types)| Typed { text, types });
             Ok::<_, Failure>(Arc::new(typed.collect()))
         };
         self.typed.get_or_try_init(learn).await.cloned()
     }
 }
 
-fn texts(schema: &str) -> Vec<String> {
+/// All of them, for this schema.
+pub fn texts(schema: &str) -> Vec<String> {
     TEXTS.iter().map(|(_, text)| in_schema(&filled(text), schema)).collect()
 }
 
