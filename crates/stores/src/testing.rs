@@ -35,6 +35,9 @@ logging_collector = off
 /// processor time, runs once and not for each test.
 const TEMPLATE: &str = "WINDLASS_CLUSTER_TEMPLATE";
 
+/// Names the folder that clusters are made in. Default: the system's folder for temporary files.
+const FOLDER: &str = "WINDLASS_CLUSTERS";
+
 /// How often a start is tried with another port: between choosing one and using it, somebody else may take it.
 const STARTS_MAX: usize = 8;
 
@@ -283,7 +286,8 @@ fn other_user() -> Option<&'static str> {
 fn fresh_folder(user: Option<&str>) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("windlass-pg-{}-{number}", std::process::id()));
+    let place = std::env::var_os(FOLDER).map_or_else(std::env::temp_dir, PathBuf::from);
+    let folder = place.join(format!("windlass-pg-{}-{number}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).expect("the temporary folder can be written to");
     if let Some(user) = user {
