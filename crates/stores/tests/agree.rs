@@ -31,7 +31,7 @@ async fn on_disk() -> Fresh {
     Fresh { store: Arc::new(store), clock, keep: Some(Box::new(folder)) }
 }
 
-/// A schema each: making one takes a third of what a database takes, and they are strangers as well.
+/// A schema each: it takes less than a database each, and they are strangers as well.
 async fn in_postgres() -> Fresh {
     static DATABASE: OnceLock<String> = OnceLock::new();
     static NEXT: AtomicU32 = AtomicU32::new(1);

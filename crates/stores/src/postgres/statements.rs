@@ -125,7 +125,7 @@ pub struct Typed {
     types: Vec<Type>,
 }
 
-/// Parsing all statements takes the database some 20 ms, and most connections need a few of them.
+/// Most connections need a few of the statements, so the database parses no others for them.
 pub struct Prepared {
     texts: Arc<Vec<String>>,
     made: Vec<OnceCell<Statement>>,
