@@ -134,11 +134,11 @@ pub struct Connection {
 
 impl Connection {
     pub async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Failure> {
-        Ok(self.statements.query(&self.client, sql, params).await?)
+        self.statements.query(&self.client, sql, params).await
     }
 
     pub async fn execute(&self, sql: Sql, params: Params<'_>) -> Result<u64, Failure> {
-        Ok(self.statements.execute(&self.client, sql, params).await?)
+        self.statements.execute(&self.client, sql, params).await
     }
 
     pub async fn batch(&self, text: &str) -> Result<(), Failure> {
@@ -280,7 +280,7 @@ impl Pool {
         let client = self.target.connect(self.purpose.settings()).await?;
         let statements = match (self.target.address.pooled, self.purpose) {
             (true, _) => Statements::Unnamed(self.target.typed(&client).await?),
-            (false, Purpose::Batches) => Statements::for_batches(&client, self.target.texts.clone()).await?,
+            (false, Purpose::Batches) => Statements::for_batches(&client, &self.target.texts).await?,
             (false, Purpose::Reads) => Statements::as_needed(self.target.texts.clone()),
         };
         Ok(Connection { client, statements, begin: self.begin.clone(), plans_used: 0, plans_made: Instant::now() })

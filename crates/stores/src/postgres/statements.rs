@@ -9,7 +9,7 @@ use super::{
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_postgres::{
-    Client, Error, Row, Statement,
+    Client, Row, Statement,
     types::{ToSql, Type},
 };
 
@@ -127,30 +127,34 @@ pub struct Typed {
 
 /// Most connections need a few of the statements, so the database parses no others for them.
 pub struct Prepared {
-    texts: Arc<Vec<String>>,
     made: Vec<OnceCell<Statement>>,
+    /// What those are prepared from that are not yet. None: they may not be.
+    later: Option<Arc<Vec<String>>>,
 }
 
 impl Prepared {
-    async fn statement(&self, client: &Client, sql: Sql) -> Result<&Statement, Error> {
-        let at = sql as usize;
-        self.made[at].get_or_try_init(|| client.prepare(&self.texts[at])).await
+    async fn statement(&self, client: &Client, sql: Sql) -> Result<&Statement, Failure> {
+        let made = &self.made[sql as usize];
+        match &self.later {
+            Some(texts) => Ok(made.get_or_try_init(|| client.prepare(&texts[sql as usize])).await?),
+            None => made.get().ok_or_else(|| Failure::corrupt(format!("{sql:?} is not prepared for batches"))),
+        }
     }
 }
 
 impl Statements {
-    /// For a connection that sends statements together: they leave in their order only if none is to be prepared first.
-    pub async fn for_batches(client: &Client, texts: Arc<Vec<String>>) -> Result<Self, Failure> {
+    /// For a connection that sends statements together. One that had to be prepared first would leave behind the COMMIT, so none is.
+    pub async fn for_batches(client: &Client, texts: &[String]) -> Result<Self, Failure> {
         let known = prepare(client, &texts[..=LAST_OF_BATCHES as usize]).await?;
         let mut made: Vec<_> = known.into_iter().map(|statement| OnceCell::new_with(Some(statement))).collect();
         made.resize_with(texts.len(), OnceCell::new);
-        Ok(Self::Prepared(Prepared { texts, made }))
+        Ok(Self::Prepared(Prepared { made, later: None }))
     }
 
     /// Each when it is first needed.
     pub fn as_needed(texts: Arc<Vec<String>>) -> Self {
         let made = texts.iter().map(|_| OnceCell::new()).collect();
-        Self::Prepared(Prepared { texts, made })
+        Self::Prepared(Prepared { made, later: Some(texts) })
     }
 
     /// Prepares a statement that is about to be sent behind others.
@@ -165,22 +169,22 @@ impl Statements {
         matches!(self, Self::Prepared(_))
     }
 
-    pub async fn query(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Error> {
+    pub async fn query(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, Failure> {
         match self {
-            Self::Prepared(prepared) => client.query(prepared.statement(client, sql).await?, params).await,
+            Self::Prepared(prepared) => Ok(client.query(prepared.statement(client, sql).await?, params).await?),
             Self::Unnamed(typed) => {
                 let typed = &typed[sql as usize];
-                client.query_typed(&typed.text, &typed.with(params)).await
+                Ok(client.query_typed(&typed.text, &typed.with(params)).await?)
             }
         }
     }
 
-    pub async fn execute(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<u64, Error> {
+    pub async fn execute(&self, client: &Client, sql: Sql, params: Params<'_>) -> Result<u64, Failure> {
         match self {
-            Self::Prepared(prepared) => client.execute(prepared.statement(client, sql).await?, params).await,
+            Self::Prepared(prepared) => Ok(client.execute(prepared.statement(client, sql).await?, params).await?),
             Self::Unnamed(typed) => {
                 let typed = &typed[sql as usize];
-                client.execute_typed(&typed.text, &typed.with(params)).await
+                Ok(client.execute_typed(&typed.text, &typed.with(params)).await?)
             }
         }
     }
