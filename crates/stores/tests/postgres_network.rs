@@ -119,9 +119,17 @@ async fn an_answer_that_never_comes_is_given_up_and_what_became_of_the_batch_is_
     let weather = Weather::default();
     let store = store_behind(&weather, Duration::from_secs(5), Duration::from_millis(500)).await;
     run(&*store, vec![submit(1).into()]).await.unwrap();
+    assert_eq!(store.events_after(0, 10).await.unwrap().events.len(), 1);
     weather.strand();
-    let sent = run(&*store, vec![submit(2).into()]);
-    let answer = tokio::time::timeout(Duration::from_secs(60), sent).await.expect("the store waits for ever");
-    answer.expect("new connections are sound");
-    assert!(store.job(&JobKey::new(&ns(), JobId::from_u128(2))).await.unwrap().is_some(), "acknowledged and gone");
+    // Readers and the one who numbers events have kept their connections, too.
+    let (first, second) = (JobKey::new(&ns(), JobId::from_u128(1)), JobKey::new(&ns(), JobId::from_u128(2)));
+    let all =
+        async { tokio::join!(run(&*store, vec![submit(2).into()]), store.job(&first), store.events_after(0, 10)) };
+    let (sent, read, told) =
+        tokio::time::timeout(Duration::from_secs(60), all).await.expect("the store waits for ever");
+    sent.expect("new connections are sound");
+    assert!(read.expect("new connections are sound").is_some());
+    assert!(!told.expect("new connections are sound").events.is_empty());
+    assert!(store.job(&second).await.unwrap().is_some(), "acknowledged and gone");
+    assert_eq!(store.events_after(0, 10).await.unwrap().events.len(), 2);
 }

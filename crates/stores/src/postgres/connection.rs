@@ -241,7 +241,10 @@ impl Pool {
         };
         let kept = match kept {
             // One that fails at this is of no more use.
-            Some(mut connection) => connection.refresh_plans().await.ok().map(|()| connection),
+            Some(mut connection) => {
+                let refreshed = tokio::time::timeout(self.patience, connection.refresh_plans()).await;
+                matches!(refreshed, Ok(Ok(()))).then_some(connection)
+            }
             None => None,
         };
         let fresh = kept.is_none();
@@ -250,6 +253,13 @@ impl Pool {
             None => self.connect().await?,
         };
         Ok(Taken { connection: Some(connection), pool: self.clone(), fresh, _permit: permit })
+    }
+
+    /// Keeps a session that was opened for something else, with the settings of the pool.
+    pub async fn adopt(&self, client: Client) -> Result<(), Failure> {
+        let connection = self.ready(client).await?;
+        self.idle().push(connection);
+        Ok(())
     }
 
     /// After trouble every kept connection is suspect; what is idle is made anew.
@@ -278,6 +288,11 @@ impl Pool {
 
     async fn try_connect(&self) -> Result<Connection, Failure> {
         let client = self.target.connect(self.purpose.settings()).await?;
+        self.ready(client).await
+    }
+
+    /// For a session with the settings of the pool.
+    async fn ready(&self, client: Client) -> Result<Connection, Failure> {
         let statements = match (self.target.address.pooled, self.purpose) {
             (true, _) => Statements::Unnamed(self.target.typed(&client).await?),
             (false, Purpose::Batches) => Statements::for_batches(&client, &self.target.texts).await?,

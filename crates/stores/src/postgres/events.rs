@@ -5,7 +5,7 @@
 //! Ids are drawn when a batch holds all its locks: of two batches that touched the same job, the later has the higher id and
 //! cannot be visible before the earlier.
 
-use super::{Inner, connection::Taken, failure::Failure, pipe::send, rows::namespace, statements::Sql};
+use super::{Inner, connection::Taken, failure::Failure, pipe::send, rows::namespace, run::NO_ANSWER, statements::Sql};
 use uuid::Uuid;
 use windlass_core::{Event, Lane};
 use windlass_engine::{
@@ -24,10 +24,7 @@ pub struct Bounds {
 
 impl Inner {
     pub async fn events_after(&self, after: u64, limit: usize) -> Result<EventPage, StoreError> {
-        let reader = self.readers.take().await?;
-        let page = self.page(&reader, after, limit).await.map_err(Failure::into_store_error)?;
-        reader.give_back();
-        Ok(page)
+        self.read(async |reader| self.page(&reader, after, limit).await).await
     }
 
     async fn page(&self, reader: &Taken, after: u64, limit: usize) -> Result<EventPage, Failure> {
@@ -72,14 +69,17 @@ impl Inner {
              SELECT pg_advisory_xact_lock({})",
             self.lock_key("events")
         );
+        let answers_within = self.attempt_max;
         let task = tokio::spawn(async move {
             // The lock is taken by a statement of its own, so that the next one sees what its last holder wrote.
             let locked = send(taken.batch(&lock));
             let numbered = send(taken.execute(Sql::NumberEvents, &[]));
             let committed = send(taken.batch("COMMIT"));
-            let result = match (locked.await, numbered.await, committed.await) {
-                (Err(failure), _, _) | (_, Err(failure), _) | (_, _, Err(failure)) => Err(failure),
-                (Ok(()), Ok(_), Ok(())) => Ok(()),
+            let answers = async { (locked.await, numbered.await, committed.await) };
+            let result = match tokio::time::timeout(answers_within, answers).await {
+                Err(_) => Err(Failure::Lost(NO_ANSWER.into())),
+                Ok((Err(failure), _, _) | (_, Err(failure), _) | (_, _, Err(failure))) => Err(failure),
+                Ok((Ok(()), Ok(_), Ok(()))) => Ok(()),
             };
             if !matches!(result, Err(Failure::Lost(_))) {
                 taken.give_back();
@@ -94,10 +94,7 @@ impl Inner {
     }
 
     pub async fn trim(&self, trim: Trim) -> Result<usize, StoreError> {
-        let reader = self.readers.take().await?;
-        let gone = self.trim_on(&reader, trim).await.map_err(Failure::into_store_error)?;
-        reader.give_back();
-        Ok(gone)
+        self.read(async |reader| self.trim_on(&reader, trim).await).await
     }
 
     async fn trim_on(&self, reader: &Taken, trim: Trim) -> Result<usize, Failure> {

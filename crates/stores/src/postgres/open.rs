@@ -87,7 +87,6 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         !target.address.pooled && others(&client).await.map_err(|error| OpenError::connecting(&target.name, &error))?;
     let lock = lock_key(&options.schema, "migrate");
     migrate::migrate(&client, &options.schema, lock, options.migrate, &target.name).await?;
-    drop(client);
 
     let lanes = Arc::new(Lanes::default());
     let pool = |purpose, size| Pool::new(target.clone(), purpose, size, options.patience);
@@ -120,7 +119,7 @@ pub async fn open(options: Options) -> Result<Postgres, OpenError> {
         flights: AtomicU64::new(0),
         others,
     };
-    inner.warm_up().await?;
+    inner.warm_up(client).await?;
     Ok(Postgres { inner: Arc::new(inner), bells: Mutex::new(bells) })
 }
 
@@ -132,9 +131,11 @@ async fn others(client: &Client) -> Result<bool, tokio_postgres::Error> {
 }
 
 impl Inner {
-    /// The first connection and the lanes, so that the first claim does not pay for them.
-    async fn warm_up(&self) -> Result<(), OpenError> {
+    /// The first connections and the lanes, so that the first claim does not pay for them.
+    async fn warm_up(&self, reader: Client) -> Result<(), OpenError> {
         let failed = |why: String| OpenError::Migration { name: self.target.name.clone(), why };
+        let adopted = self.readers.adopt(reader).await;
+        adopted.map_err(|failure| failed(failure.into_store_error().to_string()))?;
         let taken = self.writers.take().await.map_err(|error| failed(error.to_string()))?;
         heads::refresh(&taken, &self.lanes).await.map_err(|failure| failed(failure.into_store_error().to_string()))?;
         taken.give_back();

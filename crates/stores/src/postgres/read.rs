@@ -6,6 +6,7 @@ use super::{
     failure::Failure,
     pipe::send,
     rows::{Names, namespace, payload},
+    run::NO_ANSWER,
     statements::{Sql, in_schema},
 };
 use std::{future::Future, sync::Arc};
@@ -49,17 +50,34 @@ fn key_columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
 
 impl Inner {
     /// Runs a read on a connection of its own. Single statements only: a caller may go away at any time.
-    pub async fn read<T, F>(&self, read: impl FnOnce(Arc<Taken>) -> F) -> Result<T, StoreError>
+    pub async fn read<T, F>(&self, read: impl Fn(Arc<Taken>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, Failure>>,
     {
-        let reader = Arc::new(self.readers.take().await?);
-        let result = read(reader.clone()).await;
+        let reader = self.readers.take().await?;
+        let kept = !reader.fresh;
+        let mut result = self.read_on(reader, &read).await;
+        // That a session which was kept is of no more use says nothing about the database.
+        if matches!(result, Err(Failure::Lost(_))) && kept {
+            self.readers.forget_idle();
+            result = self.read_on(self.readers.take().await?, &read).await;
+        }
+        result.map_err(Failure::into_store_error)
+    }
+
+    /// An answer that never comes is as good as a lost connection.
+    async fn read_on<T, F>(&self, reader: Taken, read: impl Fn(Arc<Taken>) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let reader = Arc::new(reader);
+        let answer = tokio::time::timeout(self.attempt_max, read(reader.clone())).await;
+        let result = answer.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())));
         let sound = !matches!(result, Err(Failure::Lost(_)));
         if let Some(reader) = Arc::into_inner(reader).filter(|_| sound) {
             reader.give_back();
         }
-        result.map_err(Failure::into_store_error)
+        result
     }
 
     pub async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
