@@ -20,6 +20,12 @@ async fn the_rules_hold_on_a_random_walk() {
     assert!(tally.transitions >= transitions);
 }
 
+/// Of three commands in one batch the first, refused for coming too late, ends the job of which the last one tells.
+#[tokio::test]
+async fn a_log_may_follow_what_was_too_late_in_the_same_batch() {
+    walk::run(vec![("memory", memory())], 22, 2_800).await.map(drop).unwrap_or_else(|why| panic!("{why}"));
+}
+
 /// Two stores that are the same stay the same: nothing is drawn from anywhere but the seed.
 #[tokio::test]
 async fn a_walk_repeats_exactly() {

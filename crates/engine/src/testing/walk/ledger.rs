@@ -89,6 +89,8 @@ impl Report {
 #[derive(Default)]
 pub(super) struct Ledger {
     entries: HashMap<JobKey, Entry>,
+    /// Lines were taken although the lease had run out: by the end of the batch these must have ended.
+    told_late: Vec<JobKey>,
     /// The report that was accepted last about each job, and the lease it was about.
     reports: HashMap<JobKey, (LeaseId, Report)>,
     /// How often a report was recognised, and how often one was refused because it said something else.
@@ -180,6 +182,11 @@ impl Ledger {
             return Err(format!("{} was accepted after the attempt had ended: {key:?}", command.name()));
         }
         let lapsed = row.overdue(now).is_some() && fate != Some(&Fate::Graced);
+        if late_log && lapsed {
+            // A command before it, refused for coming too late, has ended the job.
+            self.told_late.push(key);
+            return Ok(());
+        }
         if !row.state.is_held() || lapsed {
             return Err(format!("{} was accepted without a live lease: {row:?}", command.name()));
         }
@@ -230,6 +237,14 @@ impl Ledger {
 
     /// Rows agree with the events, final ones never change, and none leaves before its time.
     pub fn compare(&mut self, jobs: &[Job], retention: Millis, now: Timestamp) -> Result<(), String> {
+        for key in self.told_late.drain(..) {
+            let phase = self.entries.get(&key).map(|entry| entry.phase);
+            if !matches!(phase, Some(Phase::Ended(_))) {
+                return Err(format!(
+                    "AppendLog was accepted without a live lease, and {key:?} has not ended: {phase:?}"
+                ));
+            }
+        }
         let there: HashSet<&JobKey> = jobs.iter().map(|job| &job.key).collect();
         for (key, entry) in &self.entries {
             if !there.contains(key) {
