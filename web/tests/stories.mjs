@@ -244,12 +244,12 @@ export const stories = {
           await shot(page, `${name}-${width}-${colorScheme}`);
           const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
           if (wide > 0) faults.push(`${name} is ${wide} pixels wider than ${width}`);
-          // Colours are the same on a narrow screen.
-          if (width > 1000 || colorScheme === "light") faults.push(...(await findings(page)).map((one) => `${name} at ${width} in ${colorScheme}: ${one}`));
+          faults.push(...(await findings(page)).map((one) => `${name} at ${width} in ${colorScheme}: ${one}`));
         }
         await context.close();
       };
-      await Promise.all([look(1280, 800, "light"), look(1280, 800, "dark"), look(390, 844, "light"), look(390, 844, "dark")]);
+      // Colours are the same on a narrow screen.
+      await Promise.all([look(1280, 800, "light"), look(1280, 800, "dark"), look(390, 844, "light")]);
       assert.deepEqual(faults, []);
       if (process.env.WINDLASS_WRITE_DOCS) {
         for (const [from, to] of Object.entries(IN_DOCS)) copyFileSync(new URL(`shots/${from}.png`, import.meta.url), new URL(`../../docs/${to}.png`, import.meta.url));

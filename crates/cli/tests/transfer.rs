@@ -26,8 +26,8 @@ fn open(folder: &Path) -> Embedded {
     Embedded::open(folder, embedded::Options::new(Arc::new(Simulated::at(START)))).unwrap()
 }
 
-/// Where walks begin.
-const SEED: u64 = 15;
+/// Where walks begin. The first one from here leaves a bit of everything behind, so no more are needed.
+const SEED: u64 = 17;
 const TRANSITIONS: usize = 3_000;
 
 /// A data folder with what a short walk left.

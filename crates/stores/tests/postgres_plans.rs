@@ -6,33 +6,33 @@ use windlass_stores::{
     testing::Cluster,
 };
 
-/// A hundred thousand rows of everything that grows: most jobs pending in 200 lanes, some held, some waiting for keys.
+/// Thirty thousand rows of everything that grows: most jobs pending in 200 lanes, some held, some waiting for keys.
 const FILL: &str = "
 INSERT INTO windlass.jobs (namespace, id, lane, run, spec, seq, due, priority, state, worker, wait_key, live)
 SELECT 'default', md5('job' || n)::uuid, md5('lane' || n % 200)::uuid,
        CASE WHEN n % 10 = 0 THEN md5('run' || n / 100)::uuid END, '{}', n,
        CASE WHEN n % 5 = 0 THEN n END, 100, CASE n % 10 WHEN 0 THEN 3 WHEN 1 THEN 0 ELSE 2 END,
        CASE WHEN n % 10 = 0 THEN 'worker ' || n % 1000 END, CASE WHEN n % 10 = 1 THEN 'key ' || n % 100 END, '{}'
-FROM generate_series(1, 100000) n;
+FROM generate_series(1, 30000) n;
 INSERT INTO windlass.jobs_done (namespace, id, run, spec, seq, due, priority, state, live)
 SELECT 'default', md5('done' || n)::uuid, CASE WHEN n % 10 = 0 THEN md5('run' || n / 100)::uuid END, '{}', n, n, 100,
        CASE WHEN n % 50 = 0 THEN 6 ELSE 5 END, '{}'
-FROM generate_series(1, 100000) n;
-INSERT INTO windlass.payloads SELECT 'default', md5('job' || n)::uuid, 'x' FROM generate_series(1, 100000) n;
-INSERT INTO windlass.attempts SELECT 'default', md5('done' || n)::uuid, 1, '{}' FROM generate_series(1, 100000) n;
+FROM generate_series(1, 30000) n;
+INSERT INTO windlass.payloads SELECT 'default', md5('job' || n)::uuid, 'x' FROM generate_series(1, 30000) n;
+INSERT INTO windlass.attempts SELECT 'default', md5('done' || n)::uuid, 1, '{}' FROM generate_series(1, 30000) n;
 INSERT INTO windlass.edges
-SELECT 'default', md5('done' || n)::uuid, md5('job' || n)::uuid FROM generate_series(1, 100000) n;
-INSERT INTO windlass.logs SELECT 'default', md5('done' || n)::uuid, 1, 1, 0, 'x' FROM generate_series(1, 100000) n;
+SELECT 'default', md5('done' || n)::uuid, md5('job' || n)::uuid FROM generate_series(1, 30000) n;
+INSERT INTO windlass.logs SELECT 'default', md5('done' || n)::uuid, 1, 1, 0, 'x' FROM generate_series(1, 30000) n;
 INSERT INTO windlass.job_facets
-SELECT 'default', 'room', 'r' || n % 1000, md5('job' || n)::uuid FROM generate_series(1, 100000) n;
+SELECT 'default', 'room', 'r' || n % 1000, md5('job' || n)::uuid FROM generate_series(1, 30000) n;
 INSERT INTO windlass.records (namespace, kind, key, parent, due, version, value)
 SELECT 'default', 'worker', 'worker ' || n, CASE WHEN n % 2 = 0 THEN 'p' || n % 1000 END,
        CASE WHEN n % 3 = 0 THEN n END, 1, '{}'
-FROM generate_series(1, 100000) n;
+FROM generate_series(1, 30000) n;
 INSERT INTO windlass.record_facets
-SELECT 'default', 'worker', 'site', 's' || n % 1000, 'worker ' || n FROM generate_series(1, 100000) n;
+SELECT 'default', 'worker', 'site', 's' || n % 1000, 'worker ' || n FROM generate_series(1, 30000) n;
 INSERT INTO windlass.events (first_no, at, count, batch, body, counts, version)
-SELECT CASE WHEN n < 99990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '', 6 FROM generate_series(1, 100000) n;
+SELECT CASE WHEN n < 29990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '', 6 FROM generate_series(1, 30000) n;
 INSERT INTO windlass.lanes
 SELECT 'default', md5('lane' || n)::uuid, '[]', 0, n FROM generate_series(1, 10000) n;
 ";
