@@ -5,6 +5,7 @@
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
+    any::Any,
     collections::{HashMap, VecDeque},
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -41,6 +42,8 @@ pub struct Pool {
 }
 
 type Job = Box<dyn FnOnce() + Send>;
+/// What work comes to, whatever that is: compiled once, and not for each of a hundred kinds of work.
+type Made = Box<dyn Any + Send>;
 
 pub struct Aside {
     shared: Arc<Shared>,
@@ -90,17 +93,22 @@ impl Aside {
         namespace: Option<&Namespace>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Undone> {
+        let made = self.make(namespace.cloned(), Box::new(move || Box::new(work()))).await?;
+        Ok(*made.downcast().expect("work makes what it is said to make"))
+    }
+
+    async fn make(&self, whose: Whose, work: Box<dyn FnOnce() -> Made + Send>) -> Result<Made, Undone> {
         let (tell, told) = oneshot::channel();
         let job = move || {
             if tell.is_closed() {
                 return;
             }
-            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(tell.send(done));
+            if let Ok(made) = catch_unwind(AssertUnwindSafe(work)) {
+                drop(tell.send(made));
             }
         };
         self.shared.runtime.get_or_init(Handle::current);
-        self.shared.push(namespace.cloned(), Box::new(job))?;
+        self.shared.push(whose, Box::new(job))?;
         told.await.map_err(|_| Undone::Failed)
     }
 

@@ -11,10 +11,10 @@ use crate::{
     },
     planned::{Decided, Unit},
     problem::Result,
-    route::{Access, Identify, Nameless, Refuse, Route, Surface},
+    route::{Access, Handle, Identify, Nameless, Refuse, Route, Surface},
     running::Running,
 };
-use axum::{extract::FromRef, handler::Handler};
+use axum::extract::FromRef;
 use futures_util::future::BoxFuture;
 use http::Method;
 use std::{fmt, ops::Deref, sync::Arc};
@@ -260,29 +260,27 @@ pub struct Mount<S>(pub Arc<S>);
 impl<S: Send + Sync + 'static> Mount<S> {
     pub fn route<H, T>(&self, method: Method, path: &'static str, access: Access, handler: H) -> Route
     where
-        H: Handler<T, With<S>>,
+        H: Handle<T, With<S>>,
         T: 'static,
     {
         let own = self.0.clone();
-        let run = move |request, app| -> BoxFuture<'static, _> {
-            Box::pin(handler.clone().call(request, With { app, own: own.clone() }))
-        };
+        let run = move |request, app| handler.clone().call(request, With { app, own: own.clone() });
         Route::of(method, path, access, Arc::new(run))
     }
 
-    pub fn get<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+    pub fn get<H: Handle<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::GET, path, access, handler)
     }
-    pub fn post<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+    pub fn post<H: Handle<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::POST, path, access, handler)
     }
-    pub fn put<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+    pub fn put<H: Handle<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::PUT, path, access, handler)
     }
-    pub fn patch<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+    pub fn patch<H: Handle<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::PATCH, path, access, handler)
     }
-    pub fn delete<H: Handler<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
+    pub fn delete<H: Handle<T, With<S>>, T: 'static>(&self, path: &'static str, access: Access, handler: H) -> Route {
         self.route(Method::DELETE, path, access, handler)
     }
 }

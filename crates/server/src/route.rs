@@ -168,6 +168,11 @@ pub struct Doc {
 /// A handler with all that it takes from a request.
 pub type Run = Arc<dyn Fn(Request, App) -> BoxFuture<'static, Response> + Send + Sync>;
 
+/// A handler, whose answer has its place in memory already.
+pub trait Handle<T, S>: Handler<T, S, Future = BoxFuture<'static, Response>> {}
+
+impl<T, S, H: Handler<T, S, Future = BoxFuture<'static, Response>>> Handle<T, S> for H {}
+
 #[derive(Clone)]
 pub struct Route {
     pub surface: &'static Surface,
@@ -188,10 +193,10 @@ pub struct Route {
 impl Route {
     pub fn new<H, T>(method: Method, path: &'static str, access: Access, handler: H) -> Self
     where
-        H: Handler<T, App>,
+        H: Handle<T, App>,
         T: 'static,
     {
-        Self::of(method, path, access, Arc::new(move |request, app| Box::pin(handler.clone().call(request, app))))
+        Self::of(method, path, access, Arc::new(move |request, app| handler.clone().call(request, app)))
     }
 
     /// With a handler whose state was given to it already.
@@ -202,16 +207,16 @@ impl Route {
         Self { surface, identify, method, path, access, body_max: BODY_MAX, behind, asks_origin, doc, run }
     }
 
-    pub fn get<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+    pub fn get<H: Handle<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
         Self::new(Method::GET, path, access, handler)
     }
-    pub fn post<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+    pub fn post<H: Handle<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
         Self::new(Method::POST, path, access, handler)
     }
-    pub fn put<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+    pub fn put<H: Handle<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
         Self::new(Method::PUT, path, access, handler)
     }
-    pub fn delete<H: Handler<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
+    pub fn delete<H: Handle<T, App>, T: 'static>(path: &'static str, access: Access, handler: H) -> Self {
         Self::new(Method::DELETE, path, access, handler)
     }
 
