@@ -60,12 +60,13 @@ impl JoblibWorker {
 
     /// The next line of this kind.
     pub fn hears(&self, event: &str) -> Value {
-        let begun = Instant::now();
+        let (begun, mut others) = (Instant::now(), Vec::new());
         loop {
             let left = SOON.saturating_sub(begun.elapsed());
-            let said = self.said.recv_timeout(left).unwrap_or_else(|_| panic!("the worker never said {event:?}"));
-            if said["event"] == event {
-                return said;
+            match self.said.recv_timeout(left) {
+                Ok(said) if said["event"] == event => return said,
+                Ok(other) => others.push(other),
+                Err(why) => panic!("the worker never said {event:?} ({why}), only {others:?}"),
             }
         }
     }
