@@ -24,13 +24,14 @@ async fn nothing_acknowledged_is_lost_when_the_server_is_killed_under_load() {
         (0..2).map(|at| Worker::start(&server.url, &token, &format!("w{at}"), 4, &["--lease-ms", "5000"])).collect();
     let stop = Arc::new(AtomicBool::new(false));
     let load = tokio::spawn(submit_until(vec![server.admin()], "crash", stop.clone(), Duration::from_millis(10)));
-    for kill in 0..knob("WINDLASS_SERVER_KILLS", 8) {
+    let kills = knob("WINDLASS_SERVER_KILLS", 8);
+    for kill in 0..kills {
         tokio::time::sleep(moment(kill)).await; // It is killed at any moment.
         server.kill();
         server.restart().await;
     }
     stop.store(true, Ordering::Relaxed);
-    finish(load.await.unwrap(), &server, workers).await;
+    finish(load.await.unwrap(), kills, &server, workers).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,18 +53,20 @@ async fn two_servers_on_one_database_stand_in_for_each_other() {
     let stop = Arc::new(AtomicBool::new(false));
     let clients = servers.iter().map(Server::admin).collect();
     let load = tokio::spawn(submit_until(clients, "turns", stop.clone(), Duration::from_millis(10)));
-    for kill in 0..knob("WINDLASS_SERVER_KILLS", 8) {
+    let kills = knob("WINDLASS_SERVER_KILLS", 8);
+    for kill in 0..kills {
         tokio::time::sleep(moment(kill)).await; // It is killed at any moment.
         let server = &mut servers[kill % 2];
         server.kill();
         server.restart().await;
     }
     stop.store(true, Ordering::Relaxed);
-    finish(load.await.unwrap(), &servers[0], workers).await;
+    finish(load.await.unwrap(), kills, &servers[0], workers).await;
 }
 
-async fn finish(history: History, server: &Server, workers: Vec<Worker>) {
-    assert!(history.acknowledged.len() > 50, "{} jobs are no load", history.acknowledged.len());
+async fn finish(history: History, kills: usize, server: &Server, workers: Vec<Worker>) {
+    // Not more, as disks stall: a slow machine is no fault of the server's.
+    assert!(history.acknowledged.len() > 3 * kills, "{} jobs are no load", history.acknowledged.len());
     history.check(&server.admin(), Duration::from_secs(60)).await;
     println!("{} jobs acknowledged, {} submits repeated", history.acknowledged.len(), history.repeated);
     for worker in workers {
