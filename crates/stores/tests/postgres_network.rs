@@ -133,3 +133,16 @@ async fn an_answer_that_never_comes_is_given_up_and_what_became_of_the_batch_is_
     assert!(store.job(&second).await.unwrap().is_some(), "acknowledged and gone");
     assert_eq!(store.events_after(0, 10).await.unwrap().events.len(), 2);
 }
+
+/// It asks for one thing after another, and a large store makes that many: what is limited is each answer, not all of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_may_take_longer_than_an_answer() {
+    let weather = Weather::default();
+    let store = store_behind(&weather, Duration::from_secs(5), Duration::from_millis(100)).await;
+    run(&*store, vec![submit(1).into()]).await.unwrap();
+    weather.delay(Duration::from_millis(600));
+    let begun = Instant::now();
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    // So long is the wait for one: twice what a statement may take, and five seconds.
+    assert!(begun.elapsed() > Duration::from_millis(5_200), "it was too quick to tell: {:?}", begun.elapsed());
+}

@@ -1,7 +1,11 @@
 //! Looks for damage: rows that contradict each other or cannot be read.
 
 use super::{Inner, columns, failure::Failure, rows::Names, statements::in_schema};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::{
+    Row,
+    types::{FromSqlOwned, ToSql, Type},
+};
+use uuid::Uuid;
 use windlass_engine::StoreError;
 
 /// Each finds at most a few rows of one kind of contradiction, as a text.
@@ -56,42 +60,46 @@ const FOUND_MAX: usize = 20;
 const CHUNK: i64 = 1_000;
 
 impl Inner {
+    /// However many rows there are: each answer is waited for by itself.
     pub async fn check(&self) -> Result<Vec<String>, StoreError> {
-        self.read(async |reader| {
-            let mut found = Vec::new();
-            for (what, text) in CHECKS {
-                let text = in_schema(&format!("{text} LIMIT {FOUND_MAX}"), &self.target.schema);
-                for row in reader.client().query_typed(&text, &[]).await? {
-                    found.push(format!("{what}: {}", row.try_get::<_, String>(0)?));
-                }
+        let mut found = Vec::new();
+        for (what, text) in CHECKS {
+            for row in self.ask(&format!("{text} LIMIT {FOUND_MAX}"), &[]).await? {
+                found.push(format!("{what}: {}", column::<String>(&row, 0)?));
             }
-            let mut names = Names::default();
-            for table in ["jobs", "jobs_done"] {
-                let columns = columns::read("j", table == "jobs_done");
-                let text = format!(
-                    "SELECT {columns} FROM windlass.{table} j \
-                     WHERE (j.namespace, j.id) > ($1, $2) ORDER BY j.namespace, j.id LIMIT {CHUNK}"
-                );
-                let text = in_schema(&text, &self.target.schema);
-                let mut after = (String::new(), uuid::Uuid::nil());
-                loop {
-                    let rows =
-                        reader.client().query_typed(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)]).await?;
-                    let Some(last) = rows.last() else { break };
-                    after = (last.try_get(0)?, last.try_get(1)?);
-                    found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));
-                    found.truncate(FOUND_MAX * CHECKS.len());
-                }
+        }
+        let mut names = Names::default();
+        for table in ["jobs", "jobs_done"] {
+            let columns = columns::read("j", table == "jobs_done");
+            let text = format!(
+                "SELECT {columns} FROM windlass.{table} j \
+                 WHERE (j.namespace, j.id) > ($1, $2) ORDER BY j.namespace, j.id LIMIT {CHUNK}"
+            );
+            let mut after = (String::new(), Uuid::nil());
+            loop {
+                let rows = self.ask(&text, &[(&after.0, Type::TEXT), (&after.1, Type::UUID)]).await?;
+                let Some(last) = rows.last() else { break };
+                after = (column(last, 0)?, column(last, 1)?);
+                found.extend(rows.iter().filter_map(|row| unreadable(&mut names, row)));
+                found.truncate(FOUND_MAX * CHECKS.len());
             }
-            Ok(found)
-        })
-        .await
+        }
+        Ok(found)
     }
+
+    async fn ask(&self, text: &str, params: &[(&(dyn ToSql + Sync), Type)]) -> Result<Vec<Row>, StoreError> {
+        let text = in_schema(text, &self.target.schema);
+        self.read(async |reader| Ok(reader.client().query_typed(&text, params).await?)).await
+    }
+}
+
+fn column<T: FromSqlOwned>(row: &Row, at: usize) -> Result<T, StoreError> {
+    row.try_get(at).map_err(|error| Failure::from(error).into_store_error())
 }
 
 fn unreadable(names: &mut Names, row: &Row) -> Option<String> {
     let error = names.job(row).err()?;
-    let place = format!("{}/{}", row.get::<_, String>(0), row.get::<_, uuid::Uuid>(1));
+    let place = format!("{}/{}", row.get::<_, String>(0), row.get::<_, Uuid>(1));
     let why = match error {
         Failure::Conflict(why) | Failure::Lost(why) => why,
         other => other.into_store_error().to_string(),
