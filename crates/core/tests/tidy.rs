@@ -2,6 +2,8 @@
 //!
 //! Reads sources and manifests as text, whichever crates there are, so that a new crate is held to it from its first day.
 
+mod manifests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -565,50 +567,4 @@ fn a_test_that_sleeps_says_why() {
         sleeps <= SLEEPS_MAX,
         "{sleeps} sleeps in tests, more than the {SLEEPS_MAX} there are; move the clock instead"
     );
-}
-
-/// Where tests are gathered in one program, cargo does not find them by itself.
-#[test]
-fn every_file_of_tests_is_run() {
-    let end_to_end = crates()[0].1.join("../../e2e");
-    for folder in crates().into_iter().map(|(_, path)| path).chain([end_to_end]) {
-        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        if !manifest.contains("autotests = false") {
-            continue;
-        }
-        let tests = folder.join("tests");
-        let all = fs::read_to_string(tests.join("all.rs")).unwrap();
-        // Each folder with the list of what is in it.
-        let mut open = vec![(tests.clone(), all.clone())];
-        while let Some((folder, list)) = open.pop() {
-            for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-                let name = path.file_stem().unwrap().to_str().unwrap();
-                let inside = path.strip_prefix(&tests).unwrap().display();
-                let below = fs::read_to_string(path.join("mod.rs")).ok();
-                let is_code = below.is_some() || path.extension().is_some_and(|ending| ending == "rs");
-                let by_path =
-                    manifest.contains(&format!("\"tests/{inside}\"")) || all.contains(&format!("\"{inside}\""));
-                let listed = name == "mod" || list.contains(&format!("mod {name};")) || by_path;
-                assert!(listed || !is_code, "no list of tests names {}", path.display());
-                open.extend(below.map(|list| (path, list)));
-            }
-        }
-    }
-}
-
-/// To find that a crate has no examples takes as long as to check its code, so only those that have some are searched for them.
-#[test]
-fn every_example_is_run() {
-    for (_, folder) in crates() {
-        if !fs::read_to_string(folder.join("Cargo.toml")).unwrap().contains("doctest = false") {
-            continue;
-        }
-        for (path, text) in files(&folder.join("src"), ".rs") {
-            let comments = text.lines().map(str::trim_start).filter(|line| line.starts_with("//"));
-            let fences = comments.filter_map(|line| line.trim_start_matches(['/', '!', ' ']).strip_prefix("```"));
-            // Every second one ends what the one before it began.
-            let examples = fences.step_by(2).filter(|kind| *kind != "text").count();
-            assert_eq!(examples, 0, "{} has an example, and the manifest says doctest = false", path.display());
-        }
-    }
 }

@@ -168,7 +168,7 @@ pub struct Doc {
 /// A handler with all that it takes from a request.
 pub type Run = Arc<dyn Fn(Request, App) -> BoxFuture<'static, Response> + Send + Sync>;
 
-/// A handler, whose answer has its place in memory already.
+/// A handler whose future is boxed already, as that of every function is: to box it again would be a second type for each.
 pub trait Handle<T, S>: Handler<T, S, Future = BoxFuture<'static, Response>> {}
 
 impl<T, S, H: Handler<T, S, Future = BoxFuture<'static, Response>>> Handle<T, S> for H {}
