@@ -18,6 +18,9 @@ use uuid::Uuid;
 pub struct Claim {
     /// The worker's name. The first claim makes an unregistered worker known.
     pub worker: String,
+    /// Refuse the claim with `not-found` if the server does not know the worker (any more), so that it can register again.
+    #[serde(skip_serializing_if = "is_default")]
+    pub registered: bool,
     /// Tags the worker offers now. Default: the tags it registered with.
     #[serde(skip_serializing_if = "is_default")]
     pub tags: Option<Vec<String>>,

@@ -25,6 +25,17 @@ async fn a_job_is_submitted_claimed_and_completed() {
 }
 
 #[tokio::test]
+async fn a_claim_that_says_registered_does_not_make_a_worker_known() {
+    let server = Server::start().await;
+    let claim = json!({"worker": "w", "registered": true});
+    let refused = server.work("/api/v1/leases/claim", claim.clone()).await.expect(404);
+    assert_eq!(refused["type"], "/docs/errors#not-found");
+    server.get("/api/v1/workers/w").await.expect(404);
+    server.work("/api/v1/workers/register", json!({"worker": "w"})).await.expect(200);
+    server.work("/api/v1/leases/claim", claim).await.expect(200);
+}
+
+#[tokio::test]
 async fn a_report_that_contradicts_the_accepted_one_is_refused_with_what_the_job_is() {
     let server = Server::start().await;
     let claim = || async {

@@ -23,6 +23,8 @@ use windlass_api::{
 
 /// A handler that does not listen gets so long after a hard stop before it is dropped.
 const HARD_STOP_GRACE: Duration = Duration::from_secs(10);
+/// Before a claim is made anew that was refused for what the worker is.
+const REMEDY_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) struct Claimer<F> {
     pub shared: Arc<Shared>,
@@ -119,11 +121,17 @@ where
                 self.shared.draining.send_replace(true);
                 // It may be over already.
                 self.shared.ask.notify_one();
-                tokio::time::sleep(Duration::from_millis(500)).await;
+                tokio::time::sleep(REMEDY_PAUSE).await;
                 Ok(false)
             }
             Some(Code::WorkerNotOnline) => {
                 self.shared.register().await?;
+                Ok(false)
+            }
+            // The server forgot this worker, or it means something else that registering does not mend: hence the pause.
+            Some(Code::NotFound) => {
+                self.shared.register().await?;
+                tokio::time::sleep(REMEDY_PAUSE).await;
                 Ok(false)
             }
             _ if worth_repeating(error) => Ok(true),

@@ -145,7 +145,7 @@ impl Keeper {
         self.backoff.reset();
         self.shared.draining.send_replace(synced.draining);
         let long_away = self.failing.take().is_some_and(|since| since.elapsed() > self.shared.settings.offline_after);
-        // A claim makes an unknown worker known by its name alone, so after a long silence it introduces itself again.
+        // With workflow-graph's protocol a claim makes a forgotten worker known by its name alone, and nobody says so.
         if (synced.unknown_worker || long_away)
             && let Err(error) = self.shared.register().await
         {

@@ -139,7 +139,8 @@ impl Shared {
         let settings = &self.settings;
         Claim {
             worker: settings.name.clone(),
-            // Told with every claim: a server that forgot the worker would otherwise take it for one that offers nothing.
+            // Without it a server that forgot the worker would know its name from then on, but neither its slots nor its info.
+            registered: true,
             tags: Some(settings.tags.clone()),
             max: Some(max),
             wait_ms: (!wait.is_zero()).then_some(wait.as_millis() as u64),

@@ -133,7 +133,7 @@ pub async fn claim_jobs(app: &App, ask: &Ask, body: &Claim) -> Result<Vec<Leased
         offer: body.tags.as_ref().map_or(Offer::Registered, |tags| Offer::Tags(convert::tags(tags))),
         secrets: ids::secrets(max as usize),
         lease: body.lease_ms.map(millis),
-        unknown: Unknown::Create(WorkerPolicy::default()),
+        unknown: if body.registered { Unknown::Refuse } else { Unknown::Create(WorkerPolicy::default()) },
         principal: Some(ask.caller.name.clone()),
         request_id: body.request_id.as_deref().map(Into::into),
     };
