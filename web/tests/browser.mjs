@@ -1,8 +1,8 @@
 // The dashboard in a real browser, against the real program. Started by scripts/test:
 //   node tests/browser.mjs PATH-TO-WINDLASS [NAME…]
 // Stories that print figures of a quiet machine run only by their name.
-// Screenshots of every page are left in tests/shots. With DASHBOARD=out the pages are those that Vite built last, not those in the
-// program.
+// With SHOTS=1 screenshots of every page are left in tests/shots; of a page whose story failed there always is one. With DASHBOARD=out
+// the pages are those that Vite built last, not those in the program.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -142,11 +142,16 @@ export async function open(browser, server, { token = server.token, url = server
   return page;
 }
 
-export const shot = (page, name) => page.screenshot({ path: join(shots, `${name}.png`) });
+const screenshot = (page, name) => page.screenshot({ path: join(shots, `${name}.png`) });
+/** Only if somebody wants to look at them: a picture takes about as long as the page took to draw. */
+export const shot = async (page, name) => {
+  if (process.env.SHOTS) await screenshot(page, name);
+};
 
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--enable-precise-memory-info"],
+  // There is no graphics processor here, and drawing as if there were one takes longer than drawing.
+  args: ["--no-sandbox", "--enable-precise-memory-info", "--disable-gpu"],
 });
 const failed = [];
 /** Some do not mind each other; those that measure something run alone, after them. */
@@ -177,7 +182,7 @@ async function tell(name, story) {
   } catch (error) {
     failed.push(name);
     console.log(`FAIL  ${name}: ${error.stack ?? error}`);
-    for (const [at, page] of pages.entries()) await shot(page, `failed-${name}-${at}`).catch(() => {});
+    for (const [at, page] of pages.entries()) await screenshot(page, `failed-${name}-${at}`).catch(() => {});
   }
   for (const page of pages) await page.context().close();
   await server.stop();
