@@ -14,7 +14,7 @@ use windlass_core::{
 };
 use windlass_engine::{Engine, Error, ids};
 
-const MARK: &str = "windlass-place";
+pub const MARK: &str = "windlass-place";
 const KIND: &str = "artifact_place";
 /// A server that starts at the same moment may be first.
 const TRIES: usize = 3;
@@ -85,7 +85,7 @@ async fn remember(engine: &Engine, known: &Known, expect: Expect) -> Result<bool
     }
 }
 
-async fn mark(store: &dyn ObjectStore, place: &str) -> Result<Option<Uuid>, String> {
+pub async fn mark(store: &dyn ObjectStore, place: &str) -> Result<Option<Uuid>, String> {
     let broken = |error: StoreError| format!("{place}/{MARK} cannot be read: {error}");
     let found = match store.get(&Path::from(MARK)).await {
         Ok(found) => found.bytes().await.map_err(broken)?,
@@ -100,40 +100,4 @@ async fn write_mark(store: &dyn ObjectStore, place: &str) -> Result<Uuid, String
     let mark = ids::secret();
     let written = store.put(&Path::from(MARK), PutPayload::from(format!("{mark}\n"))).await;
     written.map(|_| mark).map_err(|error| format!("{place} cannot be written: {error}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use object_store::memory::InMemory;
-    use std::sync::Arc;
-    use windlass_engine::{Settings, clock, memory::Memory};
-
-    #[tokio::test]
-    async fn servers_of_one_database_use_one_place_for_artifacts() {
-        let memory = || Arc::new(Memory::new(Arc::new(clock::System::default())));
-        let engine = Engine::start(memory(), Settings::default()).await.unwrap();
-        let (first, second) = (InMemory::new(), InMemory::new());
-        check(&engine, &first, "/one", false).await.unwrap();
-        check(&engine, &first, "/one", false).await.unwrap();
-        let why = check(&engine, &second, "/two", false).await.unwrap_err();
-        assert!(why.contains("/two is not where") && why.contains("are in /one"), "{why}");
-        assert!(mark(&second, "/two").await.unwrap().is_none(), "what is refused is left alone");
-
-        // Moved with the mark: the same place under another name.
-        let moved = InMemory::new();
-        let bytes = first.get(&Path::from(MARK)).await.unwrap().bytes().await.unwrap();
-        moved.put(&Path::from(MARK), bytes.into()).await.unwrap();
-        check(&engine, &moved, "/moved", false).await.unwrap();
-
-        check(&engine, &second, "/two", true).await.unwrap();
-        check(&engine, &second, "/two", false).await.unwrap();
-        assert!(check(&engine, &first, "/one", false).await.is_err(), "the older place is not it any more");
-
-        // Servers of another database would take these files for their own orphans.
-        let other = Engine::start(memory(), Settings::default()).await.unwrap();
-        let why = check(&other, &second, "/two", false).await.unwrap_err();
-        assert!(why.contains("another database's"), "{why}");
-        check(&other, &InMemory::new(), "/three", false).await.unwrap();
-    }
 }

@@ -294,7 +294,7 @@ pub async fn answer(app: &App, id: Uuid, name: &str, size: u64, sha256: &str) ->
 
 /// RFC 6266: a plain name for old readers, and the whole one, both harmless in a header. Readers see a file name, never a
 /// path.
-fn disposition(name: &str) -> HeaderValue {
+pub fn disposition(name: &str) -> HeaderValue {
     let name = match name.rsplit(['/', '\\']).next().unwrap_or_default() {
         "" | "." | ".." => "artifact",
         last => last,
@@ -414,26 +414,4 @@ pub async fn sweep(app: &App) -> Result<usize> {
         }
     }
     Ok(gone)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_cannot_leave_its_header() {
-        for (name, plain) in [
-            ("report.pdf", "report.pdf"),
-            ("../../etc/passwd", "passwd"),
-            ("a\"; filename=\"b", "a__ filename=_b"),
-            ("C:\\Windows\\evil.exe", "evil.exe"),
-            ("..", "artifact"),
-            ("größe.txt", "gr__e.txt"),
-        ] {
-            let value = disposition(name);
-            let text = value.to_str().unwrap();
-            assert!(text.starts_with(&format!("attachment; filename=\"{plain}\"; filename*=UTF-8''")), "{text}");
-            assert!(!text.contains('\n') && text.is_ascii());
-        }
-    }
 }

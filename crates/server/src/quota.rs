@@ -22,9 +22,9 @@ use windlass_core::Namespace;
 use windlass_product::files::{FILE, File};
 
 /// What a file takes beside its bytes: its record, and what is left of its last block.
-const OVERHEAD: u64 = 4 << 10;
+pub const OVERHEAD: u64 = 4 << 10;
 /// A sum that was counted so lately is not counted again.
-const COUNTED_FOR: Duration = Duration::from_secs(2);
+pub const COUNTED_FOR: Duration = Duration::from_secs(2);
 /// Counting may take up one part in so many of the time.
 const COUNTING_SHARE: u32 = 50;
 /// Sums kept; those of jobs with no upload under way make room for others.
@@ -41,7 +41,7 @@ pub struct Owner {
 
 /// What is summed up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Whose {
+pub enum Whose {
     Namespace(Namespace),
     Job(Namespace, Uuid),
 }
@@ -107,7 +107,7 @@ pub struct Usage {
 }
 
 /// Whether some bytes fit.
-enum Fit {
+pub enum Fit {
     Yes,
     No {
         used: u64,
@@ -137,7 +137,7 @@ impl Usage {
         if let Fit::Unknown = fit {
             let began = Instant::now();
             let kept = whose.count(app).await?;
-            self.learn(whose, kept, began.elapsed());
+            self.learn(whose, kept, Instant::now(), began.elapsed());
             fit = self.try_add(whose, bytes);
         }
         match fit {
@@ -150,7 +150,8 @@ impl Usage {
         }
     }
 
-    fn try_add(&self, whose: &Whose, bytes: u64) -> Fit {
+    /// Counts the bytes as coming in if they fit. A [`Grant`] gives them back.
+    pub fn try_add(&self, whose: &Whose, bytes: u64) -> Fit {
         let mut sums = self.sums.lock();
         let Some(sum) = sums.get_mut(whose) else { return Fit::Unknown };
         let used = sum.kept.saturating_add(sum.coming);
@@ -161,13 +162,19 @@ impl Usage {
         Fit::Yes
     }
 
-    fn learn(&self, whose: &Whose, kept: u64, took: Duration) {
+    /// What was counted, when, and how long that took.
+    pub fn learn(&self, whose: &Whose, kept: u64, counted: Instant, took: Duration) {
         let mut sums = self.sums.lock();
         if sums.len() >= SUMS_MAX {
             sums.retain(|_, sum| sum.coming > 0);
         }
         let coming = sums.get(whose).map_or(0, |sum| sum.coming);
-        sums.insert(whose.clone(), Sum { kept, coming, counted: Instant::now(), took });
+        sums.insert(whose.clone(), Sum { kept, coming, counted, took });
+    }
+
+    /// Bytes kept and bytes of uploads under way, if they were counted.
+    pub fn used(&self, whose: &Whose) -> Option<(u64, u64)> {
+        self.sums.lock().get(whose).map(|sum| (sum.kept, sum.coming))
     }
 
     /// A file was deleted.
@@ -243,47 +250,4 @@ pub fn has_room(folder: &Path, limits: &Limits, bytes: u64) -> Result<()> {
          (artifacts_reserve); make room there"
     );
     Err(Problem::new(Code::StoreFull, why).at("body").retry_after(1_000))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn usage() -> (Arc<Usage>, Whose) {
-        let usage = Usage::new(Limits { per_job: 0, per_namespace: 1_000_000, reserve: 0 });
-        (usage, Whose::Namespace(Namespace::default()))
-    }
-
-    fn used(usage: &Usage, whose: &Whose) -> (u64, u64) {
-        let sum = usage.sums.lock()[whose];
-        (sum.kept, sum.coming)
-    }
-
-    #[test]
-    fn what_is_coming_counts_and_is_given_back_or_kept() {
-        let (usage, whose) = usage();
-        assert!(matches!(usage.try_add(&whose, 1), Fit::Unknown), "nobody has counted");
-        usage.learn(&whose, 400_000, Duration::ZERO);
-        let grant = |bytes: u64| {
-            assert!(matches!(usage.try_add(&whose, bytes + OVERHEAD), Fit::Yes));
-            Grant { usage: usage.clone(), of: vec![(whose.clone(), bytes + OVERHEAD)], bytes }
-        };
-        let (first, second) = (grant(300_000), grant(200_000));
-        assert!(matches!(usage.try_add(&whose, 200_000), Fit::No { .. }), "it was counted a moment ago");
-        drop(second);
-        assert_eq!(used(&usage, &whose), (400_000, 300_000 + OVERHEAD));
-        first.keep(250_000);
-        assert_eq!(used(&usage, &whose), (650_000 + OVERHEAD, 0));
-        usage.forget(&Owner { namespace: Namespace::default(), job: None }, 250_000);
-        assert_eq!(used(&usage, &whose), (400_000, 0));
-    }
-
-    #[test]
-    fn a_sum_is_counted_anew_before_anybody_is_refused_for_an_old_one() {
-        let (usage, whose) = usage();
-        usage.learn(&whose, 1_000_000, Duration::ZERO);
-        assert!(matches!(usage.try_add(&whose, 1), Fit::No { .. }));
-        usage.sums.lock().get_mut(&whose).unwrap().counted = Instant::now().checked_sub(COUNTED_FOR * 2).unwrap();
-        assert!(matches!(usage.try_add(&whose, 1), Fit::Unknown));
-    }
 }

@@ -4,8 +4,8 @@
 //! engine without backtracking. What a check costs is known before it is begun, and what costs more than a moment is done
 //! aside.
 
-mod cost;
-mod fits;
+pub mod cost;
+pub mod fits;
 pub mod pair;
 mod work;
 
@@ -30,12 +30,12 @@ use windlass_plan::meter::weight_of_text;
 
 /// Compiled versions kept, and the memory they take, about. Whichever namespace has most loses the one it has not used for
 /// longest.
-const KEPT: usize = 256;
+pub const KEPT: usize = 256;
 const KEPT_BYTES: usize = 64 << 20;
 /// Jobs remembered to have no definition; twice as many at most.
 const PLAIN: usize = 50_000;
 /// Steps of one check, or of all checks of one request.
-const STEPS_MAX: u64 = 10_000_000;
+pub const STEPS_MAX: u64 = 10_000_000;
 /// Steps of a check that is done on the spot: less than a millisecond. Values of more bytes are not read there.
 const STEPS_HERE: u64 = 4_000;
 const BYTES_HERE: usize = 16 << 10;
@@ -75,7 +75,7 @@ impl Compiled {
         }
     }
 
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let schemas = [&self.payload, &self.result].into_iter().flatten();
         4_096 + schemas.map(|schema| schema.fit.bytes).sum::<usize>()
     }
@@ -87,13 +87,13 @@ impl Compiled {
 }
 
 /// A schema that can be checked within limits.
-struct Schema {
+pub struct Schema {
     validator: jsonschema::Validator,
     fit: Fit,
 }
 
 impl Schema {
-    fn new(field: &'static str, schema: &Value) -> Result<Self> {
+    pub fn new(field: &'static str, schema: &Value) -> Result<Self> {
         let fit = fits::check(field, schema)?;
         let patterns = jsonschema::PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(4 * PATTERN_BYTES);
         // The library would compile the values themselves, whatever they are.
@@ -118,7 +118,7 @@ impl Schema {
     }
 
     /// None: it would take longer than a moment.
-    fn check_here(&self, json: &Payload) -> Option<(Result<()>, u64)> {
+    pub fn check_here(&self, json: &Payload) -> Option<(Result<()>, u64)> {
         if json.len() > BYTES_HERE {
             return None;
         }
@@ -173,21 +173,21 @@ pub struct Schemas {
 
 /// The versions in use.
 #[derive(Default)]
-struct Versions {
+pub struct Versions {
     uses: u64,
     versions: HashMap<Key, (u64, Arc<Compiled>)>,
     bytes: HashMap<Namespace, usize>,
 }
 
 impl Versions {
-    fn get(&mut self, key: &Key) -> Option<Arc<Compiled>> {
+    pub fn get(&mut self, key: &Key) -> Option<Arc<Compiled>> {
         self.uses += 1;
         let (used, compiled) = self.versions.get_mut(key)?;
         *used = self.uses;
         Some(compiled.clone())
     }
 
-    fn put(&mut self, key: Key, compiled: Arc<Compiled>) {
+    pub fn put(&mut self, key: Key, compiled: Arc<Compiled>) {
         self.remove(&key);
         *self.bytes.entry(key.0.clone()).or_default() += compiled.bytes();
         self.versions.insert(key, (self.uses, compiled));
@@ -199,7 +199,12 @@ impl Versions {
     }
 
     fn is_over(&self) -> bool {
-        self.versions.len() > KEPT || (self.versions.len() > 1 && self.bytes.values().sum::<usize>() > KEPT_BYTES)
+        self.versions.len() > KEPT || (self.versions.len() > 1 && self.bytes() > KEPT_BYTES)
+    }
+
+    /// The memory they take.
+    pub fn bytes(&self) -> usize {
+        self.bytes.values().sum()
     }
 
     fn remove(&mut self, key: &Key) {
@@ -307,144 +312,6 @@ impl Schemas {
                 self.note_plain(key.id);
                 Ok(())
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod hostile;
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn compiled(schema: serde_json::Value) -> Result<Compiled> {
-        Compiled::new(DefinitionBody { payload_schema: Some(schema), ..DefinitionBody::default() })
-    }
-
-    #[test]
-    fn the_pointer_leads_to_what_is_wrong() {
-        let schema = json!({"type": "object", "required": ["to"], "properties": {
-            "to": {"type": "array", "items": {"type": "string"}}, "a/b": {"type": "integer"}}});
-        let compiled = compiled(schema).unwrap();
-        let table = [
-            (r#"{"to": ["x"]}"#, None),
-            (r#"{"to": ["x", 7]}"#, Some("/to/1")),
-            (r#"{"to": [], "a/b": "no"}"#, Some("/a~1b")),
-            (r#"{}"#, Some("")),
-            ("", Some("")),
-        ];
-        for (payload, field) in table {
-            let problem = compiled.check_payload(&payload.into()).err();
-            assert_eq!(problem.as_ref().and_then(|problem| problem.0.field.as_deref()), field, "{payload}");
-            assert!(problem.is_none_or(|problem| problem.0.is(Code::Schema)));
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_used_is_refused_when_it_is_written() {
-        let bad = [
-            json!({"type": "strnig"}),
-            json!({"$ref": "http://127.0.0.1:1/schema.json"}),
-            json!({"$ref": "file:///etc/passwd"}),
-            json!({"pattern": "(a+)+\\1$"}),
-            json!(7),
-        ];
-        for schema in bad {
-            let problem = compiled(schema.clone()).err().unwrap_or_else(|| panic!("{schema}"));
-            assert!(problem.0.field.unwrap().starts_with("payload_schema"), "{schema}");
-        }
-        let own = json!({"properties": {"$ref": {"type": "string"}, "$id": {"const": {"$ref": "http://x"}}}});
-        assert!(compiled(own).is_ok(), "names of properties are no keywords");
-        assert!(compiled(json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}})).is_ok());
-    }
-
-    #[test]
-    fn only_the_versions_in_use_are_kept() {
-        let mut used = Versions::default();
-        let key = |version| (Namespace::default(), Arc::from("d"), version);
-        for version in 0..KEPT as u32 + 10 {
-            used.put(key(version), Arc::new(compiled(json!({})).unwrap()));
-            used.get(&key(0));
-        }
-        assert!(used.get(&key(0)).is_some() && used.get(&key(1)).is_none());
-        assert_eq!(used.versions.len(), KEPT);
-    }
-
-    #[test]
-    fn what_would_take_too_long_to_check_is_refused_with_its_place() {
-        let twice = |of: &str| json!([{"$ref": of}, {"$ref": of}]);
-        let list =
-            json!({"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]});
-        let tree = compiled(list).unwrap();
-        let deep = |depth: usize| Payload::from(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_str());
-        assert!(tree.check_payload(&deep(6)).is_ok());
-        let problem = tree.check_payload(&deep(40)).unwrap_err();
-        assert!(problem.0.detail.contains("steps") && problem.0.field.unwrap().starts_with("/0/0"));
-        let mut defs = json!({"d0": {"type": "integer"}});
-        for at in 1..30 {
-            defs[format!("d{at}")] = json!({"anyOf": twice(&format!("#/$defs/d{}", at - 1))});
-        }
-        let chain = compiled(json!({"$ref": "#/$defs/d29", "$defs": defs})).unwrap();
-        assert!(chain.check_payload(&"\"x\"".into()).unwrap_err().0.detail.contains("steps"));
-        let own = compiled(
-            json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}),
-        );
-        if let Ok(own) = own {
-            let told = own.check_payload(&"1".into()).unwrap_err().0.detail;
-            assert!(told.contains("leads back to itself"), "{told}");
-        }
-    }
-
-    #[test]
-    fn every_keyword_that_costs_is_counted() {
-        let many = json!((0..2_000).collect::<Vec<_>>());
-        let fields: Value =
-            (0..500).map(|at| (format!("f{at}"), json!({"x": at}))).collect::<serde_json::Map<_, _>>().into();
-        let table = [
-            (json!({"uniqueItems": true}), many.clone(), 20_000),
-            (json!({"items": {"enum": (0..100).collect::<Vec<_>>()}}), many.clone(), 200_000),
-            (json!({"items": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}), many.clone(), 8_000),
-            (json!({"patternProperties": {"^f": {"type": "object"}, "[0-9]$": true}}), fields.clone(), 8_000),
-            (json!({"additionalProperties": {"required": ["x"]}}), fields.clone(), 1_500),
-            (json!({"allOf": [{"properties": {"f1": true}}], "unevaluatedProperties": true}), fields.clone(), 1_500),
-            (json!({"propertyNames": {"pattern": "^f[0-9]+$"}}), fields, 8_000),
-            (json!({"pattern": "^[a-z]+$"}), json!("a".repeat(10_000)), 40_000),
-            (json!({"maxLength": 9}), json!("a".repeat(10_000)), 2_500),
-        ];
-        for (schema, value, least) in table {
-            let fit = fits::check("f", &schema).unwrap();
-            let steps = cost::of(&fit, &value, STEPS_MAX).ok().unwrap().steps;
-            assert!((least..least * 30).contains(&steps), "{schema}: {steps}");
-            assert!(cost::of(&fit, &value, least / 2).is_err(), "{schema}");
-        }
-    }
-
-    #[test]
-    fn a_schema_that_would_take_too_much_to_compile_is_refused() {
-        let patterns = |pattern: &str, times: usize| {
-            let one = |at: usize| (format!("p{at}"), json!({"pattern": format!("{pattern}{at}")}));
-            json!({"properties": (0..times).map(one).collect::<serde_json::Map<_, _>>()})
-        };
-        let mut deep = json!({});
-        for _ in 0..80 {
-            deep = json!({"not": deep});
-        }
-        let table = [
-            (patterns(r"(\pL{30}){6}[k]", 1), "compiled"),
-            (patterns(r"(\pL{30}){6}[k]", 100), "compiled"),
-            (patterns("a", 101), "100 patterns"),
-            (patterns(r"^\pL+\p{Lu}$", 90), "KiB"),
-            (json!({"patternProperties": {r"(\pL{30}){6}": true}}), "compiled"),
-            (deep, "nested"),
-            (json!({"enum": (0..60_000).collect::<Vec<_>>()}), "parts"),
-            (json!({"properties": {"a": {"$id": "http://a/b"}}}), "root"),
-            (json!({"$ref": "other.json#/a"}), "leads out"),
-            (json!({"$ref": "#/$defs/gone"}), "no schema"),
-        ];
-        for (schema, why) in table {
-            let problem = compiled(schema).err().unwrap_or_else(|| panic!("{why}"));
-            assert!(problem.0.detail.contains(why), "{}", problem.0.detail);
         }
     }
 }

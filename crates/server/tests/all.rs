@@ -39,6 +39,7 @@ mod streams;
 mod tls;
 mod tokens;
 mod traces;
+mod unit;
 mod upgrades;
 mod why;
 mod workflow_folder;

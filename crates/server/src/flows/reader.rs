@@ -60,14 +60,3 @@ async fn reader_of(app: &App, unit: &Unit) -> Result<Arc<str>> {
     app.plans.put_reader(unit.run, reader.clone());
     Ok(reader)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mark_is_taken_off_and_plans_without_one_stay_as_they_are() {
-        assert_eq!(unmarked(&marked("other", "{\"a\":1}")), "{\"a\":1}");
-        assert_eq!(unmarked("{\"source\":\"\"}"), "{\"source\":\"\"}");
-    }
-}

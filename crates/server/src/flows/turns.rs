@@ -61,9 +61,9 @@ pub async fn find(app: &App, next_runs: &mut NextRuns) -> Result<(Vec<Vec<Unit>>
 }
 
 /// A turn, and how often it was told.
-struct Found {
-    turn: Turn,
-    version: u64,
+pub struct Found {
+    pub turn: Turn,
+    pub version: u64,
 }
 
 impl std::ops::Deref for Found {
@@ -80,7 +80,7 @@ async fn page(app: &App, after: Option<Arc<str>>, limit: usize) -> Result<Vec<Fo
     found.into_iter().map(|record| Ok(Found { turn: turn(&record.value)?, version: record.version })).collect()
 }
 
-fn by_namespace(turns: Vec<Found>) -> Vec<Vec<Unit>> {
+pub fn by_namespace(turns: Vec<Found>) -> Vec<Vec<Unit>> {
     let mut lists: Vec<Vec<Unit>> = Vec::new();
     for unit in by_run(turns) {
         match lists.last_mut().filter(|list| list.last().is_some_and(|last| last.namespace == unit.namespace)) {
@@ -140,30 +140,5 @@ impl Served {
             lists.retain_mut(|list| list.next().map(|unit| all.push_back(unit)).is_some());
         }
         all
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn namespaces_take_turns_whatever_each_has_waiting() {
-        let turn = |namespace: &str, run: u128| {
-            let namespace = Namespace::new(namespace).unwrap();
-            Found { turn: Turn { namespace, run: RunId::from_u128(run), job: None }, version: 1 }
-        };
-        let turns = (0..9).map(|at| turn("busy", at / 3)).chain([turn("quiet", 7)]).collect();
-        let lists = by_namespace(turns);
-        let mut served = Served::default();
-        let shown = |units: VecDeque<Unit>| -> Vec<String> {
-            units.iter().map(|unit| format!("{}{}", unit.namespace, unit.jobs.len())).collect()
-        };
-        let order = shown(served.order(lists.clone()));
-        assert_eq!(order, ["busy3", "quiet1", "busy3", "busy3"]);
-        served.note(&lists[0][0]);
-        let next = served.order(lists.clone());
-        assert_eq!(next[0].namespace.as_str(), "quiet", "who was served waits for who was not");
-        assert_eq!(next.iter().map(|unit| unit.run).collect::<Vec<_>>(), [7, 1, 2, 0].map(RunId::from_u128));
     }
 }

@@ -45,7 +45,7 @@ pub struct Arriving {
 
 /// How long a body may be waited for: each time, and in all for what has come of it. A byte every now and then must not keep
 /// the memory of a large body for hours.
-struct Pace {
+pub struct Pace {
     pause_max: Duration,
     bytes_per_second: u64,
     received: u64,
@@ -55,19 +55,23 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &Limits) -> Self {
         let (pause_max, bytes_per_second) = (limits.body, limits.body_rate);
         Self { pause_max, bytes_per_second, received: 0, waited: Duration::ZERO, since: None }
     }
 
     /// Nothing is there: until when to wait.
-    fn pauses(&mut self, now: Instant) -> Instant {
+    pub fn pauses(&mut self, now: Instant) -> Instant {
         self.since = Some(now);
         now + self.left().map_or(self.pause_max, |left| left.min(self.pause_max))
     }
 
-    fn goes_on(&mut self, now: Instant) {
+    pub fn goes_on(&mut self, now: Instant) {
         self.waited += self.since.take().map_or(Duration::ZERO, |since| now.duration_since(since));
+    }
+
+    pub fn receives(&mut self, bytes: u64) {
+        self.received += bytes;
     }
 
     fn left(&self) -> Option<Duration> {
@@ -111,7 +115,7 @@ impl Body for Arriving {
             match &frame {
                 None => this.over = Some(End::Whole),
                 Some(Err(_)) => this.over = Some(End::Broken),
-                Some(Ok(frame)) => this.pace.received += frame.data_ref().map_or(0, |data| data.len() as u64),
+                Some(Ok(frame)) => this.pace.receives(frame.data_ref().map_or(0, |data| data.len() as u64)),
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
@@ -175,8 +179,8 @@ impl Rest {
     }
 }
 
-/// The turn of a request that is being answered: of the answer alone, or also of what is left of the body.
-#[expect(dead_code, reason = "held until it is dropped")]
+/// The turn of a request that is being answered: of the answer alone, or also of what is left of the body. Nothing is read from
+/// it: it is held until it is dropped.
 pub enum Held {
     Alone(ActiveRequest),
     Shared(Arc<ActiveRequest>),
@@ -215,31 +219,5 @@ impl Body for Leaving {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether a body goes on for ten minutes of which so many bytes come every so many seconds.
-    fn goes_on(bytes: u64, seconds: u64) -> bool {
-        let limits = Limits { body: Duration::from_secs(15), body_rate: 1_000, ..Limits::default() };
-        let (mut pace, began) = (Pace::new(&limits), Instant::now());
-        let times = (0..600).step_by(seconds as usize).map(|second| began + Duration::from_secs(second));
-        times.into_iter().all(|now| {
-            let next = now + Duration::from_secs(seconds);
-            let in_time = next <= pace.pauses(now);
-            pace.goes_on(next);
-            pace.received += bytes;
-            in_time
-        })
-    }
-
-    #[test]
-    fn a_body_that_trickles_ends_and_one_that_comes_steadily_does_not() {
-        assert!(!goes_on(1, 10), "a byte every now and then");
-        assert!(!goes_on(1 << 20, 16), "a pause that is too long");
-        assert!(goes_on(1_000, 1) && goes_on(10_000, 10), "slow, but steady");
     }
 }

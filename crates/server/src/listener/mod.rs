@@ -15,10 +15,10 @@
 //! A connection that was upgraded (a WebSocket) still counts, is still cut off if it does not read, and is still waited for at the
 //! end; see [`ConnectionGuard`].
 
-mod bodies;
+pub mod bodies;
 mod connection;
-mod head;
-mod permits;
+pub mod head;
+pub mod permits;
 mod tls;
 mod watched;
 

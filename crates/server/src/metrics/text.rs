@@ -90,21 +90,3 @@ impl Samples<'_> {
         let _ = writeln!(self.text, "{} {value}", if sign == ',' { "}" } else { "" });
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::{super::family, *};
-
-    #[test]
-    fn families_are_written_as_prometheus_reads_them() {
-        let mut text = Text::default();
-        text.family(&family("a", Kind::Counter, "Some", |_, _| ())).put(&[("of", "x"), ("by", "y")], 3);
-        text.family(&family("b", Kind::Gauge, "More", |_, _| ())).put(&[], 0.5);
-        let observed = Observed { at_most: vec![(0.1, 1), (1.0, 2)], count: 3, seconds: 2.5 };
-        text.family(&family("c", Kind::Histogram, "Long", |_, _| ())).histogram(&[("of", "z")], &observed);
-        let expected = "# TYPE a counter\n# HELP a Some.\na_total{of=\"x\",by=\"y\"} 3\n# TYPE b gauge\n# HELP b More.\nb 0.5\n\
-            # TYPE c histogram\n# HELP c Long.\nc_bucket{of=\"z\",le=\"0.1\"} 1\nc_bucket{of=\"z\",le=\"1.0\"} 2\n\
-            c_bucket{of=\"z\",le=\"+Inf\"} 3\nc_sum{of=\"z\"} 2.5\nc_count{of=\"z\"} 3\n# EOF\n";
-        assert_eq!(text.end(), expected);
-    }
-}

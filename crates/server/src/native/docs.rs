@@ -61,7 +61,7 @@ async fn errors() -> Response {
     serve("text/html; charset=utf-8", error_page())
 }
 
-fn error_page() -> String {
+pub fn error_page() -> String {
     let mut rows = String::new();
     for kind in Code::ALL {
         let (code, title, advice) = (escape(kind.name()), escape(kind.title()), escape(kind.advice()));
@@ -76,27 +76,4 @@ fn error_page() -> String {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_error_has_its_anchor_and_nothing_comes_from_elsewhere() {
-        let page = error_page();
-        for code in Code::ALL {
-            assert!(page.contains(&format!("<section id=\"{}\">", code.name())), "{code:?}");
-        }
-        let all = [
-            &page,
-            include_str!("../docs/docs.html"),
-            include_str!("../docs/docs.js"),
-            include_str!("../docs/docs.css"),
-        ];
-        for text in all {
-            assert!(!text.contains("//cdn") && !text.contains("src=\"http") && !text.contains("href=\"http"));
-            assert!(!text.contains("innerHTML"), "texts are never taken for markup");
-        }
-    }
 }

@@ -18,7 +18,7 @@ use windlass_api::{
 use windlass_core::{JobId, JobKey, LogAppend, Timestamp};
 
 /// Of a log, looked at by one call.
-const SEARCHED_MAX: usize = 4 << 20;
+pub const SEARCHED_MAX: usize = 4 << 20;
 const PAGE_BYTES: usize = 1 << 20;
 const LINES_MAX: usize = 1_000;
 const LINES: usize = 200;
@@ -38,14 +38,14 @@ pub fn routes() -> Vec<Route> {
 
 /// Where a search goes on: behind a piece, so many bytes into the next one, with so many lines before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Position {
-    after: u64,
+pub struct Position {
+    pub after: u64,
     skip: usize,
     lines: u64,
 }
 
 impl Position {
-    fn read(cursor: &str) -> Option<Self> {
+    pub fn read(cursor: &str) -> Option<Self> {
         let mut parts = cursor.split('.');
         let position = Self {
             after: parts.next()?.parse().ok()?,
@@ -93,7 +93,7 @@ async fn search(
 }
 
 /// A search on its way.
-struct Search {
+pub struct Search {
     wanted: String,
     limit: usize,
     /// Pieces up to here were looked at.
@@ -120,7 +120,7 @@ struct Line {
 }
 
 impl Search {
-    fn new(text: &str, limit: usize, from: Position) -> Self {
+    pub fn new(text: &str, limit: usize, from: Position) -> Self {
         Self {
             wanted: text.to_lowercase(),
             limit,
@@ -136,11 +136,11 @@ impl Search {
         }
     }
 
-    fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.is_over || self.is_full || self.seen >= SEARCHED_MAX
     }
 
-    fn with(mut self, pieces: &[LogAppend]) -> Self {
+    pub fn with(mut self, pieces: &[LogAppend]) -> Self {
         for append in pieces {
             if self.is_done() {
                 break;
@@ -192,14 +192,14 @@ impl Search {
     }
 
     /// There is no more: what has no end yet is a line as well.
-    fn end(&mut self) {
+    pub fn end(&mut self) {
         if !self.line.bytes.is_empty() {
             self.line_ends(Position { after: self.after, skip: 0, lines: self.open.lines + 1 });
         }
         self.is_over = true;
     }
 
-    fn told(mut self) -> LogMatches {
+    pub fn told(mut self) -> LogMatches {
         // A line longer than a whole call: its beginning was looked at, and its rest counts as another line.
         if !self.is_over && self.is_first && !self.line.bytes.is_empty() {
             self.line_ends(Position { after: self.after, skip: 0, lines: self.open.lines + 1 });
@@ -226,55 +226,4 @@ fn without_colours(line: &str) -> String {
         plain.push_str(part.get(end..).unwrap_or_default());
     }
     plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use windlass_core::{LogForm, Namespace, Payload};
-
-    fn piece(number: u64, text: &str) -> LogAppend {
-        LogAppend {
-            job: JobKey::new(&Namespace::default(), JobId::from_u128(1)),
-            piece: number,
-            attempt: 1,
-            at: Timestamp(number as i64),
-            form: LogForm::default(),
-            data: Payload::from(text),
-        }
-    }
-
-    /// However the calls are cut, the same lines are found.
-    #[test]
-    fn a_line_in_several_pieces_is_found_once_and_whole() {
-        let pieces =
-            [piece(1, "one\ntwo ne"), piece(2, "edle two\nneedle"), piece(3, " \u{1b}[31mthr\u{1b}[0mee\n\nlast")];
-        let mut all = Search::new("NEEDLE", 10, Position::default()).with(&pieces);
-        all.end();
-        let told = all.told();
-        let lines: Vec<_> = told.lines.iter().map(|line| (line.line, line.text.as_str())).collect();
-        assert_eq!(lines, [(2, "two needle two"), (3, "needle \u{1b}[31mthr\u{1b}[0mee")]);
-        assert_eq!((told.searched, told.next), (5, None));
-        let (mut position, mut found) = (Position::default(), Vec::new());
-        for _ in 0..10 {
-            let mut part = Search::new("three", 1, position).with(&pieces[position.after as usize..]);
-            if !part.is_done() {
-                part.end();
-            }
-            let told = part.told();
-            found.extend(told.lines.into_iter().map(|line| line.line));
-            let Some(next) = told.next else { break };
-            position = Position::read(&next).unwrap();
-        }
-        assert_eq!(found, [3]);
-    }
-
-    #[test]
-    fn a_line_without_end_does_not_hold_up_the_search() {
-        let long = piece(1, &"x".repeat(SEARCHED_MAX));
-        let told = Search::new("needle", 10, Position::default()).with(&[long]).told();
-        assert_eq!(told.next.as_deref(), Some("1.0.1"));
-        assert_eq!(Position::read("1.0"), None);
-        assert_eq!(Position::read("1.0.2.3"), None);
-    }
 }

@@ -9,7 +9,7 @@ pub mod graphs;
 pub mod items;
 pub mod jobs;
 pub mod leases;
-mod log_search;
+pub mod log_search;
 pub mod logs;
 pub mod metrics;
 #[cfg(feature = "schema")]

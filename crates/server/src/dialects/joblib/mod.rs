@@ -3,24 +3,24 @@
 //!
 //! Served so that its unmodified `JobManager` needs nothing but the address and a token.
 
-mod body;
+pub mod body;
 pub mod error;
-mod fault;
-mod fields;
+pub mod fault;
+pub mod fields;
 mod jobs;
 mod listing;
 mod local;
-mod names;
-mod prefer;
-mod providers;
+pub mod names;
+pub mod prefer;
+pub mod providers;
 mod registration;
-mod schema;
+pub mod schema;
 pub mod settings;
-mod show;
+pub mod show;
 pub mod sockets;
-mod tasks;
+pub mod tasks;
 pub mod users;
-mod who;
+pub mod who;
 mod workers;
 
 use crate::{

@@ -101,7 +101,7 @@ impl Settings {
 }
 
 /// Seconds, whole or with a fraction.
-fn seconds(text: &str) -> Result<String, String> {
+pub fn seconds(text: &str) -> Result<String, String> {
     let seconds: f64 = text.trim().parse().map_err(|_| format!("{text:?} is not a number of seconds"))?;
     if !(0.0..=1e9).contains(&seconds) {
         return Err(format!("{text:?} is not between 0 and 1000000000"));
@@ -110,7 +110,7 @@ fn seconds(text: &str) -> Result<String, String> {
 }
 
 /// A JSON list of words.
-fn words(text: &str) -> Result<String, String> {
+pub fn words(text: &str) -> Result<String, String> {
     let words: Vec<String> =
         serde_json::from_str(text).map_err(|_| format!("{text:?} is not a JSON list such as [\"modifiers\"]"))?;
     match words.iter().find(|word| word.contains(',') || word.trim() != word.as_str()) {
@@ -142,19 +142,4 @@ pub fn foreign() -> Vec<Foreign> {
         variable("ZNDRAW_AUTH_RESET_PASSWORD_TOKEN_SECRET", NOTHING, as_it_is),
         variable("ZNDRAW_AUTH_VERIFICATION_TOKEN_SECRET", NOTHING, as_it_is),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_read_as_the_original_writes_them() {
-        assert_eq!((seconds("60").unwrap(), seconds("0.01").unwrap()), ("60000ms".into(), "10ms".into()));
-        assert_eq!(words(r#"["modifiers", "filesystem"]"#).unwrap(), "modifiers,filesystem");
-        for junk in ["-1", "soon", "NaN", "1e30"] {
-            assert!(seconds(junk).is_err(), "{junk}");
-        }
-        assert!(words("modifiers").is_err() && words(r#"["a,b"]"#).is_err());
-    }
 }

@@ -221,23 +221,3 @@ async fn positions(app: &App, jobs: &[Job]) -> Result<HashMap<JobKey, usize>> {
 pub fn room_and_job(room: &str, job: &FullName) -> String {
     windlass_api::hex(&Sha256::digest(format!("{room}\n{job}")))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_status_has_its_states() {
-        for wanted in STATUSES {
-            assert!(!states(wanted).is_empty(), "{wanted}");
-        }
-        assert_eq!(STATUSES.map(states).concat().len(), State::ALL.len());
-    }
-
-    #[test]
-    fn words_of_a_completion_come_back() {
-        assert_eq!(words(&result_of("a \"warning\"")).as_deref(), Some("a \"warning\""));
-        assert!(result_of("").is_empty());
-        assert_eq!(words(&"1".into()), None);
-    }
-}

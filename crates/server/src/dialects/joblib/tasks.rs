@@ -63,7 +63,7 @@ pub fn routes(on: &Mount<Own>) -> Vec<Route> {
 }
 
 /// Tried once; lost when its worker is.
-fn policy() -> JobPolicy {
+pub fn policy() -> JobPolicy {
     let mut policy = JobPolicy {
         start: StartPolicy::Required,
         retry: RetryPolicy { attempts: 1, ..RetryPolicy::default() },
@@ -123,7 +123,7 @@ fn look(job: JobId, payload: bool) -> Look {
     Look { namespace: namespace(), job, payload }
 }
 
-async fn find(engine: &Engine, id: JobId) -> Result<Job> {
+pub async fn find(engine: &Engine, id: JobId) -> Result<Job> {
     engine.store().job(&key(id)).await?.ok_or_else(|| not_found(id))
 }
 
@@ -285,7 +285,7 @@ fn check_owner(job: &Job, worker: Option<&Worker>, who: &Who) -> Result<()> {
 }
 
 /// `pending → claimed` would leave a task that nobody works on.
-fn allowed(from: &str, to: &str) -> bool {
+pub fn allowed(from: &str, to: &str) -> bool {
     matches!(
         (from, to),
         ("pending", "cancelled")
@@ -298,7 +298,7 @@ fn wrong_move(from: &str, to: &str) -> HttpError {
     INVALID_TASK_TRANSITION.error(format!("Cannot transition from '{from}' to '{to}'"))
 }
 
-fn is_late(refusal: &Refusal) -> bool {
+pub fn is_late(refusal: &Refusal) -> bool {
     matches!(
         refusal,
         Refusal::LeaseLost { .. }
@@ -311,7 +311,7 @@ fn is_late(refusal: &Refusal) -> bool {
 }
 
 /// Moves the very attempt that was looked at: should another worker hold the task by now, this is refused.
-async fn shift(engine: &Engine, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
+pub async fn shift(engine: &Engine, job: &Job, to: &str, error: &str, who: &Who) -> Result<Job, Error> {
     let id = job.key.id;
     let cancel = || {
         let (mode, message) = (Some(CancelPolicy::Revoke), error.into());
@@ -339,45 +339,5 @@ async fn lift_doubt(app: &App, worker: Option<&Worker>, who: &Who) -> Result<()>
     match app.engine.run(trust).await {
         Ok(()) | Err(Error::Refused(_)) => Ok(()),
         Err(error) => Err(error.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use windlass_core::{Tags, WorkerId, commands::release::Release};
-    use windlass_engine::{Settings, clock::System, memory::Memory};
-
-    async fn claimed(engine: &Engine, worker: &str) -> Job {
-        let worker = WorkerId::new(worker).unwrap();
-        let claim = Claim::new(&namespace(), worker, Tags::default(), ids::secrets(1));
-        *engine.claim(claim, Duration::ZERO).await.unwrap().remove(0).job
-    }
-
-    #[tokio::test]
-    async fn a_task_that_another_worker_holds_by_now_is_left_to_it() {
-        let store = Arc::new(Memory::new(Arc::new(System::default())));
-        let engine = Engine::start(store, Settings::default()).await.unwrap();
-        let job = NewJob { policy: policy(), ..NewJob::new(ids::job_id()) };
-        engine.run(Submit { namespace: namespace(), job }).await.unwrap();
-        let seen = claimed(&engine, "first").await;
-        let lease = LeaseId::new(seen.key.id, seen.live.lease.as_ref().unwrap().secret);
-        engine.run(Release { holder: Holder::lease(&namespace(), lease) }).await.unwrap();
-        let now = claimed(&engine, "second").await;
-        let who = Who::of(Who::user(ids::secret(), false));
-        for to in ["running", "failed", "cancelled"] {
-            let moved = shift(&engine, &seen, to, "", &who).await;
-            assert!(matches!(&moved, Err(Error::Refused(refusal)) if is_late(refusal)), "{to}: {moved:?}");
-        }
-        assert_eq!(find(&engine, now.key.id).await.unwrap_or_else(|_| panic!()), now);
-    }
-
-    #[test]
-    fn tasks_move_forward_only() {
-        let moves = STATUSES.iter().flat_map(|from| STATUSES.iter().map(move |to| (*from, *to)));
-        let allowed: Vec<_> = moves.filter(|(from, to)| allowed(from, to)).collect();
-        assert_eq!(allowed.len(), 7);
-        assert!(!allowed.contains(&("claimed", "completed")) && !allowed.contains(&("pending", "claimed")));
     }
 }

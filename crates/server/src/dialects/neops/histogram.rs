@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_core::Timestamp;
 
-const MINUTE: i64 = 60_000;
+pub const MINUTE: i64 = 60_000;
 /// Widths that its clients know, but for the month, which is no width.
 const WIDTHS: [(&str, i64); 7] = [
     ("5m", 5 * MINUTE),
@@ -39,25 +39,4 @@ pub fn of(rows: Vec<(Timestamp, &str)>) -> Value {
     let buckets: Vec<Value> = buckets.collect();
     let (from, to) = (time(Timestamp(first * width)), time(Timestamp((last + 1) * width)));
     json!({"interval": name, "from": from, "to": to, "buckets": buckets})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_are_as_narrow_as_they_can_be_and_none_is_left_out() {
-        let hour = 60 * MINUTE;
-        let found = of(vec![
-            (Timestamp(10 * hour), "failed"),
-            (Timestamp(12 * hour), "success"),
-            (Timestamp(12 * hour), "success"),
-        ]);
-        assert_eq!((&found["interval"], found["buckets"].as_array().unwrap().len()), (&json!("5m"), 25));
-        assert_eq!(found["buckets"][24]["counts"], json!({"success": 2}));
-        assert_eq!(found["buckets"][1]["counts"], json!({}));
-        let long = of(vec![(Timestamp(0), "a"), (Timestamp(100_000 * hour), "b")]);
-        assert!(long["buckets"].as_array().unwrap().len() <= 61);
-        assert_eq!(of(vec![])["buckets"], json!([]));
-    }
 }

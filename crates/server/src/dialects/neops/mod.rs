@@ -5,15 +5,15 @@
 //! under the exact status that an operation has, so statuses here are part of the contract.
 
 pub mod blocks;
-mod board;
+pub mod board;
 pub mod body;
 mod context;
 pub mod cron;
-mod cursor;
+pub mod cursor;
 pub mod definitions;
 pub mod entities;
 pub mod error;
-mod histogram;
+pub mod histogram;
 pub mod job;
 mod license;
 mod listing;
@@ -23,7 +23,7 @@ pub mod runs;
 pub mod settings;
 mod spelling;
 mod versions;
-mod watch;
+pub mod watch;
 mod workers;
 
 use crate::{

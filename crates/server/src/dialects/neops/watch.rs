@@ -13,14 +13,14 @@ use windlass_core::{
 const BLOCKS_MAX: usize = 20;
 /// Jobs looked at to find them.
 const HEADS_MAX: usize = 200;
-const DEPTH_MAX: usize = 10_000;
+pub const DEPTH_MAX: usize = 10_000;
 /// So many jobs may wait for each worker before more workers are called for. A worker of the original takes at least two seconds
 /// for a job, so that the last of them waits for twenty.
 const EACH_MAX: usize = 10;
 /// So often in an hour a worker may come back before the network is suspected.
 const RETURNS_MAX: usize = 3;
-const RETURNS_KEPT: usize = 1_000;
-const HOUR: Millis = Millis::from_secs(3_600);
+pub const RETURNS_KEPT: usize = 1_000;
+pub const HOUR: Millis = Millis::from_secs(3_600);
 
 /// When workers came back lately, by name, as this server heard them.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Returns {
         self.0.push_back((at, worker.to_owned()));
     }
 
-    fn since(&mut self, from: Timestamp) -> usize {
+    pub fn since(&mut self, from: Timestamp) -> usize {
         while self.0.front().is_some_and(|(at, _)| *at < from) {
             self.0.pop_front();
         }
@@ -52,12 +52,12 @@ pub fn start_worker(tags: &[&str]) -> String {
 
 /// What waits for a function block, and who serves it.
 #[derive(Debug, PartialEq, Eq)]
-struct Demand {
-    block: String,
-    waiting: usize,
-    online: usize,
+pub struct Demand {
+    pub block: String,
+    pub waiting: usize,
+    pub online: usize,
     /// Serving it, but not heard for too long.
-    quiet: usize,
+    pub quiet: usize,
 }
 
 pub async fn signs(neops: Neops) -> Result<Vec<Sign>, Problem> {
@@ -96,14 +96,14 @@ fn presence(all: &[Worker], now: Timestamp) -> Sign {
     Sign { what: "workers".into(), text, advice }
 }
 
-fn returns(returns: &mut Returns, now: Timestamp) -> Option<Sign> {
+pub fn returns(returns: &mut Returns, now: Timestamp) -> Option<Sign> {
     let count = returns.since(Timestamp(now.0 - HOUR.0));
     let text = format!("workers came back {count} times in the last hour, {} last", returns.last());
     let advice = "Look at the network between them and the server, or raise WORKER_UNREACHABLE_THRESHOLD_MS.";
     (count > RETURNS_MAX).then(|| Sign { what: "workers".into(), text, advice: Some(advice.into()) })
 }
 
-fn demand(demand: &Demand) -> Sign {
+pub fn demand(demand: &Demand) -> Sign {
     let Demand { block, waiting, online, quiet } = demand;
     let more = if *waiting >= DEPTH_MAX { "at least " } else { "" };
     let text = format!("{more}{waiting} jobs wait for {block}, which {online} online workers serve");
@@ -116,42 +116,4 @@ fn demand(demand: &Demand) -> Sign {
         _ => None,
     };
     Sign { what: "waiting".into(), text, advice }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_waits_says_whether_workers_or_the_network_are_wanted() {
-        let table = [
-            ((5, 1, 0), "5 jobs wait for p/b:1.0.0, which 1 online workers serve", ""),
-            ((11, 1, 0), "11 jobs", "Add workers"),
-            ((20, 2, 5), "20 jobs", ""),
-            ((1, 0, 0), "which 0 online", "Start neops_worker with the function block p/b:1.0.0"),
-            ((1, 0, 2), "which 0 online", "2 workers serve it and are not heard: look at the network"),
-            ((DEPTH_MAX, 1, 0), "at least 10000 jobs", "Add workers"),
-        ];
-        for ((waiting, online, quiet), text, advice) in table {
-            let sign = demand(&Demand { block: "p/b:1.0.0".into(), waiting, online, quiet });
-            assert!(sign.text.contains(text), "{sign:?}");
-            assert_eq!(sign.advice.is_some(), !advice.is_empty(), "{sign:?}");
-            assert!(sign.advice.unwrap_or_default().contains(advice));
-        }
-    }
-
-    #[test]
-    fn workers_that_keep_coming_back_point_to_the_network() {
-        let mut seen = Returns::default();
-        for at in [0, 1, 2, 3] {
-            seen.note(Timestamp(at), "w");
-        }
-        let sign = returns(&mut seen, Timestamp(HOUR.0)).unwrap();
-        assert!(sign.text.contains("4 times") && sign.advice.unwrap().contains("network"), "{}", sign.text);
-        assert_eq!(returns(&mut seen, Timestamp(HOUR.0 + 1)), None, "three in an hour are no sign");
-        for at in 0..2 * RETURNS_KEPT as i64 {
-            seen.note(Timestamp(at), "w");
-        }
-        assert_eq!(seen.0.len(), RETURNS_KEPT);
-    }
 }

@@ -13,8 +13,8 @@ use std::io;
 use tokio::sync::mpsc;
 
 /// What is written at a time, and how many of these may wait for the reader.
-const PART_BYTES: usize = 32 << 10;
-const PARTS_WAITING: usize = 2;
+pub const PART_BYTES: usize = 32 << 10;
+pub const PARTS_WAITING: usize = 2;
 
 /// A list that is being written.
 pub struct Array {
@@ -60,45 +60,5 @@ impl Array {
     async fn send(&mut self) -> Result<()> {
         let part = Bytes::from(std::mem::take(&mut self.text));
         self.parts.send(Ok(part)).await.map_err(|_| HttpError(StatusCode::GONE, "the reader is gone".to_owned()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http_body_util::BodyExt;
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    };
-
-    #[tokio::test]
-    async fn a_list_is_made_no_faster_than_it_is_read() {
-        const ALL: usize = 50;
-        let made = Arc::new(AtomicUsize::new(0));
-        let counted = made.clone();
-        let answer = answer(move |mut list| async move {
-            for _ in 0..ALL {
-                counted.fetch_add(1, Ordering::SeqCst);
-                list.push(&"x".repeat(PART_BYTES)).await?;
-            }
-            list.end().await
-        });
-        for _ in 0..1_000 {
-            tokio::task::yield_now().await;
-        }
-        assert_eq!(made.load(Ordering::SeqCst), PARTS_WAITING + 1, "one more waits for its place");
-        let text = answer.into_body().collect().await.unwrap().to_bytes();
-        let read: Vec<String> = serde_json::from_slice(&text).unwrap();
-        assert_eq!(read.len(), ALL);
-    }
-
-    #[tokio::test]
-    async fn a_list_that_cannot_be_made_ends_the_connection() {
-        let failing = |mut list: Array| async move {
-            list.push(&1).await?;
-            Err(HttpError::bare(StatusCode::SERVICE_UNAVAILABLE))
-        };
-        assert!(answer(failing).into_body().collect().await.is_err());
     }
 }

@@ -57,7 +57,7 @@ pub async fn append(
 }
 
 /// As many chunks as fit into a piece share one; each keeps its bounds, its number, its time and its stream.
-fn pieces(chunks: &[LogChunk], most: usize) -> Vec<Payload> {
+pub fn pieces(chunks: &[LogChunk], most: usize) -> Vec<Payload> {
     let told = chunks.iter().map(|chunk| Chunk {
         stream: Some(match chunk.stream {
             Stream::Stdout => LogStream::Out,
@@ -73,7 +73,7 @@ fn pieces(chunks: &[LogChunk], most: usize) -> Vec<Payload> {
 
 /// Gives chunks back as they were sent. Text that was kept without them is cut into lines, and those are numbered within their
 /// attempt.
-struct Lines {
+pub struct Lines {
     workflow: String,
     job: String,
     /// What there is of the log, as far as known.
@@ -86,14 +86,14 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(workflow: &str, job: &str, execution: Option<&Job>) -> Self {
+    pub fn new(workflow: &str, job: &str, execution: Option<&Job>) -> Self {
         let log = execution.map(|job| job.live.log.clone()).unwrap_or_default();
         let (workflow, job) = (workflow.to_owned(), job.to_owned());
         Self { workflow, job, log, after: 0, attempt: 0, sequence: 0, open: None }
     }
 
     /// One at a time: a piece of nothing but line ends would become many times its size.
-    fn of<'a>(&'a mut self, piece: &'a LogAppend) -> impl Iterator<Item = LogChunk> + Send + 'a {
+    pub fn of<'a>(&'a mut self, piece: &'a LogAppend) -> impl Iterator<Item = LogChunk> + Send + 'a {
         let gap = self.log.gap(self.after, piece.piece);
         self.after = piece.piece;
         let cut_off = if gap.is_some() || piece.attempt != self.attempt { self.open.take() } else { None };
@@ -332,53 +332,4 @@ impl Follower {
 fn event(chunk: &LogChunk, position: Option<&Position>) -> String {
     let data = serde_json::to_string(chunk).unwrap_or_default();
     format!("event: log\ndata: {data}\n{}\n", position.map(Position::id).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use windlass_core::{JobId, JobKey, Namespace, Timestamp};
-
-    fn chunk(sequence: u64, stream: Stream, data: &str) -> LogChunk {
-        let (workflow_id, job_id) = ("w".into(), "j".into());
-        LogChunk { workflow_id, job_id, sequence, data: data.into(), timestamp_ms: 1_000 + sequence * 7, stream }
-    }
-
-    fn kept(piece: u64, attempt: u32, form: LogForm, data: Payload) -> LogAppend {
-        let job = JobKey::new(&Namespace::default(), JobId::from_u128(1));
-        LogAppend { job, piece, attempt, at: Timestamp(5), form, data }
-    }
-
-    fn shown(pieces: &[LogAppend]) -> Vec<LogChunk> {
-        let mut lines = Lines::new("w", "j", None);
-        pieces.iter().flat_map(|piece| lines.of(piece).collect::<Vec<_>>()).collect()
-    }
-
-    #[test]
-    fn chunks_come_back_as_they_were_sent_however_they_are_cut() {
-        let sent = [
-            chunk(0, Stream::Stdout, "one\ntwo\n"),
-            chunk(1, Stream::Stderr, ""),
-            chunk(9, Stream::Stdout, &"é".repeat(500)),
-            chunk(3, Stream::Stdout, "no line end"),
-            chunk(3, Stream::Stderr, "\n"),
-        ];
-        for most in [40, 64, 100, 1 << 18] {
-            let pieces = pieces(&sent, most);
-            assert!(pieces.iter().all(|piece| piece.len() <= most));
-            let stored: Vec<LogAppend> =
-                (1u64..).zip(pieces).map(|(at, data)| kept(at, 1, LogForm::Chunks, data)).collect();
-            assert_eq!(shown(&stored), sent, "{most}");
-        }
-    }
-
-    #[test]
-    fn text_without_chunks_is_cut_into_lines_and_a_gap_is_told() {
-        let text = |piece, attempt, data: &str| kept(piece, attempt, LogForm::default(), Payload::from(data));
-        let found = shown(&[text(1, 1, "a\nb"), text(2, 2, "c\n"), text(9, 2, "d\n")]);
-        let found: Vec<(u64, &str)> = found.iter().map(|chunk| (chunk.sequence, chunk.data.as_str())).collect();
-        assert_eq!(found[..3], [(0, "a\n"), (1, "b"), (0, "c\n")]);
-        assert!(found[3].1.contains("missing here"), "{found:?}");
-        assert_eq!(found[4].1, "d\n");
-    }
 }

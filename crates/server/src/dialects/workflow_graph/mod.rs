@@ -6,16 +6,16 @@
 //! a cancelled job ends cancelled and never runs again in that run; starting a run twice makes one; duplicate ids, unknown
 //! dependencies and cycles are refused; lists are in order of creation; logs belong to the lease that sent them; no files are served.
 
-mod array;
-mod body;
+pub mod array;
+pub mod body;
 mod claims;
 pub mod file;
 pub mod folder;
-mod logs;
+pub mod logs;
 mod sample;
 mod status;
-mod translate;
-mod wire;
+pub mod translate;
+pub mod wire;
 mod workers;
 mod workflows;
 

@@ -2,7 +2,7 @@
 //!
 //! What bears on a job is read first, all of it bounded; [`explain`] then says what it means, and looks at nothing else.
 
-mod explain;
+pub mod explain;
 mod pending;
 
 use crate::{
@@ -21,7 +21,7 @@ use windlass_core::{
 use windlass_engine::store::{JobQuery, RecordQuery};
 
 /// Jobs ahead are counted exactly up to this.
-const AHEAD_MAX: usize = 1_000;
+pub const AHEAD_MAX: usize = 1_000;
 /// Workers and holders of a key looked at.
 const LOOK_MAX: usize = 1_000;
 /// Workers whose jobs are looked at one by one, and workers that are named without being registered.
@@ -40,33 +40,33 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// Everything that bears on a job.
-struct Facts {
-    job: Job,
-    now: Timestamp,
+pub struct Facts {
+    pub job: Job,
+    pub now: Timestamp,
     /// Parents that have not ended.
-    parents: Vec<Job>,
+    pub parents: Vec<Job>,
     /// Jobs that have a place under its concurrency key.
-    rivals: Vec<Job>,
+    pub rivals: Vec<Job>,
     /// How the last attempt went, of a job that waits for the next one.
-    last: Option<Outcome>,
-    workers: Vec<Seen>,
+    pub last: Option<Outcome>,
+    pub workers: Vec<Seen>,
     /// Jobs with its tags, or more, that are held by workers which are not registered: those workers fit as well.
-    strangers: Vec<Job>,
+    pub strangers: Vec<Job>,
     /// Claimers that wait on this server for a job like this one.
-    waiting: usize,
+    pub waiting: usize,
     /// What to start for it, where that is not our own worker.
-    start: Option<String>,
+    pub start: Option<String>,
     /// Jobs before it in its lane, counted no further than [`AHEAD_MAX`].
-    ahead: usize,
+    pub ahead: usize,
 }
 
 /// A registered worker.
-struct Seen {
-    worker: Worker,
+pub struct Seen {
+    pub worker: Worker,
     /// What it holds, as far as that bears on the job; empty for those that could not take it.
-    held: Vec<Job>,
+    pub held: Vec<Job>,
     /// Whether that is known.
-    looked: bool,
+    pub looked: bool,
 }
 
 impl Seen {

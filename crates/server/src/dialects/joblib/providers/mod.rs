@@ -1,7 +1,7 @@
 //! Providers: processes that answer reads. Who they are; what they answer is beside.
 
 mod answers;
-mod question;
+pub mod question;
 mod reads;
 mod registers;
 

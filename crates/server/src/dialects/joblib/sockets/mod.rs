@@ -6,11 +6,11 @@
 
 mod audience;
 mod pump;
-mod results;
-mod said;
-mod say;
+pub mod results;
+pub mod said;
+pub mod say;
 mod session;
-mod ties;
+pub mod ties;
 mod transport;
 
 use crate::listener::ConnectionPermits;

@@ -6,10 +6,10 @@ mod device;
 mod guest;
 pub mod jwt;
 mod login;
-mod password;
+pub mod password;
 pub mod start;
 pub mod token;
-mod tries;
+pub mod tries;
 
 use super::{
     Joblib, Own,
@@ -41,7 +41,7 @@ const ADDRESS: Records<Uuid> = Records::new("joblib_user_address", namespace);
 /// Who was deleted, for as long as a token may still name them.
 const GONE: Records<()> = Records::new("joblib_user_gone", namespace);
 
-const ADDRESS_BYTES_MAX: usize = 200;
+pub const ADDRESS_BYTES_MAX: usize = 200;
 const USERS_MAX: usize = 100_000;
 
 /// Shows itself to nobody.
@@ -175,7 +175,7 @@ fn busy() -> HttpError {
 }
 
 /// Enough to tell an address from something else; whether mail arrives there is not asked.
-fn check_address(email: &str) -> Result<(), Fault> {
+pub fn check_address(email: &str) -> Result<(), Fault> {
     let sound = email.len() <= ADDRESS_BYTES_MAX
         && !email.chars().any(|c| c.is_control() || c.is_whitespace())
         && email.split_once('@').is_some_and(|(name, domain)| {
@@ -255,20 +255,4 @@ async fn mint(joblib: &Joblib, user: &User, by: Option<Uuid>) -> Result<String, 
 
 fn bearer(token: &str) -> Value {
     json!({"access_token": token, "token_type": "bearer"})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_has_two_sides() {
-        for good in ["a@b.c", "Ada.Lovelace+x@mail.example.org", "ü@exämple.org"] {
-            assert!(check_address(good).is_ok(), "{good}");
-        }
-        let long = format!("{}@b.c", "x".repeat(ADDRESS_BYTES_MAX));
-        for bad in ["", "a", "@b.c", "a@", "a@b", "a@b..c", "a@b@c.d", "a b@c.d", "a@b.c\n", &long] {
-            assert!(check_address(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -1,8 +1,8 @@
 //! Function blocks: kept as definitions that are called `package/name:1.2.3`; the workers that serve them are linked to them.
 //! They outlive their workers, and what was deleted comes back when it is registered again.
 
-mod compat;
-mod defaults;
+pub mod compat;
+pub mod defaults;
 mod register;
 mod show;
 

@@ -5,7 +5,7 @@ pub mod list;
 mod log;
 pub mod page;
 mod poll;
-mod result;
+pub mod result;
 pub mod show;
 
 use super::Own;

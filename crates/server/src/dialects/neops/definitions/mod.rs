@@ -6,7 +6,7 @@ mod last;
 mod page;
 mod publish;
 mod rows;
-mod schema;
+pub mod schema;
 mod show;
 
 use super::{

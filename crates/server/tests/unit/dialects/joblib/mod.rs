@@ -1,0 +1,12 @@
+mod body;
+mod fault;
+mod fields;
+mod names;
+mod prefer;
+mod providers;
+mod schema;
+mod settings;
+mod show;
+mod sockets;
+mod tasks;
+mod users;

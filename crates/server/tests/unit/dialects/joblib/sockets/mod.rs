@@ -1,0 +1,4 @@
+mod results;
+mod said;
+mod say;
+mod ties;

@@ -1,0 +1,4 @@
+mod joblib;
+mod neops;
+mod silo;
+mod workflow_graph;

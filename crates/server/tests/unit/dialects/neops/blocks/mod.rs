@@ -1,0 +1,2 @@
+mod compat;
+mod defaults;

@@ -1,0 +1,10 @@
+mod blocks;
+mod board;
+mod body;
+mod cursor;
+mod definitions;
+mod error;
+mod histogram;
+mod locks;
+mod settings;
+mod watch;

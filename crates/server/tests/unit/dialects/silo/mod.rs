@@ -1,0 +1,3 @@
+mod definitions;
+mod events;
+mod files;

@@ -1,0 +1,4 @@
+mod array;
+mod file;
+mod logs;
+mod translate;

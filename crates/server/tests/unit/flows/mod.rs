@@ -1,0 +1,2 @@
+mod reader;
+mod turns;

@@ -1,0 +1,35 @@
+//! A file of tests for each file of `src` that has any, in the same place: what lies below the handlers, called directly.
+
+mod artifact_place;
+mod ask;
+mod behind;
+mod calendar;
+mod config;
+mod content;
+mod definitions;
+mod dialects;
+mod flows;
+mod guard;
+mod last_token;
+mod listener;
+mod metrics;
+mod native;
+mod origin;
+mod path;
+mod planned;
+mod prefix;
+mod problem;
+mod quota;
+mod read_permits;
+mod request_id;
+mod room;
+mod schema;
+mod secret;
+mod service;
+mod session;
+mod sse;
+mod trace;
+mod ui;
+mod websocket;
+mod wire_time;
+mod without_token;

@@ -1,0 +1,4 @@
+mod docs;
+mod jobs;
+mod log_search;
+mod why;
