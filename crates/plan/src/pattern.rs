@@ -19,10 +19,10 @@ const NEST_MAX: u32 = 32;
 /// Bytes a compiled pattern may have. The smallest that suffices sets the price.
 const SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, 256 << 10];
 /// Compiled patterns that are kept although nobody uses them, and their bytes, in each generation of the cache.
-const KEPT: usize = 1_000;
-const KEPT_BYTES: usize = 2 << 20;
+pub const KEPT: usize = 1_000;
+pub const KEPT_BYTES: usize = 2 << 20;
 /// Patterns written out in one workflow, and their KiB when they are compiled.
-const WRITTEN_MAX: usize = 100;
+pub const WRITTEN_MAX: usize = 100;
 const WRITTEN_KIB_MAX: u64 = 4_096;
 
 /// Steps a byte of text costs with the largest pattern.
@@ -30,7 +30,7 @@ pub(crate) const PRICE_MAX: u64 = (SIZES[SIZES.len() - 1] >> 10) as u64;
 /// Steps a byte of a pattern costs that has to be compiled.
 pub const COMPILE_PRICE: u64 = 500;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
     size: usize,
@@ -67,16 +67,16 @@ impl std::fmt::Display for Wrong {
     }
 }
 
-type Made = Result<Arc<Pattern>, Arc<Wrong>>;
+pub type Made = Result<Arc<Pattern>, Arc<Wrong>>;
 
 fn too_large<T>(why: String) -> Result<T, Arc<Wrong>> {
     Err(Arc::new(Wrong { why, too_large: true }))
 }
 
-struct PatternCache {
-    made: Cache<String, Made>,
+pub struct PatternCache {
+    pub made: Cache<String, Made>,
     /// All that somebody may still use, so that a crowd of others does not have these compiled again.
-    used: HashMap<String, Weak<Pattern>>,
+    pub used: HashMap<String, Weak<Pattern>>,
 }
 
 impl Default for PatternCache {
@@ -189,11 +189,11 @@ fn without_classes(text: &str) -> String {
 }
 
 impl PatternCache {
-    fn get(&mut self, text: &str) -> Option<Made> {
+    pub fn get(&mut self, text: &str) -> Option<Made> {
         self.made.get(&text.to_owned()).or_else(|| self.used.get(text)?.upgrade().map(Ok))
     }
 
-    fn put(&mut self, text: &str, made: Made) {
+    pub fn put(&mut self, text: &str, made: Made) {
         if let Ok(made) = &made {
             if self.used.len().is_power_of_two() {
                 self.used.retain(|_, made| made.strong_count() > 0);
@@ -207,60 +207,4 @@ impl PatternCache {
 
 fn weight(text: &str, made: &Made) -> usize {
     text.len() + 256 + made.as_ref().map_or_else(|wrong| wrong.why.len(), |pattern| pattern.size)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_is_compiled_within_limits_and_kept_whatever_came_of_it() {
-        assert!(get("^[a-z]+$").unwrap().is_match("abc"));
-        assert!(get("^[a-z]+$").unwrap().price() < get("^[a-z]{1000}$").unwrap().price());
-        assert_eq!(get("^[a-z]+$").unwrap().price(), get(r"^\w+\pL*\p{Greek}*$").unwrap().price());
-        let table = [
-            (r"(\pL{30}){6}[k]".to_owned(), "compiled"),
-            ("(((((a{20}){20}){20}){20}){20})".to_owned(), "compiled"),
-            (r"\pL".repeat(17), "classes"),
-            ("a".repeat(1_001), "1000 bytes"),
-            ("(".repeat(400) + &")".repeat(400), "pattern"),
-            ("(a".to_owned(), "pattern"),
-        ];
-        for (text, why) in table {
-            for _ in 0..2 {
-                let told = get(&text).unwrap_err();
-                assert!(told.why.contains(why), "{told}");
-            }
-        }
-        let first = get("kept").unwrap();
-        assert!(Arc::ptr_eq(&first, &get("kept").unwrap()), "compiled once");
-    }
-
-    #[test]
-    fn a_pattern_in_use_is_not_compiled_again_however_many_others_come() {
-        let mut kept = PatternCache::default();
-        let made = |size| Ok(Arc::new(Pattern { regex: Regex::new("a").unwrap(), size, places: size }));
-        let own: Made = made(1);
-        kept.put("own", own.clone());
-        for at in 0..3 * KEPT {
-            kept.put(&format!("other{at}"), made(64 << 10));
-        }
-        assert!(kept.made.get(&"own".to_owned()).is_none());
-        assert!(Arc::ptr_eq(&kept.get("own").unwrap().unwrap(), own.as_ref().unwrap()));
-        drop(own);
-        assert!(kept.get("own").is_none(), "nor is it kept when nobody uses it");
-        let others = kept.used.values().filter(|made| made.strong_count() > 0).count();
-        let most = 2 * KEPT_BYTES / (64 << 10);
-        assert!(others <= most && kept.used.len() <= 4 * most, "{others} of {}", kept.used.len());
-    }
-
-    #[test]
-    fn a_workflow_has_so_many_patterns_and_no_more() {
-        let mut written = Written::default();
-        (0..WRITTEN_MAX).for_each(|at| drop(written.get(&format!("({at}"))));
-        assert!(written.get("a").unwrap_err().contains("100 patterns"), "those that are wrong cost most");
-        let mut written = Written::default();
-        let large = (0..WRITTEN_MAX).find_map(|at| written.get(&format!("a{{2000}}{at}")).err());
-        assert!(large.unwrap().contains("KiB"));
-    }
 }

@@ -1,17 +1,12 @@
 //! Random workflows, run on the rules in random orders with the planner beside them, end as a naive oracle says.
 
-#[path = "../../core/tests/seeds/mod.rs"]
-mod seeds;
-#[path = "../../core/tests/tables/mod.rs"]
-#[allow(dead_code, reason = "shared with the tests of the rules")]
-mod tables;
-
-mod world;
-
+use crate::{
+    seeds,
+    world::{Dice, World},
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use windlass_core::run::RunState;
-use world::{Dice, World};
 
 #[derive(Clone, Debug)]
 struct Drawn {

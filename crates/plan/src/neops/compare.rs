@@ -223,7 +223,3 @@ impl<'a> Steps<'a> {
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
-
-#[cfg(test)]
-#[path = "compare_tests.rs"]
-mod tests;

@@ -303,7 +303,3 @@ fn labels(reader: &mut Reader, made: &Document) {
         }
     });
 }
-
-#[cfg(test)]
-#[path = "document_tests.rs"]
-mod tests;

@@ -235,7 +235,3 @@ fn advisory(code: &'static str, path: String, message: String, label: Option<&st
 fn pointer(place: &str) -> String {
     format!("/{}", place.replace(['[', '.'], "/").replace(']', ""))
 }
-
-#[cfg(test)]
-#[path = "publish_tests.rs"]
-mod tests;

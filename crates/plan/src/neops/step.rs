@@ -223,7 +223,3 @@ pub fn early(step: &Step, label: &str, parameters: &Value) -> Result<(Map<String
     later.retain(|name| !step.raw.contains_key(name));
     Ok((made, later))
 }
-
-#[cfg(test)]
-#[path = "step_tests.rs"]
-mod tests;

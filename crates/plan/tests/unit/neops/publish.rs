@@ -1,5 +1,11 @@
-use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use windlass_plan::neops::{
+    compare::Level,
+    document::Document,
+    publish::{Held, Outcome, PublishRequest, Verdict, advice, decide, renumbered, wanted},
+    reference::Version,
+};
 
 fn document(description: &str, blocks: &[&str]) -> Value {
     let step = |(at, block): (usize, &&str)| json!({"type": "functionBlock", "label": format!("s{at}"), "functionBlock": block});

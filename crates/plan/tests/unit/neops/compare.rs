@@ -1,5 +1,5 @@
-use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_plan::neops::compare::{Level, compare, floor, same};
 
 fn base() -> Value {
     let block =

@@ -1,5 +1,12 @@
-use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_plan::neops::{
+    acquire::{Acquire, By},
+    course::Step,
+    reference::{EntityType, Reference},
+    step::{Begun, World, begin, early},
+    template,
+    updates::Update,
+};
 
 fn step(fields: Value) -> Step {
     let texts = |name: &str| {
@@ -9,7 +16,7 @@ fn step(fields: Value) -> Step {
     let map = |name: &str| fields.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
     Step {
         label: "s".into(),
-        block: super::super::reference::Reference::parse("p/b:1").unwrap(),
+        block: Reference::parse("p/b:1").unwrap(),
         conditions: texts("if"),
         asserts: texts("assert"),
         acquire: Vec::new(),

@@ -1,6 +1,10 @@
-use super::*;
-use crate::neops::acquire::By;
-use serde_json::json;
+use serde_json::{Value, json};
+use windlass_plan::neops::{
+    acquire::By,
+    document::{DEPTH_MAX, Document, EXPRESSION_BYTES_MAX, STEPS_MAX, Strategy, Work},
+    read::FaultKind,
+    reference::{EntityType, Reference},
+};
 
 fn small() -> Value {
     json!({"type": "workflow", "label": "hello", "name": "hello", "package": "wf.example", "majorVersion": 1,

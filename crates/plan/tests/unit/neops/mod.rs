@@ -1,0 +1,13 @@
+mod acquire;
+mod compare;
+mod course;
+mod document;
+mod entity;
+mod expression;
+mod lanes;
+mod publish;
+mod reference;
+mod step;
+mod template;
+mod undo;
+mod updates;
