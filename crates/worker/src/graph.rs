@@ -9,7 +9,7 @@ use windlass_sdk::{
     worker::Failure,
 };
 
-type Outputs = BTreeMap<String, String>;
+pub type Outputs = BTreeMap<String, String>;
 
 /// A job as its server describes it.
 #[derive(Debug, Deserialize)]
@@ -50,7 +50,7 @@ pub fn about(payload: Option<&Json>, folder: &Folder) -> io::Result<Vec<(OsStrin
 
 /// `WINDLASS_UPSTREAM_BUILD_ARTIFACT_URL` for `artifact_url` of `build`. Where two names become one the first in order of the
 /// alphabet has it; the file has them all. What cannot be in an environment is only in the file.
-fn variables(upstream: &BTreeMap<String, Outputs>) -> BTreeMap<String, String> {
+pub fn variables(upstream: &BTreeMap<String, Outputs>) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (job, outputs) in upstream {
         for (name, value) in outputs.iter().filter(|(_, value)| !value.contains('\0')) {
@@ -86,32 +86,4 @@ pub fn outputs(output: &Output, folder: &Folder) -> Result<Box<RawValue>, Failur
         }
     }
     serde_json::value::to_raw_value(&all).map_err(|error| Failure::permanent(error.to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_handed_on_has_names_a_shell_can_say() {
-        let outputs = |list: &[(&str, &str)]| -> Outputs {
-            list.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
-        };
-        let upstream = BTreeMap::from([
-            ("unit-tests".to_owned(), outputs(&[("coverage", "94%"), ("artifact.url", "s3://b"), ("bad", "a\0b")])),
-            ("unit.tests".to_owned(), outputs(&[("coverage", "1%")])),
-        ]);
-        let expected =
-            [("WINDLASS_UPSTREAM_UNIT_TESTS_ARTIFACT_URL", "s3://b"), ("WINDLASS_UPSTREAM_UNIT_TESTS_COVERAGE", "94%")];
-        let expected: BTreeMap<String, String> =
-            expected.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        assert_eq!(variables(&upstream), expected);
-    }
-
-    #[test]
-    fn a_description_that_is_none_is_refused_for_good() {
-        for junk in ["null", "{}", r#"{"job_id":"a","workflow_id":"w","command":"a\u0000"}"#] {
-            assert!(Job::parse(junk).unwrap_err().permanent, "{junk}");
-        }
-    }
 }

@@ -101,16 +101,16 @@ pub fn watch() -> ExitCode {
 
 /// What was not over when the worker was gone.
 #[derive(Debug, Default, PartialEq)]
-struct Left {
+pub struct Left {
     /// Groups, with their leases.
-    groups: BTreeMap<i32, String>,
+    pub groups: BTreeMap<i32, String>,
     /// Leases, with the number of processes that were about to start.
-    starting: BTreeMap<String, usize>,
+    pub starting: BTreeMap<String, usize>,
 }
 
 impl Left {
     /// Reads until the worker is gone.
-    fn read(lines: impl BufRead) -> Self {
+    pub fn read(lines: impl BufRead) -> Self {
         let mut left = Self::default();
         for line in lines.lines().map_while(Result::ok) {
             left.hear(&line);
@@ -138,18 +138,5 @@ impl Left {
             *count -= 1;
             self.starting.retain(|_, count| *count > 0);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ended_is_left_alone() {
-        let told = "? a\n+ 20 a\n? b\n+ 30 b\n- 20\n+ 0 x\n+ 1 y\ngarbage\n? d\n? c\n+ 40 c\n? e\n! e\n! f\n";
-        let groups = BTreeMap::from([(30, "b".to_owned()), (40, "c".to_owned())]);
-        let starting = BTreeMap::from([("d".to_owned(), 1)]);
-        assert_eq!(Left::read(told.as_bytes()), Left { groups, starting });
     }
 }

@@ -115,7 +115,7 @@ pub async fn work(
 }
 
 /// Little, because whatever is in the worker's environment may be a secret; never the worker's own settings.
-fn environment(
+pub fn environment(
     args: &Args,
     token: Option<&str>,
     own: impl Iterator<Item = (OsString, OsString)>,
@@ -132,27 +132,4 @@ fn environment(
         env.extend(token.map(|token| ("WINDLASS_TOKEN".into(), token.into())));
     }
     env
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[test]
-    fn jobs_get_little_of_the_environment_and_no_token() {
-        let own = || {
-            let names = ["PATH", "LC_ALL", "AWS_SECRET", "WINDLASS_TOKEN", "WINDLASS_SERVER"];
-            names.into_iter().map(|name| (name.into(), "x".into()))
-        };
-        let names = |flags: &[&str]| {
-            let args = crate::args::Cli::try_parse_from([&["w"], flags].concat()).unwrap().args;
-            let env = environment(&args, Some("t"), own()).into_iter();
-            env.map(|(name, _)| name.into_string().unwrap()).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(names(&[]), "PATH LC_ALL");
-        assert_eq!(names(&["--pass-env", "AWS_SECRET", "--pass-env", "WINDLASS_TOKEN"]), "PATH LC_ALL AWS_SECRET");
-        assert_eq!(names(&["--pass-env", "*"]), "PATH LC_ALL AWS_SECRET");
-        assert_eq!(names(&["--pass-token"]), "PATH LC_ALL WINDLASS_TOKEN");
-    }
 }

@@ -1,4 +1,5 @@
-//! One program for all tests: linking many takes longer than running them.
+//! One program for all tests: linking many takes longer than running them. Outside the crate, which would be
+//! compiled once more for its unit tests.
 
 mod support;
 
@@ -6,4 +7,5 @@ mod commands;
 mod examples;
 mod folders;
 mod promises;
+mod unit;
 mod workflow_graph;

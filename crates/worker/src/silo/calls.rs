@@ -44,7 +44,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    pub fn next(&mut self) -> Duration {
+    pub fn wait(&mut self) -> Duration {
         let bound = Duration::from_secs(1).saturating_mul(1 << self.tries.min(6)).min(WAIT_MAX);
         self.tries = self.tries.saturating_add(1);
         bound.mul_f64(rand::random_range(0.5..=1.0)).max(Duration::from_secs(1))
@@ -138,7 +138,7 @@ impl Server {
                 Err(Trouble::Later(why)) => why,
                 answer => return answer,
             };
-            let wait = backoff.next();
+            let wait = backoff.wait();
             tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a call failed, retrying");
             tokio::select! {
                 () = sleep(wait) => {}
@@ -164,7 +164,7 @@ impl Server {
     }
 }
 
-fn sort(status: StatusCode, said: &Value) -> Trouble {
+pub fn sort(status: StatusCode, said: &Value) -> Trouble {
     let message = said["message"].as_str().map_or_else(|| format!("status {status}"), str::to_owned);
     // A refused transition says what the job's state is; other conflicts are about what was sent.
     let transition = said["status"].is_string();
@@ -183,35 +183,4 @@ fn sort(status: StatusCode, said: &Value) -> Trouble {
 pub fn escape(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     name.bytes().map(|byte| if plain(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn answers_mean_what_a_runner_has_to_do() {
-        let name = |status: u16, said: Value| match sort(StatusCode::from_u16(status).unwrap(), &said) {
-            Trouble::Denied(_) => "denied",
-            Trouble::Lost(_) => "lost",
-            Trouble::Refused(..) => "refused",
-            Trouble::Later(_) => "later",
-        };
-        let conflict = json!({"error": "conflict", "message": "m", "status": "cancelled"});
-        assert_eq!((name(401, json!({})), name(409, conflict), name(403, json!({}))), ("denied", "lost", "lost"));
-        assert_eq!((name(409, json!({"message": "a cycle"})), name(400, json!({}))), ("refused", "refused"));
-        assert_eq!((name(404, json!({})), name(413, json!({}))), ("refused", "refused"));
-        for status in [302, 408, 429, 500, 502, 503] {
-            assert_eq!(name(status, Value::Null), "later", "{status}");
-        }
-    }
-
-    #[test]
-    fn waits_are_from_one_to_sixty_seconds_and_grow() {
-        let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..20).map(|_| backoff.next()).collect();
-        assert!(waits.iter().all(|wait| (1_000..=60_000).contains(&wait.as_millis())), "{waits:?}");
-        assert!(waits[10..].iter().all(|wait| wait.as_secs() >= 30), "{waits:?}");
-    }
 }

@@ -3,13 +3,13 @@
 //! `config` is what an operator says, `calls` what is said to the server, `job` one job from claim to report, `lines` what its
 //! command prints, `report` who passes that on, `files` what it reads and leaves, `stop` why it may have to end early.
 
-mod calls;
-mod config;
-mod files;
+pub mod calls;
+pub mod config;
+pub mod files;
 mod job;
-mod lines;
-mod report;
-mod stop;
+pub mod lines;
+pub mod report;
+pub mod stop;
 
 use crate::{Exit, Guard, args, place, terminal};
 use calls::{Backoff, Call, Claimed, Server, Trouble};
@@ -209,7 +209,7 @@ impl Runner {
                 Ok(_) => backoff = Backoff::default(),
                 Err(Trouble::Denied(_)) => return self.orders.denied.cancel(),
                 Err(trouble) => {
-                    wait = backoff.next().min(wait);
+                    wait = backoff.wait().min(wait);
                     tracing::warn!(why = trouble.text(), "heartbeat not acknowledged");
                 }
             }
@@ -234,7 +234,7 @@ impl Runner {
                 Ok(None) => self.config.poll_interval,
                 Err(Trouble::Denied(why)) => return End::Denied(why),
                 Err(trouble) => {
-                    let wait = backoff.next();
+                    let wait = backoff.wait();
                     tracing::warn!(why = trouble.text(), wait_ms = wait.as_millis() as u64, "claim failed, retrying");
                     wait
                 }

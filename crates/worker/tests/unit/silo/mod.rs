@@ -1,0 +1,6 @@
+mod calls;
+mod config;
+mod files;
+mod lines;
+mod report;
+mod stop;
