@@ -71,7 +71,7 @@ pub async fn below(products: &Products, root: &str, depth_max: u32) -> Result<Bo
     below_within(products, root, depth_max, ROWS_MAX).await
 }
 
-async fn below_within(products: &Products, root: &str, depth_max: u32, rows_max: usize) -> Result<Bom, Error> {
+pub async fn below_within(products: &Products, root: &str, depth_max: u32, rows_max: usize) -> Result<Bom, Error> {
     let mut bom = Bom::default();
     let first = rows(products, root).await?;
     let mut read = first.len();
@@ -303,30 +303,4 @@ fn news(part: &str, user: &str, merge: &Merge) -> Value {
         "diff": diff,
         "resolve_url": format!("/items/{part}/bom"),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Nothing, items, items::NewItem};
-    use windlass_core::Namespace;
-    use windlass_engine::{Engine, Settings, clock, memory::Memory};
-
-    #[tokio::test]
-    async fn a_bill_of_material_is_read_up_to_its_limit_and_no_further() {
-        let memory = Arc::new(Memory::new(Arc::new(clock::System::default())));
-        let engine = Engine::start(memory, Settings::default()).await.unwrap();
-        let products = Products::new(engine, Namespace::default(), Arc::default(), Arc::new(Nothing));
-        for part in ["CAR", "AXLE", "WHEEL", "BOLT"] {
-            let new = NewItem { part_number: Some(part.into()), ..NewItem::default() };
-            items::create(&products, &"ann".into(), &new).await.unwrap();
-        }
-        for (parent, child) in [("CAR", "AXLE"), ("AXLE", "WHEEL"), ("WHEEL", "BOLT")] {
-            write(&products, parent, child, &NewRow::default(), Mode::Add).await.unwrap();
-        }
-        let leaves =
-            async |max| below_within(&products, "CAR", u32::MAX, max).await.map(|bom| bom.flat("CAR").unwrap());
-        assert_eq!(leaves(3).await.unwrap(), [("BOLT".to_owned(), 1.0)]);
-        assert_eq!(leaves(2).await.unwrap_err().to_string(), "rows: 3 is more than the 2 allowed");
-    }
 }

@@ -1,9 +1,7 @@
 //! Changes as the engine sees them: ordinary commands, written as a whole, in one namespace.
 
-mod support;
-
+use crate::support::{ANN, Makes, engine, part, products};
 use std::sync::Arc;
-use support::{ANN, Makes, engine, part, products};
 use windlass_core::{
     Namespace, What,
     commands::{

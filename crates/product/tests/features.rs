@@ -1,9 +1,7 @@
 //! Feature graphs under random changes: what is worked out step by step, and only where something changed, is what anybody
 //! would get who works everything out from nothing, by the rule as it is written down.
 
-#[path = "../../core/tests/seeds/mod.rs"]
-mod seeds;
-
+use crate::seeds;
 use sha2::{Digest, Sha256};
 use std::{
     collections::{BTreeMap, BTreeSet},

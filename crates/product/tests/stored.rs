@@ -1,11 +1,9 @@
 //! What stores and exports hold from before items were a crate of their own: `stored.jsonl` is from an export of that time.
 
-mod support;
-
+use crate::support::{ANN, engine, products};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::sync::Arc;
-use support::{ANN, engine, products};
 use windlass_core::{
     Command, Facet, RecordKey,
     commands::all::All,

@@ -1,5 +1,4 @@
 //! An engine in memory, and items on it.
-#![allow(dead_code)]
 
 use async_trait::async_trait;
 use std::sync::Arc;

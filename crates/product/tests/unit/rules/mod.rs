@@ -1,0 +1,4 @@
+mod bom;
+mod features;
+mod item;
+mod trigger;
