@@ -1,37 +1,34 @@
-//! The `windlass` program: the one place where stores, server, worker and client meet.
+//! All of the `windlass` program: the one place where stores, server, worker and client meet.
 #![forbid(unsafe_code)]
 
-mod bench;
-mod cli;
-mod commands;
+pub mod bench;
+pub mod cli;
+pub mod commands;
 mod config_show;
 mod context;
 mod demo;
-mod dialects;
-mod fail;
+pub mod dialects;
+pub mod fail;
 mod ids;
-mod output;
+pub mod output;
 mod pages;
 mod parent;
 mod profile;
-mod remote;
+pub mod remote;
 mod serve;
 mod settings;
-mod store;
-mod table;
-mod times;
-mod top;
+pub mod store;
+pub mod table;
+pub mod times;
+pub mod top;
 mod up;
 mod worker;
-
-/// Jobs are made on one thread and freed on another all the time, which the system's allocator takes locks for.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 use clap::Parser;
 use std::{io, process::ExitCode};
 
-fn main() -> ExitCode {
+/// Does what the command line says.
+pub fn main() -> ExitCode {
     if let Some(code) = worker::run_if_asked() {
         return code;
     }

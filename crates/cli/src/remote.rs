@@ -152,23 +152,3 @@ pub fn is_loopback(server: &str) -> bool {
     };
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_local_token_stays_here() {
-        for here in ["http://127.0.0.1:3000", "http://localhost/x", "https://[::1]:1", "http://127.8.8.8"] {
-            assert!(is_loopback(here), "{here}");
-        }
-        for away in [
-            "http://localhost.example.org",
-            "http://127.0.0.1.nip.io:3000",
-            "http://127.0.0.1@evil.org/",
-            "http://10.0.0.1",
-        ] {
-            assert!(!is_loopback(away), "{away}");
-        }
-    }
-}

@@ -1,4 +1,5 @@
-//! One program for all tests: linking many takes longer than running them.
+//! One program for all tests: linking many takes longer than running them. Outside the crate, which would be
+//! compiled once more for its unit tests.
 
 mod support;
 
@@ -11,5 +12,6 @@ mod shown;
 mod told;
 mod top;
 mod transfer;
+mod unit;
 mod up;
 mod words;

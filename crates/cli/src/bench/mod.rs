@@ -1,12 +1,12 @@
 //! `windlass bench`: figures people can repeat.
 
-mod ceiling;
-mod dialect;
+pub mod ceiling;
+pub mod dialect;
 mod engine;
-mod http;
+pub mod http;
 mod idle;
 mod limit;
-mod report;
+pub mod report;
 mod target;
 mod work;
 

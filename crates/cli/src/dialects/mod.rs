@@ -1,8 +1,8 @@
 //! What dialects bring to the command line. This list is the one place outside their folders that names them.
 
 mod neops;
-mod silo;
-mod workflow_graph;
+pub mod silo;
+pub mod workflow_graph;
 
 use crate::context::{Context, Done};
 use clap::{ArgMatches, Command, FromArgMatches, Subcommand, error::ErrorKind};

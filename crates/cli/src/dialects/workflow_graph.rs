@@ -6,7 +6,7 @@ use windlass_server::dialects::workflow_graph::file;
 
 pub const PART: &Part = &Part { workflow: Some(convert), ..Part::NOTHING };
 
-fn convert(text: &str) -> Option<anyhow::Result<Value>> {
+pub fn convert(text: &str) -> Option<anyhow::Result<Value>> {
     let is_json = text.trim_start().starts_with('{');
     let has = |key: &str| match is_json {
         true => serde_json::from_str::<Map<String, Value>>(text).is_ok_and(|members| members.contains_key(key)),
@@ -36,20 +36,4 @@ fn convert(text: &str) -> Option<anyhow::Result<Value>> {
     let name: String =
         made.name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
     Some(Ok(json!({"name": name, "steps": steps})))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn its_files_become_ours() {
-        let text = "name: my ci\non: push\njobs:\n  a:\n    run: make\n  b:\n    needs: a\n    run: make test\n    labels: [gpu]\n    retries: 2\n";
-        let expected = json!({"name": "my-ci", "steps": {"a": {"run": "make"},
-            "b": {"run": "make test", "needs": ["a"], "tags": ["gpu"], "retry": {"attempts": 3}}}});
-        assert_eq!(convert(text).unwrap().unwrap(), expected);
-        assert!(convert("name: x\nsteps:\n  a: {run: ls}\n").is_none());
-        let error = convert("name: x\non: push\njobs:\n  a: {run: ls, needs: z}\n").unwrap().unwrap_err().to_string();
-        assert!(error.contains("line 4"), "{error}");
-    }
 }

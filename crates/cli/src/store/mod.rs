@@ -4,7 +4,7 @@ mod backup;
 pub mod doctor;
 mod export;
 mod import;
-mod line;
+pub mod line;
 mod migrate;
 pub mod sound;
 pub mod unfinished;

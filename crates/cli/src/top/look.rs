@@ -100,7 +100,7 @@ async fn open(client: &Client, id: Uuid) -> Result<Opened, Error> {
 }
 
 /// Without colours, and with nothing that could move the cursor.
-fn plain(line: &str) -> String {
+pub fn plain(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(char) = chars.next() {
@@ -111,15 +111,4 @@ fn plain(line: &str) -> String {
         }
     }
     crate::output::clean(&text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_a_log_cannot_move_the_cursor() {
-        assert_eq!(plain("\u{1b}[31mred\u{1b}[0m and \u{1b}[2Jgone"), "red and gone");
-        assert!(!plain("bell\u{7} back\u{8}").contains(['\u{7}', '\u{8}']));
-    }
 }

@@ -2,9 +2,9 @@
 //!
 //! What is shown is asked for once a second by a task of its own, so that keys are answered at once however slow the server is.
 
-mod draw;
-mod look;
-mod view;
+pub mod draw;
+pub mod look;
+pub mod view;
 
 use crate::{
     commands::{Context, Done},

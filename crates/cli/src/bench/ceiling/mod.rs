@@ -2,7 +2,7 @@
 
 mod beanstalkd;
 mod log;
-mod server;
+pub mod server;
 
 use super::{
     Output,
@@ -51,40 +51,40 @@ pub struct CeilingBench {
 
 /// What one of them did in one round.
 #[derive(Clone, Copy, Serialize)]
-struct RoundFigures {
-    submit_per_s: f64,
-    drain_per_s: f64,
-    submit_us: f64,
-    drain_us: f64,
-    pickup_p50_ms: f64,
+pub struct RoundFigures {
+    pub submit_per_s: f64,
+    pub drain_per_s: f64,
+    pub submit_us: f64,
+    pub drain_us: f64,
+    pub pickup_p50_ms: f64,
 }
 
 /// Medians of all rounds, and the range.
 #[derive(Serialize)]
-struct Figure {
-    what: &'static str,
-    windlass: f64,
-    ceiling: f64,
+pub struct Figure {
+    pub what: &'static str,
+    pub windlass: f64,
+    pub ceiling: f64,
     /// Windlass divided by the ceiling in the same round.
-    ratio: f64,
-    ratio_min: f64,
-    ratio_max: f64,
+    pub ratio: f64,
+    pub ratio_min: f64,
+    pub ratio_max: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    beanstalkd: Option<Peer>,
+    pub beanstalkd: Option<Peer>,
 }
 
 #[derive(Serialize)]
-struct Peer {
-    median: f64,
+pub struct Peer {
+    pub median: f64,
     /// Windlass divided by it in the same round.
-    ratio: f64,
+    pub ratio: f64,
 }
 
 /// All turns of a round.
-struct Round {
-    windlass: RoundFigures,
-    ceiling: RoundFigures,
-    beanstalkd: Option<RoundFigures>,
+pub struct Round {
+    pub windlass: RoundFigures,
+    pub ceiling: RoundFigures,
+    pub beanstalkd: Option<RoundFigures>,
 }
 
 #[derive(Serialize)]
@@ -177,7 +177,7 @@ fn us_per_job(measured: &Measured, from: Option<Duration>, to: Option<Duration>)
     spent.as_secs_f64() * 1e6 / measured.jobs as f64
 }
 
-fn figure(what: &'static str, pick: Pick, rounds: &[Round]) -> Figure {
+pub fn figure(what: &'static str, pick: Pick, rounds: &[Round]) -> Figure {
     let ratios = || rounds.iter().map(|round| pick(&round.windlass) / pick(&round.ceiling));
     Figure {
         what,
@@ -215,45 +215,5 @@ fn print_text(report: &Report) {
             "{:<36}{:>12.digits$}{:>12.digits$}{:>8.2} {range:<15}{more}",
             figure.what, figure.windlass, figure.ceiling, figure.ratio
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn turn(rate: f64) -> RoundFigures {
-        RoundFigures { submit_per_s: rate, drain_per_s: rate, submit_us: 1.0, drain_us: 1.0, pickup_p50_ms: 1.0 }
-    }
-
-    #[test]
-    fn ratios_are_taken_within_a_round() {
-        let round = |(windlass, ceiling, peer)| Round {
-            windlass: turn(windlass),
-            ceiling: turn(ceiling),
-            beanstalkd: Some(turn(peer)),
-        };
-        let rounds = [(10.0, 20.0, 5.0), (100.0, 400.0, 100.0), (30.0, 40.0, 60.0)].map(round);
-        let figure = figure("submit", |turn| turn.submit_per_s, &rounds);
-        assert_eq!((figure.ratio, figure.ratio_min, figure.ratio_max), (0.5, 0.25, 0.75));
-        let peer = figure.beanstalkd.unwrap();
-        assert_eq!((peer.median, peer.ratio), (60.0, 1.0));
-    }
-
-    #[tokio::test]
-    async fn the_ceiling_does_the_same_work_as_a_server() {
-        let folder = tempfile::tempdir().unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let data = folder.path().to_owned();
-        tokio::spawn(async move { server::serve(listener, &data).await });
-        let subjects = Subject::all(&[url], &["none".to_owned()], None).await.unwrap();
-        for (batch, next) in [(1, false), (10, false), (1, true)] {
-            let load = Load { subject: &subjects[0], connections: 4, batch, next };
-            assert_eq!(load.submit(40).await.unwrap().jobs, 40);
-            // Fails if a job is missing or comes twice.
-            assert_eq!(load.drain(40).await.unwrap().jobs, 40);
-        }
-        assert_eq!(pickup::measure(&subjects[0], 2).await.unwrap().len(), 2, "claims wait for jobs");
     }
 }

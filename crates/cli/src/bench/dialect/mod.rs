@@ -4,7 +4,7 @@ mod cycle;
 mod joblib;
 mod joblib_calls;
 mod neops;
-mod workflow_graph;
+pub mod workflow_graph;
 
 use clap::Subcommand;
 

@@ -1,10 +1,10 @@
 //! `windlass workflow`: runs of many steps, started, watched, answered and drawn.
 
-mod draw;
-mod file;
-mod layout;
-mod show;
-mod watch;
+pub mod draw;
+pub mod file;
+pub mod layout;
+pub mod show;
+pub mod watch;
 
 use super::{Context, Done};
 use crate::{fail::code, ids, output::say, times};

@@ -5,9 +5,9 @@
 
 mod apply;
 mod check;
-mod csv;
-mod json;
-mod row;
+pub mod csv;
+pub mod json;
+pub mod row;
 
 use super::{Noun, Part};
 use crate::{

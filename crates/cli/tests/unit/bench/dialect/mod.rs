@@ -1,0 +1,1 @@
+mod workflow_graph;

@@ -1,0 +1,3 @@
+mod ceiling;
+mod dialect;
+mod report;

@@ -1,0 +1,2 @@
+mod wait;
+mod workflow;

@@ -1,0 +1,5 @@
+mod draw;
+mod file;
+mod layout;
+mod show;
+mod watch;

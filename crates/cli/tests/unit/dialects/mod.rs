@@ -1,0 +1,2 @@
+mod silo;
+mod workflow_graph;

@@ -1,0 +1,2 @@
+mod csv;
+mod json;
