@@ -1,21 +1,6 @@
 //! The worker loop: claims jobs, runs a handler for each, keeps their leases, reports what came of them.
 //!
-//! ```no_run
-//! # async fn example() -> Result<(), windlass_sdk::Error> {
-//! use windlass_sdk::{Client, worker::{Failure, JobContext, Worker}};
-//! let client = Client::builder("http://127.0.0.1:3000").token("…").build()?;
-//! let shutdown = tokio_util::sync::CancellationToken::new();
-//! Worker::builder(client)
-//!     .name("resizer-1")
-//!     .tags(["images"])
-//!     .slots(4)
-//!     .run(|job: JobContext| async move {
-//!         job.log("resizing\n").await;
-//!         Ok::<_, Failure>(serde_json::json!({"width": 100}))
-//!     }, shutdown)
-//!     .await?;
-//! # Ok(()) }
-//! ```
+#![doc = concat!("```no_run\n", include_str!("../../examples/worker.rs"), "```\n")]
 //!
 //! What holds: a lease is renewed three times within its length until its report is answered, also while the worker drains; a
 //! report is repeated until the server has taken it or says that the lease is gone; a claim whose answer was lost is asked
