@@ -77,7 +77,7 @@ export const stories = {
   },
 
   async a_token_that_runs_out_in_the_middle_of_work_asks_for_another({ open, server }) {
-    const { token } = await server.post("tokens", { principal: "eve", role: "editor", expires_ms: 4000 });
+    const { token } = await server.post("tokens", { principal: "eve", role: "editor", expires_ms: 10_000 });
     const { id } = await server.post("jobs", { name: "half done" });
     const page = await open({ token, path: `jobs/${id}` });
     await page.getByRole("heading", { name: "half done" }).waitFor();
