@@ -1,3 +1,4 @@
+use super::put;
 use serde_json::{Value, json};
 use windlass_plan::neops::compare::{Level, compare, floor, same};
 
@@ -18,15 +19,7 @@ fn after(change: impl FnOnce(&mut Value)) -> Vec<(&'static str, Level, String)> 
 }
 
 fn set(pointer: &'static str, value: Value) -> Box<dyn FnOnce(&mut Value)> {
-    Box::new(move |document| {
-        let (parent, field) = pointer.rsplit_once('/').unwrap();
-        let parent = document.pointer_mut(parent).unwrap().as_object_mut().unwrap();
-        if value.is_null() {
-            parent.remove(field)
-        } else {
-            parent.insert(field.into(), value)
-        };
-    })
+    Box::new(move |document| put(document, pointer, value))
 }
 
 #[test]

@@ -1,3 +1,4 @@
+use super::put;
 use serde_json::{Value, json};
 use windlass_plan::neops::{
     acquire::By,
@@ -13,16 +14,10 @@ fn small() -> Value {
             "parameters": {"message": "{{ parameters.who }}"}}]})
 }
 
-/// The small document with the value at this pointer replaced; removed if it is null.
+/// The small document with another value at this pointer; without it if that is null.
 fn with(pointer: &str, value: Value) -> Value {
     let mut document = small();
-    let (parent, field) = pointer.rsplit_once('/').unwrap();
-    let parent = document.pointer_mut(parent).unwrap().as_object_mut().unwrap();
-    if value.is_null() {
-        parent.remove(field)
-    } else {
-        parent.insert(field.into(), value)
-    };
+    put(&mut document, pointer, value);
     document
 }
 
