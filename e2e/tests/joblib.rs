@@ -225,12 +225,12 @@ async fn a_worker_outlives_the_server_s_restart() {
 /// The server was away for longer than workers may be silent: they could not be heard, and are not blamed for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_outlives_a_stop_that_is_longer_than_its_timeout() {
-    let mut world = world_with(&[("ZNDRAW_JOBLIB_WORKER_TIMEOUT_SECONDS", "2")]).await;
+    let mut world = world_with(&[("ZNDRAW_JOBLIB_WORKER_TIMEOUT_SECONDS", "5")]).await;
     let (worker, id) = world.worker(&["--polling", "0.5", "--heartbeat", "1"]);
     world.server.signal(Signal::SIGTERM);
     world.server.wait();
     // Three a second, two claims and a heartbeat: twice its timeout.
-    for _ in 0..12 {
+    for _ in 0..30 {
         worker.hears("trouble");
     }
     world.server.restart().await;

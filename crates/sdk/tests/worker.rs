@@ -27,9 +27,9 @@ use windlass_sdk::{
 
 type Running = JoinHandle<Result<Summary, Error>>;
 
-/// A worker with short leases, so that tests see several renewals.
+/// A worker with leases that are short, so that tests see renewals, and yet outlast a machine that stands still for two seconds.
 fn builder(server: &Server, name: &str) -> Worker {
-    Worker::builder(server.worker()).name(name).lease_ms(1_500).backoff_max(Duration::from_millis(300))
+    Worker::builder(server.worker()).name(name).lease_ms(4_000).backoff_max(Duration::from_millis(300))
 }
 
 fn spawn<F, Fut>(worker: Worker, handler: F) -> (Running, CancellationToken)
@@ -81,10 +81,10 @@ async fn jobs_run_to_their_results_and_the_worker_leaves_politely() {
 async fn a_lease_is_kept_however_long_the_job_takes() {
     let server = Server::start().await;
     let id = server.submit(once()).await;
-    let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |job: JobContext| async move {
+    let (running, shutdown) = spawn(builder(&server, "w"), |job: JobContext| async move {
         job.log("begun\n").await;
         job.progress(40.0, "on the way");
-        sleep(Duration::from_secs(3)).await; // Several times its lease, which is real time.
+        sleep(Duration::from_secs(6)).await; // Longer than its lease, which is real time.
         job.log("done\n").await;
         Ok::<_, Failure>(())
     });
@@ -196,8 +196,8 @@ async fn a_lost_lease_stops_the_handler_and_nothing_is_reported() {
 async fn draining_finishes_what_is_held_and_claims_no_more() {
     let server = Server::start().await;
     let ids = [server.submit(once()).await, server.submit(once()).await];
-    let (running, shutdown) = spawn(builder(&server, "w").lease_ms(600), |_: JobContext| async {
-        sleep(Duration::from_secs(2)).await; // Several times its lease, which is real time.
+    let (running, shutdown) = spawn(builder(&server, "w"), |_: JobContext| async {
+        sleep(Duration::from_secs(6)).await; // Longer than its lease, which is real time.
         Ok::<_, Failure>("done")
     });
     server.running(ids[0]).await;

@@ -39,14 +39,14 @@ async fn check(command: Command, broken: serde_json::Value, long: serde_json::Va
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.error.unwrap().reason.as_str()), (State::Failed, "reported"));
     // Longer than its lease, and the server is away for a while.
-    let id = server.submit(leased(1_500, numbers(long.clone()))).await;
+    let id = server.submit(leased(4_000, numbers(long.clone()))).await;
     server.until(id, |job| job.attempt == 1).await;
     server.stop().await;
     tokio::time::sleep(Duration::from_millis(700)).await; // How long it is away is what is tested.
     server.start_again().await;
     let job = server.end_of(id).await;
     assert_eq!((job.state, job.attempt), (State::Completed, 1), "{:?}", job.error);
-    let id = server.submit(leased(900, numbers(long))).await;
+    let id = server.submit(leased(4_000, numbers(long))).await;
     server.until(id, |job| job.attempt == 1).await;
     server.admin().cancel(id).await.unwrap();
     assert_eq!(server.end_of(id).await.state, State::Cancelled);
@@ -55,12 +55,12 @@ async fn check(command: Command, broken: serde_json::Value, long: serde_json::Va
 #[tokio::test]
 async fn the_python_worker_keeps_the_protocol() {
     let command = example("worker.py", &["python3"], &[]);
-    check(command, json!({"numbers": "no"}), json!({"numbers": [42], "seconds": 4})).await;
+    check(command, json!({"numbers": "no"}), json!({"numbers": [42], "seconds": 7})).await;
 }
 
 #[tokio::test]
 async fn the_bash_worker_keeps_the_protocol() {
     let work = "payload=$(cat); sleep $(jq '.seconds // 0' <<<\"$payload\"); jq '.numbers | add' <<<\"$payload\"";
     let command = example("worker.sh", &["bash", "curl", "jq"], &["bash", "-c", work]);
-    check(command, json!(["no", "object"]), json!({"numbers": [42], "seconds": 4})).await;
+    check(command, json!(["no", "object"]), json!({"numbers": [42], "seconds": 7})).await;
 }

@@ -11,9 +11,9 @@ use windlass_sdk::api::{
 #[tokio::test]
 async fn a_lease_shorter_than_the_job_is_kept() {
     let server = Server::start().await;
-    let first = program(&server, "first", &["--allow-commands", "--lease-ms", "500"]);
+    let first = program(&server, "first", &["--allow-commands", "--lease-ms", "4000"]);
     let runs = server.folder().join("runs");
-    let text = format!("echo run >> {}; sleep 3; echo done", runs.display());
+    let text = format!("echo run >> {}; sleep 6; echo done", runs.display());
     let id = server.submit(SubmitJob { settings: JobSettings::default(), ..shell(&text) }).await;
     server.running(id).await;
     let second = program(&server, "second", &["--allow-commands"]);
@@ -133,8 +133,8 @@ async fn the_budget_is_charged_once_for_each_start() {
 #[tokio::test]
 async fn draining_keeps_the_lease_and_reports() {
     let server = Server::start().await;
-    let mut worker = program(&server, "w", &["--allow-commands", "--lease-ms", "500"]);
-    let id = server.submit(shell("sleep 2; echo '{\"late\": true}'")).await;
+    let mut worker = program(&server, "w", &["--allow-commands", "--lease-ms", "4000"]);
+    let id = server.submit(shell("sleep 6; echo '{\"late\": true}'")).await;
     server.running(id).await;
     worker.signal(Signal::SIGTERM);
     let waiting = server.submit(shell("true")).await;
@@ -172,7 +172,7 @@ async fn a_server_restart_in_the_middle_loses_nothing() {
         ids.push(server.submit(shell(&text)).await);
     }
     server.running(ids[0]).await;
-    for pause_ms in [200, 2_500] {
+    for pause_ms in [200, 5_000] {
         tokio::time::sleep(Duration::from_millis(500)).await; // Somewhere in the middle of the jobs.
         server.stop().await;
         tokio::time::sleep(Duration::from_millis(pause_ms)).await; // How long it is away is what is tested.

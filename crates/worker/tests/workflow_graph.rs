@@ -140,9 +140,9 @@ async fn a_worker_that_lost_its_lease_ends_the_command_and_says_nothing() {
 #[tokio::test]
 async fn a_lease_shorter_than_the_job_is_kept_through_a_restart_of_the_server() {
     let mut server = Server::start().await;
-    let worker = program(&server, "w", &["--lease-ms", "1000"]);
+    let worker = program(&server, "w", &[]);
     let runs = server.folder().join("runs");
-    let long = format!("echo run >> {}; for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.5; done", runs.display());
+    let long = format!("echo run >> {}; for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 1; done", runs.display());
     let id = start(&server, &[job("long", &long, &[]), job("after", "true", &["long"])]).await;
     become_so(&server, &id, &["running", "queued"]).await;
     tokio::time::sleep(Duration::from_millis(700)).await; // Somewhere in the middle of the job.

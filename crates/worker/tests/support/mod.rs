@@ -25,11 +25,11 @@ pub struct Program {
     mark: String,
 }
 
-/// `windlass-worker` with short leases, in a folder of its own.
+/// `windlass-worker` in a folder of its own, with leases that are short and yet outlast a machine that stands still for two seconds.
 pub fn program(server: &Server, name: &str, flags: &[&str]) -> Program {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass-worker"));
     // Before the other flags, because --exec takes the rest of the line.
-    let lease: &[&str] = if flags.contains(&"--lease-ms") { &[] } else { &["--lease-ms", "1500"] };
+    let lease: &[&str] = if flags.contains(&"--lease-ms") { &[] } else { &["--lease-ms", "4000"] };
     command.args(["--name", name]).args(lease).args(flags);
     Program::start(command, server)
 }
