@@ -64,8 +64,13 @@ class Api:
             raise kinds.get(response.status_code, RuntimeError)(f"{response.status_code} {response.text}")
 
 
+ONE_AT_A_TIME = threading.RLock()
+
+
 def say(event: str, **more: Any) -> None:
-    print(json.dumps({"event": event, "at": time.time(), **more}), flush=True)
+    # `print` writes a line and its end in two steps, and another thread's line may come between them.
+    with ONE_AT_A_TIME:
+        print(json.dumps({"event": event, "at": time.time(), **more}), flush=True)
 
 
 class Aloud(logging.Handler):

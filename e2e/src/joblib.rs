@@ -44,8 +44,9 @@ impl JoblibWorker {
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
+                let event: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why} in {line:?}"));
                 // Nobody listens once the test is over.
-                drop(serde_json::from_str(&line).map(|value: Value| tell.send(value)));
+                drop(tell.send(event));
             }
         });
         Self { input: child.stdin.take(), child, said }
