@@ -149,7 +149,8 @@ export const shot = async (page, name) => {
 };
 
 const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  // Chromium without windows draws the same pages with two thirds of the processor time.
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium-headless-shell",
   // There is no graphics processor here, and drawing as if there were one takes longer than drawing.
   args: ["--no-sandbox", "--enable-precise-memory-info", "--disable-gpu"],
 });
