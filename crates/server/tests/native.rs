@@ -36,6 +36,26 @@ async fn a_claim_that_says_registered_does_not_make_a_worker_known() {
 }
 
 #[tokio::test]
+async fn a_claim_that_says_registered_is_refused_beside_a_report_that_is_taken() {
+    let server = Server::start().await;
+    for _ in 0..2 {
+        server.post("/api/v1/jobs", json!({})).await.expect(201);
+    }
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": [], "max": 2})).await.expect(200);
+    let leases = claimed["leases"].as_array().unwrap();
+    let next = json!({"worker": "forgotten", "registered": true});
+    let ended = server.work("/api/v1/leases/complete", json!({"lease": leases[0]["lease"], "next": next})).await;
+    let operations = json!([{"do": "complete", "lease": leases[1]["lease"]}]);
+    let done = server.work("/api/v1/leases/batch", json!({"operations": operations, "claim": next})).await.expect(200);
+    let ended = ended.expect(200);
+    assert_eq!((&ended["state"], &done["operations"][0]["state"]), (&json!("completed"), &json!("completed")));
+    for answer in [ended, done] {
+        assert_eq!(answer["claim_problem"]["type"], "/docs/errors#not-found");
+    }
+    server.get("/api/v1/workers/forgotten").await.expect(404);
+}
+
+#[tokio::test]
 async fn a_report_that_contradicts_the_accepted_one_is_refused_with_what_the_job_is() {
     let server = Server::start().await;
     let claim = || async {
