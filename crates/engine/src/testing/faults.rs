@@ -132,10 +132,10 @@ impl Store for Faulty {
 }
 
 /// The same work with the n-th call failing, for every n there is: nothing acknowledged is lost, nothing happens twice.
-pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh) {
+pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh, whens: &[When]) {
     let (clean, calls, told) = play(fresh().await, 0, When::Before, None).await.unwrap_or_else(|why| panic!("{why}"));
     assert!(calls > 20, "the work takes only {calls} calls");
-    for when in [When::Before, When::After] {
+    for &when in whens {
         for nth in 1..=calls {
             let played = play(fresh().await, nth, when, Some(told)).await;
             let (after, ..) = played.unwrap_or_else(|why| panic!("call {nth} fails {when:?}: {why}"));
