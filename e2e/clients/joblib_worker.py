@@ -142,6 +142,9 @@ def main() -> None:
         manager.register_provider(Bytes, name="box", handler=None, room=asked.room)
     else:
         manager.register(Rotate, room=asked.room)
+    if sockets is not None:
+        # Joining a room is not answered. This is, after all that was said before it: whoever is ready hears of new tasks.
+        client.call("room_join", {"room_id": "anywhere", "client_type": "pyclient"})
     # As `wait` does a moment later: until then a signal would end this program like any other.
     signal.signal(signal.SIGTERM, lambda *_: manager.disconnect())
     say("ready", worker=str(manager.worker_id))
