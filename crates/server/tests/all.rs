@@ -41,6 +41,7 @@ mod tokens;
 mod traces;
 mod unit;
 mod upgrades;
+mod watched;
 mod why;
 mod workflow_folder;
 mod workflow_graph;

@@ -278,8 +278,9 @@ async fn show(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<
 }
 
 async fn whole(app: &App, namespace: &Namespace, id: Uuid) -> Result<Run> {
-    let (steps, next) = page(app, namespace, id, None, STEPS).await?;
+    // The steps after the run: so a run that has ended is never shown with a step that has not.
     let row = row(app, namespace, id).await?;
+    let (steps, next) = page(app, namespace, id, None, STEPS).await?;
     Ok(Run { steps, steps_next: next, ..wire(namespace, RunId(id), &row) })
 }
 
