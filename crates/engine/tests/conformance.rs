@@ -46,5 +46,5 @@ parts! {
 
 #[tokio::test]
 async fn every_call_may_fail_once() {
-    faults::nth_call_fails(memory, &[faults::When::Before, faults::When::After]).await;
+    faults::nth_call_fails(memory, &[faults::When::Before, faults::When::After], faults::ALONE).await;
 }

@@ -42,17 +42,21 @@ pub enum When {
     After,
 }
 
-/// A store whose n-th call fails; all others go through.
+/// No call fails but the one.
+pub const ALONE: usize = usize::MAX;
+
+/// A store whose n-th call fails, and then the one `apart` calls later, and so on; all others go through.
 pub struct Faulty {
     inner: Arc<dyn Store>,
-    nth: usize,
+    next: AtomicUsize,
+    apart: usize,
     when: When,
     calls: AtomicUsize,
 }
 
 impl Faulty {
     pub fn new(inner: Arc<dyn Store>, nth: usize, when: When) -> Self {
-        Self { inner, nth, when, calls: AtomicUsize::new(0) }
+        Self { inner, next: AtomicUsize::new(nth), apart: ALONE, when, calls: AtomicUsize::new(0) }
     }
 
     /// How many calls there were.
@@ -62,9 +66,12 @@ impl Faulty {
 
     async fn through<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let failed = || StoreError::Unavailable("as the test wants it".into());
-        if self.calls.fetch_add(1, Ordering::AcqRel) + 1 != self.nth {
+        let number = self.calls.fetch_add(1, Ordering::AcqRel) + 1;
+        if number != self.next.load(Ordering::Acquire) {
             return call.await;
         }
+        // The call that follows is the same one again.
+        self.next.store(number.saturating_add(self.apart).saturating_add(1), Ordering::Release);
         match self.when {
             When::Before => Err(failed()),
             When::After => call.await.and(Err(failed())),
@@ -131,13 +138,15 @@ impl Store for Faulty {
     }
 }
 
-/// The same work with the n-th call failing, for every n there is: nothing acknowledged is lost, nothing happens twice.
-pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh, whens: &[When]) {
-    let (clean, calls, told) = play(fresh().await, 0, When::Before, None).await.unwrap_or_else(|why| panic!("{why}"));
+/// The same work with the n-th call failing, for every n there is: nothing acknowledged is lost, nothing happens twice. Calls that are
+/// `apart` fail in the same play.
+pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh, whens: &[When], apart: usize) {
+    let clean = play(fresh().await, (0, ALONE), When::Before, None).await;
+    let (clean, calls, told) = clean.unwrap_or_else(|why| panic!("{why}"));
     assert!(calls > 20, "the work takes only {calls} calls");
     for &when in whens {
-        for nth in 1..=calls {
-            let played = play(fresh().await, nth, when, Some(told)).await;
+        for nth in 1..=calls.min(apart) {
+            let played = play(fresh().await, (nth, apart), when, Some(told)).await;
             let (after, ..) = played.unwrap_or_else(|why| panic!("call {nth} fails {when:?}: {why}"));
             if let Some(difference) = clean.first_difference(&after) {
                 panic!("call {nth} fails {when:?}, and then {difference}");
@@ -147,9 +156,14 @@ pub async fn nth_call_fails(fresh: impl AsyncFn() -> Fresh, whens: &[When]) {
 }
 
 /// Gives back what the store holds in the end, how many calls it took and how many events were told.
-async fn play(fresh: Fresh, nth: usize, when: When, told: Option<u64>) -> TestResult<(Snapshot, usize, u64)> {
+async fn play(
+    fresh: Fresh,
+    (nth, apart): (usize, usize),
+    when: When,
+    told: Option<u64>,
+) -> TestResult<(Snapshot, usize, u64)> {
     let Fresh { store, clock, keep } = fresh;
-    let faulty = Faulty::new(store.clone(), nth, when);
+    let faulty = Faulty { apart, ..Faulty::new(store.clone(), nth, when) };
     let mut work = Work { store: &faulty, told: 0 };
     work.all(&clock).await?;
     let mut scope = Scope::new(&[Namespace::default()], &["note"]);
