@@ -1,6 +1,6 @@
 //! ZnDraw's own client, unmodified, in processes of its own; and the calls of those who submit to it.
 
-use crate::{Plain, Server, program};
+use crate::{NO_PLUGINS, Plain, Server, program};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -38,7 +38,7 @@ impl JoblibWorker {
     pub fn start(url: &str, token: &str, more: &[&str]) -> Self {
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("clients/joblib_worker.py");
         let mut command = Command::new(python());
-        command.arg(script).args([url, token]).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.envs(NO_PLUGINS).arg(script).args([url, token]).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the worker starts");
         let (tell, said) = mpsc::channel();
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();

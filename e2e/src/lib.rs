@@ -18,3 +18,6 @@ pub use joblib::{JoblibUser, JoblibWorker};
 pub use neops::{BLOCKS as NEOPS_BLOCKS, NeopsWorker, NeopsWorld, neops_client};
 pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};
+
+/// For clients that use pydantic, which otherwise looks through all that is installed for plugins when it is imported.
+const NO_PLUGINS: [(&str, &str); 1] = [("PYDANTIC_DISABLE_PLUGINS", "__all__")];

@@ -1,6 +1,6 @@
 //! neops' own worker and its generated client, unmodified, in processes of their own.
 
-use crate::{ADMIN, Plain, Server, program};
+use crate::{ADMIN, NO_PLUGINS, Plain, Server, program};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -14,13 +14,16 @@ use std::{
 };
 use windlass_engine::testing::eventually_blocking;
 
+/// As its own command does. What is imported stays: looking through it again and again takes a tenth of the start.
+const START: &str = "import gc; gc.disable(); from neops_worker_sdk.cli.neops_worker import main; gc.enable(); main()";
+
 /// Installed by `scripts/clients`: `worker` or `client`, with the Python that both need.
 fn python(environment: &str) -> Command {
     let folder = program("windlass").parent().and_then(Path::parent).unwrap().join("clients");
     let start = fs::read_to_string(folder.join("neops_python"));
     let start = start.unwrap_or_else(|_| panic!("{} is not there; run scripts/clients first", folder.display()));
     let mut command = Command::new(start.trim());
-    command.env("PYTHONPATH", folder.join(format!("neops_{environment}")));
+    command.envs(NO_PLUGINS).env("PYTHONPATH", folder.join(format!("neops_{environment}")));
     command
 }
 
@@ -40,7 +43,7 @@ impl NeopsWorker {
         let told = folder.join(format!("{name}.told"));
         let mut command = python("worker");
         command
-            .args(["-c", "from neops_worker_sdk.cli.neops_worker import main; main()"])
+            .args(["-c", START])
             .env("URL_BLACKBOARD", url)
             .env("DIR_FUNCTION_BLOCKS", ours("neops_blocks"))
             .env("WORKER_NAME", name)
