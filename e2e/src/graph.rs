@@ -44,9 +44,9 @@ pub fn job(id: &str, command: &str, needs: &[&str]) -> Value {
 }
 
 /// Workflows by their own calls.
-pub struct Graph(pub Client);
+pub struct GraphCalls(pub Client);
 
-impl Graph {
+impl GraphCalls {
     pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Value {
         let mut request = self.0.request(method.parse().unwrap(), path);
         if let Some(body) = body {

@@ -12,7 +12,7 @@ mod plain;
 mod program;
 
 pub use cable::Cable;
-pub use graph::{Graph, GraphWorker, job};
+pub use graph::{GraphCalls, GraphWorker, job};
 pub use history::{History, events_so_far, submit_until};
 pub use joblib::{JoblibUser, JoblibWorker};
 pub use neops::{BLOCKS as NEOPS_BLOCKS, NeopsWorker, NeopsWorld, neops_client};

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use std::time::Duration;
-use windlass_e2e::{Graph, GraphWorker, Server, job};
+use windlass_e2e::{GraphCalls, GraphWorker, Server, job};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_stock_worker_runs_a_diamond_with_labels_retries_and_logs() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let _worker = GraphWorker::stock(&server.url, "docker,linux");
     let mut labelled = job("left", "echo left", &["top"]);
     labelled["required_labels"] = json!(["docker"]);
@@ -26,10 +26,10 @@ async fn the_stock_worker_runs_a_diamond_with_labels_retries_and_logs() {
 async fn log_chunks_come_back_as_they_were_sent_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let id = graph.start(&[job("a", "true", &[])]).await;
     let claim = json!({"worker_id": "w", "labels": [], "lease_ttl_secs": 600});
-    let worker = Graph(server.client(&server.worker_token().await));
+    let worker = GraphCalls(server.client(&server.worker_token().await));
     let claimed = worker.call("POST", "/api/jobs/claim", Some(claim)).await;
     let path = format!("/api/jobs/{}/logs", claimed["lease"]["lease_id"].as_str().unwrap());
     let streams = ["stdout", "stderr"];
@@ -40,7 +40,7 @@ async fn log_chunks_come_back_as_they_were_sent_after_a_restart() {
     worker.call("POST", &end, Some(json!({"outputs": {}}))).await;
     server.kill();
     server.restart().await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let kept = graph.call("GET", &format!("/api/workflows/{id}/jobs/a/logs"), None).await;
     assert!(*kept.as_array().unwrap() == sent);
 }
@@ -49,7 +49,7 @@ async fn log_chunks_come_back_as_they_were_sent_after_a_restart() {
 async fn the_stock_worker_notices_cancellation_and_failure_skips() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let _worker = GraphWorker::stock(&server.url, "");
     let id = graph.start(&[job("long", "sleep 60", &[]), job("after", "true", &["long"])]).await;
     graph.become_so(&id, &["running", "queued"]).await;
@@ -66,7 +66,7 @@ async fn the_stock_worker_notices_cancellation_and_failure_skips() {
 async fn the_stock_worker_uses_up_a_budget_skips_all_that_follows_and_takes_only_what_it_offers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let _worker = GraphWorker::stock(&server.url, "linux");
     let runs = folder.path().join("runs");
     let mut bad = job("bad", &format!("echo x >> {}; echo no luck; sleep 0.1; exit 7", runs.display()), &[]);
@@ -91,7 +91,7 @@ async fn the_stock_worker_uses_up_a_budget_skips_all_that_follows_and_takes_only
 async fn the_stock_worker_needs_nothing_but_an_address_to_say_who_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
-    let (graph, token) = (Graph(server.admin()), server.worker_token().await);
+    let (graph, token) = (GraphCalls(server.admin()), server.worker_token().await);
     let host = server.url.strip_prefix("http://").unwrap();
     let id = graph.start(&[job("a", "true", &[])]).await;
     {
@@ -124,7 +124,7 @@ async fn the_stock_worker_needs_nothing_but_an_address_to_say_who_it_is() {
 async fn the_stock_worker_survives_a_killed_server_in_the_middle_of_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let _worker = GraphWorker::stock(&server.url, "");
     let marks = folder.path().join("marks");
     let mark = |name: &str| format!("echo {name} >> {}", marks.display());

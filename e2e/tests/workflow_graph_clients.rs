@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
     time::Duration,
 };
-use windlass_e2e::{Graph, GraphWorker, Server, job};
+use windlass_e2e::{GraphCalls, GraphWorker, Server, job};
 use windlass_sdk::api::token::{CreateToken, Role};
 
 fn repository() -> PathBuf {
@@ -30,7 +30,7 @@ async fn the_python_worker_runs_hands_on_retries_and_notices_cancellation() {
     need(&["python3"]);
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let mut command = Command::new("python3");
     command.arg(repository().join("examples/workers/workflow_graph.py"));
     let _worker = GraphWorker::start(command, &server.url, "python");

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 use uuid::Uuid;
-use windlass_e2e::{Graph, GraphWorker, Server, events_so_far, job, knob};
+use windlass_e2e::{GraphCalls, GraphWorker, Server, events_so_far, job, knob};
 use windlass_sdk::{
     Client,
     api::{
@@ -45,7 +45,7 @@ async fn every_job_succeeds_exactly_once_however_often_the_server_is_killed() {
     let anywhere = kills > 2;
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path(), None).await;
-    let graph = Graph(server.admin());
+    let graph = GraphCalls(server.admin());
     let runs = folder.path().join("runs");
     let command = format!("echo x >> {}; sleep {}", runs.display(), if anywhere { "0.02" } else { "1.5" });
     let mut ids = Vec::new();
@@ -79,7 +79,7 @@ async fn every_job_succeeds_exactly_once_however_often_the_server_is_killed() {
 
 /// Until both workers are in the first half of a job: the rest of it is longer than a restart takes. Not for ever: a kill at
 /// another moment only makes the test longer.
-async fn until_both_work(graph: &Graph, ids: &[String]) {
+async fn until_both_work(graph: &GraphCalls, ids: &[String]) {
     let begun = Instant::now();
     let mut first_seen: BTreeMap<(String, String, String), Instant> = BTreeMap::new();
     while begun.elapsed() < Duration::from_secs(10) {

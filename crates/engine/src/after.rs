@@ -7,8 +7,8 @@ use crate::{
     feed::Feed,
     history::History,
     notices::Notices,
-    request::Answer,
-    store::{Outcome, StoreError},
+    request::Replies,
+    store::{Committed, StoreError},
     tally::Tally,
     waiters::Waiters,
 };
@@ -40,7 +40,7 @@ pub struct Counts {
 /// What a written batch still has to say.
 #[derive(Default)]
 pub struct Held {
-    pub answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    pub answers: Vec<(oneshot::Sender<Replies>, Replies)>,
     pub first_event: Option<u64>,
     pub events: Vec<Event>,
     pub logged: Vec<JobKey>,
@@ -82,7 +82,7 @@ impl After {
     }
 
     /// What follows from a batch as soon as it is written: only those who look for work, and the sweeper, may know.
-    pub fn written(&self, outcome: &Outcome, commands: usize, log_bytes: usize, events: bool) {
+    pub fn written(&self, outcome: &Committed, commands: usize, log_bytes: usize, events: bool) {
         self.batches.fetch_add(1, Relaxed);
         self.commands.fetch_add(commands as u64, Relaxed);
         self.log_bytes.fetch_add(log_bytes as u64, Relaxed);

@@ -5,7 +5,7 @@ use crate::{
     engine::{Engine, mixed_up},
     error::Error,
     ids,
-    request::Answer,
+    request::Replies,
     waiters::{Parked, Waiter},
 };
 use std::time::Duration;
@@ -130,7 +130,7 @@ impl Engine {
         leases(self.delivery(abandon, receiver).answer().await?)
     }
 
-    fn delivery(&self, abandon: Option<Namespace>, receiver: oneshot::Receiver<Answer>) -> Delivery {
+    fn delivery(&self, abandon: Option<Namespace>, receiver: oneshot::Receiver<Replies>) -> Delivery {
         Delivery { intake: self.inner().intake.clone(), abandon, receiver }
     }
 

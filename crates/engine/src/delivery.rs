@@ -3,7 +3,7 @@
 use crate::{
     error::Error,
     intake::Intake,
-    request::{Answer, lost},
+    request::{Replies, lost},
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use windlass_core::{Namespace, Refusal, Reply};
 pub struct Delivery {
     pub intake: Arc<Intake>,
     pub abandon: Option<Namespace>,
-    pub receiver: oneshot::Receiver<Answer>,
+    pub receiver: oneshot::Receiver<Replies>,
 }
 
 impl Delivery {

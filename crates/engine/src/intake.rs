@@ -4,7 +4,7 @@ use crate::{
     error::Error,
     pieces::{Pieces, rest_after},
     queue::Queue,
-    request::{Answer, Request, lost},
+    request::{Replies, Request, lost},
     settings::Settings,
 };
 use std::{iter::Peekable, sync::Arc, vec::IntoIter};
@@ -76,7 +76,7 @@ impl Intake {
         &self,
         commands: Vec<Command>,
         abandon: Option<Namespace>,
-    ) -> Result<oneshot::Receiver<Answer>, Error> {
+    ) -> Result<oneshot::Receiver<Replies>, Error> {
         let weight = weight(&commands);
         let room = self.take_room(&commands, weight)?;
         self.push(commands, room, abandon, weight)
@@ -94,7 +94,7 @@ impl Intake {
         room: OwnedSemaphorePermit,
         abandon: Option<Namespace>,
         weight: usize,
-    ) -> Result<oneshot::Receiver<Answer>, Error> {
+    ) -> Result<oneshot::Receiver<Replies>, Error> {
         let (is_log, (reply, receiver)) = (is_log(&commands), oneshot::channel());
         let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
         if taken { Ok(receiver) } else { Err(Error::Closed) }

@@ -8,7 +8,7 @@ use crate::{
     ids,
     intake::Intake,
     store::StoreError,
-    waiters::{Taken, Waiters},
+    waiters::{TakenAlong, Waiters},
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Joining {
 }
 
 struct Joined {
-    taken: Taken,
+    taken: TakenAlong,
     claim: WaitingClaim,
     /// Jobs it can still take, if it gets those that it was taken along for.
     room: usize,
@@ -92,7 +92,7 @@ impl Joining {
                 self.waiters.put_back(taken);
                 continue;
             };
-            let Taken { parked, query, .. } = taken;
+            let TakenAlong { parked, query, .. } = taken;
             let abandon = parked.claim.request_id.is_none();
             if let (Err(Ok(undelivered)), true) = (parked.reply.send(Ok(vec![reply])), abandon) {
                 intake.take_back(&query.namespace, undelivered);

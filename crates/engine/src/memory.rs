@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Clock,
-    store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim},
+    store::{Batch, Committed, DuePage, EventPage, JobBody, JobQuery, RecordQuery, Store, StoreError, Trim},
 };
 use async_trait::async_trait;
 use parking_lot::{Mutex, MutexGuard};
@@ -42,7 +42,7 @@ impl Store for Memory {
         full.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+    async fn run(&self, batch: Batch) -> Result<Committed, StoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
         let decider = batch.decider(now, state.next_seq);
@@ -50,7 +50,7 @@ impl Store for Memory {
         let first_event = state.last_event + 1;
         let logged = decision.logs.iter().map(|append| append.job.clone()).collect();
         state.write(&mut decision);
-        Ok(Outcome { first_event: Some(first_event), logged, ..Outcome::of(&mut decision, now) })
+        Ok(Committed { first_event: Some(first_event), logged, ..Committed::of(&mut decision, now) })
     }
 
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {

@@ -4,12 +4,12 @@ use crate::store::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use windlass_core::{Command, Namespace, Refusal, Reply};
 
-pub type Answer = Result<Vec<Result<Reply, Refusal>>, StoreError>;
+pub type Replies = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
 /// Commands of one caller, answered together.
 pub struct Request {
     pub commands: Vec<Command>,
-    pub reply: oneshot::Sender<Answer>,
+    pub reply: oneshot::Sender<Replies>,
     /// Room in the queue, given back when the request is answered.
     pub room: OwnedSemaphorePermit,
     /// A claim nobody waits for any more is not run, and one whose answer cannot be delivered is taken back.

@@ -55,7 +55,7 @@ impl Batch {
 /// What a committed batch came to. By the time it exists, a crash of the process cannot undo it; nor can a power cut, unless
 /// the store says that it is [`Store::unsynced`].
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct Committed {
     /// One per item, in order; behind them one per claim that joined, unless none could.
     pub replies: Vec<Result<Reply, Refusal>>,
     pub events: Vec<Event>,
@@ -73,7 +73,7 @@ pub struct Outcome {
     pub commit_time: Duration,
 }
 
-impl Outcome {
+impl Committed {
     /// Takes from a decision what is told once it is written.
     pub fn of(decision: &mut Decision, now: Timestamp) -> Self {
         Self {
@@ -244,7 +244,7 @@ pub struct Trim {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Drives the decider: load what it needs, let it decide, write, commit. Whole or not at all.
-    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError>;
+    async fn run(&self, batch: Batch) -> Result<Committed, StoreError>;
 
     /// How many batches may usefully be on their way at once.
     fn in_flight(&self) -> usize {

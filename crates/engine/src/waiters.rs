@@ -7,7 +7,7 @@
 //! Who has looked and found nothing leaves its claim with its place in line. A batch that makes a job ready takes the claim
 //! along (`joining.rs`), which is the same turn without a second transaction.
 
-use crate::request::Answer;
+use crate::request::Replies;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -48,11 +48,11 @@ struct Slot {
 /// A claim that a batch may take along, and the way of its answer. No replies at all: nothing was found, go on waiting.
 pub struct Parked {
     pub claim: Claim,
-    pub reply: oneshot::Sender<Answer>,
+    pub reply: oneshot::Sender<Replies>,
 }
 
 /// A claim that was taken along, with its place in line.
-pub struct Taken {
+pub struct TakenAlong {
     pub query: HeadQuery,
     pub parked: Parked,
     /// Who waits longer has a lower one.
@@ -106,19 +106,19 @@ impl Waiters {
 
     /// The claim of whoever would be woken by this job, if it has waited longer than `before`. None also where that one is about to
     /// look by itself.
-    pub fn take(&self, job: &Job, before: u64) -> Option<Taken> {
+    pub fn take(&self, job: &Job, before: u64) -> Option<TakenAlong> {
         let mut groups = self.lock();
         let (query, id) = groups.first_fitting(&job.key.namespace, &job.spec.tags).filter(|(_, id)| *id < before)?;
         let slot = groups.spaces.get(&query.namespace)?.get(&query.offered)?.get(&id)?.clone();
         // A caller that has gone takes no job; its place is given up in a moment.
         let parked = slot.parked.lock().take_if(|parked| !parked.reply.is_closed())?;
         groups.leave(&query, id);
-        Some(Taken { query, parked, id, slot })
+        Some(TakenAlong { query, parked, id, slot })
     }
 
     /// It found nothing: it stands where it stood, unless its caller has gone, and hears that it has to leave its claim again.
-    pub fn put_back(&self, taken: Taken) {
-        let Taken { query, parked, id, slot } = taken;
+    pub fn put_back(&self, taken: TakenAlong) {
+        let TakenAlong { query, parked, id, slot } = taken;
         let mut groups = self.lock();
         if !slot.gone.load(Ordering::Acquire) {
             groups.spaces.entry(query.namespace).or_default().entry(query.offered).or_default().insert(id, slot);

@@ -10,7 +10,7 @@ use crate::{
         features::{
             NODES_MAX, Validation,
             graph::Graph,
-            sync::{self, NewEdge, NewNode, Report, Writer},
+            sync::{self, Diff, NewEdge, NewNode, Writer},
             world::Spread,
         },
         item::Item,
@@ -69,7 +69,7 @@ pub struct Synced {
     pub item: Item,
     pub revision: u32,
     pub graph: Arc<Graph>,
-    pub report: Report,
+    pub diff: Diff,
     /// What became of other items.
     pub spread: Spread,
 }
@@ -121,21 +121,21 @@ pub async fn write(
         }
         region.add_sources(products, part, &foreign).await?;
         let outside = |part: &str, key: &str| region.world.seen(part, key);
-        let (graph, report) = if sent.partial {
+        let (graph, diff) = if sent.partial {
             let own = own.as_ref().ok_or_else(|| Error::not_found("graph of revision", revision))?;
             let mut graph = (*own.graph).clone();
-            let report = sync::update(&mut graph, &sent.nodes, &outside, now)?;
-            (graph, report)
+            let diff = sync::update(&mut graph, &sent.nodes, &outside, now)?;
+            (graph, diff)
         } else {
             sync::replace(base.as_deref(), &sent.nodes, &sent.edges, writer, &outside, now)?
         };
-        let written = graphs::written(products, &item, revision, (graph, &report), own.as_ref(), region).await?;
+        let written = graphs::written(products, &item, revision, (graph, &diff), own.as_ref(), region).await?;
         // The same again is nothing to write, unless this revision had no graph yet.
-        let commands = if own.is_some() && !report.differs { Vec::new() } else { written.commands };
+        let commands = if own.is_some() && !diff.differs { Vec::new() } else { written.commands };
         let fresh = if commands.is_empty() { Vec::new() } else { written.fresh };
         let commands = holds.iter().cloned().map(Command::from).chain(commands).collect();
         let (graph, spread) = (written.graph, written.spread);
-        Ok(Change { commands, answer: (Synced { item: item.value, revision, graph, report, spread }, fresh) })
+        Ok(Change { commands, answer: (Synced { item: item.value, revision, graph, diff, spread }, fresh) })
     })?;
     graphs::remember(products, fresh);
     Ok(synced)
@@ -153,12 +153,12 @@ pub async fn mark_dirty(products: &Products, part: &str, key: &str) -> Result<Sy
         region.add_sources(products, part, &foreign).await?;
         let outside = |part: &str, key: &str| region.world.seen(part, key);
         let mut graph = (*own.graph).clone();
-        let report = sync::mark_dirty(&mut graph, at, &outside, now);
-        let written = graphs::written(products, &item, revision, (graph, &report), Some(&own), region).await?;
-        let commands = if report.differs { written.commands } else { Vec::new() };
+        let diff = sync::mark_dirty(&mut graph, at, &outside, now);
+        let written = graphs::written(products, &item, revision, (graph, &diff), Some(&own), region).await?;
+        let commands = if diff.differs { written.commands } else { Vec::new() };
         let fresh = if commands.is_empty() { Vec::new() } else { written.fresh };
         let (graph, spread) = (written.graph, written.spread);
-        Ok(Change { commands, answer: (Synced { item: item.value, revision, graph, report, spread }, fresh) })
+        Ok(Change { commands, answer: (Synced { item: item.value, revision, graph, diff, spread }, fresh) })
     })?;
     graphs::remember(products, fresh);
     Ok(synced)

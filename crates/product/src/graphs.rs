@@ -12,7 +12,7 @@ use crate::{
         features::{
             Node, Validation,
             graph::{CrossEdge, Edge, Graph},
-            sync::Report,
+            sync::Diff,
             world::{Spread, World},
         },
         item::Item,
@@ -31,7 +31,7 @@ use windlass_engine::ids;
 
 /// Which graph of an item is live, and which items depend on it. Written by whoever changes either.
 pub const LIVE: Kind<Live> = Kind::new("silo_live");
-pub const GRAPH: Kind<Head> = Kind::new("silo_graph");
+pub const GRAPH: Kind<GraphSummary> = Kind::new("silo_graph");
 /// Nodes or edges of a graph, by the letter in the key; listed under the graph.
 pub const GRAPH_PART: Kind<Value> = Kind::new("silo_graph_part");
 
@@ -53,7 +53,7 @@ pub struct Live {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct GraphSummary {
     revision: u32,
     nodes: usize,
     edges: usize,
@@ -188,7 +188,7 @@ fn write(
 ) -> Result<(Vec<Command>, Fresh), Error> {
     let name = head_key(part, revision);
     let (nodes, edges) = (graph.count(), graph.edges().len() + graph.cross().len());
-    let head = Head { revision, nodes, edges, stamp: ids::secret() };
+    let head = GraphSummary { revision, nodes, edges, stamp: ids::secret() };
     let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
     let head: Arc<str> = serde_json::to_string(&head)?.into();
     let mut commands = vec![Put::new(products, GRAPH, &name, expect).under(part).text(head.clone())];
@@ -375,7 +375,7 @@ pub async fn written(
     products: &Products,
     item: &Kept<Item>,
     revision: u32,
-    (graph, report): (Graph, &Report),
+    (graph, diff): (Graph, &Diff),
     before: Option<&Loaded>,
     mut region: Region,
 ) -> Result<Written, Error> {
@@ -395,7 +395,7 @@ pub async fn written(
             commands.push(item_rows::put(products, &item.value, item.unchanged())?);
         }
         region.world.put(&part, graph.clone());
-        spread = region.spread(products, &part, &report.visible, products.engine().now().await?).await?;
+        spread = region.spread(products, &part, &diff.visible, products.engine().now().await?).await?;
         // What it set off may have come back to it.
         graph = region.world.get(&part).cloned().unwrap_or(graph);
         spread.visited.remove(&part);
@@ -407,7 +407,7 @@ pub async fn written(
     let (written, copy) = write(products, &part, revision, &graph, before)?;
     commands.extend(written);
     fresh.push(copy);
-    if report.differs {
+    if diff.differs {
         commands.push(news(products, &item.value, revision, &graph));
     }
     for other in &spread.changed {

@@ -9,7 +9,7 @@ use crate::{
     definition,
     definition_faults::{self, Settings},
     flows::folder,
-    folders::{InFile, Report, Watch, list, on_change},
+    folders::{InFile, Loaded, Watch, list, on_change},
     problem::Problem,
 };
 use serde::{
@@ -31,23 +31,23 @@ use windlass_yaml::Fault;
 pub use crate::definition_faults::FAULTS_MAX;
 
 /// Reads the folder once.
-pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
-    let mut report = Report::default();
+pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Loaded {
+    let mut loaded = Loaded::default();
     let files = match list(folder) {
         Ok(files) => files,
         Err(error) => {
-            report.faults.push(fault(folder, format!("the folder cannot be read: {error}")));
-            return report;
+            loaded.faults.push(fault(folder, format!("the folder cannot be read: {error}")));
+            return loaded;
         }
     };
     for file in files {
         match load_file(app, namespace, &file).await {
-            Ok((name, true)) => report.changed.push(name),
-            Ok((_, false)) => report.unchanged += 1,
-            Err(faults) => report.faults.extend(faults),
+            Ok((name, true)) => loaded.changed.push(name),
+            Ok((_, false)) => loaded.unchanged += 1,
+            Err(faults) => loaded.faults.extend(faults),
         }
     }
-    report
+    loaded
 }
 
 fn fault(file: &Path, why: impl Into<String>) -> InFile {
@@ -149,12 +149,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for SkipName<A> {
     }
 }
 
-/// Loads the folder again whenever something in it changes, until the watch is dropped. Tells each report.
+/// Loads the folder again whenever something in it changes, until the watch is dropped. Tells each time what became of it.
 pub fn watch(
     app: App,
     namespace: Namespace,
     folder: PathBuf,
-    tell: impl Fn(&Report) + Send + Sync + 'static,
+    tell: impl Fn(&Loaded) + Send + Sync + 'static,
 ) -> notify::Result<Watch> {
     let place = folder.clone();
     on_change(

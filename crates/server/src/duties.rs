@@ -4,7 +4,7 @@
 use crate::{
     app::App,
     artifacts, content, definitions, flows,
-    folders::{self, Report, Watch},
+    folders::{self, Loaded, Watch},
     history,
     product::files,
     running::Running,
@@ -72,11 +72,11 @@ fn watch_workflows(app: &App, folder: &Path) -> notify::Result<Watch> {
     folders::on_change(folder, load, tell)
 }
 
-fn tell(report: &Report) {
-    for name in &report.changed {
+fn tell(loaded: &Loaded) {
+    for name in &loaded.changed {
         tracing::info!(name, "a definition has a new version");
     }
-    for fault in &report.faults {
+    for fault in &loaded.faults {
         tracing::error!("{fault}; the last valid version stays in effect");
     }
 }

@@ -16,7 +16,7 @@ const QUIET: Duration = Duration::from_millis(300);
 
 /// What became of a folder's files.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct Loaded {
     /// Names that got a new version.
     pub changed: Vec<String>,
     pub unchanged: usize,
@@ -51,11 +51,11 @@ pub fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Loads something again whenever its folder changes, and tells the report.
-pub fn on_change<L: Future<Output = Report> + Send>(
+/// Loads something again whenever its folder changes, and tells what became of it.
+pub fn on_change<L: Future<Output = Loaded> + Send>(
     folder: &Path,
     load: impl Fn() -> L + Send + Sync + 'static,
-    tell: impl Fn(&Report) + Send + Sync + 'static,
+    tell: impl Fn(&Loaded) + Send + Sync + 'static,
 ) -> notify::Result<Watch> {
     let (load, tell) = (Arc::new(load), Arc::new(tell));
     notice(folder, move || {

@@ -43,11 +43,11 @@ impl Default for Limits {
 #[derive(Default)]
 pub struct Rooms {
     limits: Limits,
-    taken: Mutex<Taken>,
+    taken: Mutex<InUse>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct InUse {
     total: u64,
     by_name: HashMap<Arc<str>, u64>,
 }

@@ -151,14 +151,14 @@ async fn a_folder_is_loaded_and_a_bad_file_harms_nobody() {
     write("other.json", r#"{"name": "test", "priority": 3}"#);
     write("notes.txt", "not one of them");
     let load = async || definitions::load(&server.app, &Namespace::default(), folder.path()).await;
-    let report = load().await;
-    assert_eq!((report.changed, report.unchanged, report.faults.len()), (vec!["build".into(), "test".into()], 0, 0));
+    let loaded = load().await;
+    assert_eq!((loaded.changed, loaded.unchanged, loaded.faults.len()), (vec!["build".into(), "test".into()], 0, 0));
     assert_eq!(load().await.unchanged, 2, "what did not change makes no new version");
     write("build.yaml", "tags: [gpu]\npriority: urgent\n");
     write("other.json", r#"{"name": "test", "priority": 4}"#);
-    let report = load().await;
-    assert_eq!(report.changed, ["test"]);
-    let fault = report.faults[0].to_string();
+    let loaded = load().await;
+    assert_eq!(loaded.changed, ["test"]);
+    let fault = loaded.faults[0].to_string();
     assert!(fault.contains("build.yaml:2:"), "{fault}");
     assert_eq!(server.get("/api/v1/definitions/build").await.expect(200)["version"], 1);
     assert_eq!(server.get("/api/v1/definitions/test").await.expect(200)["version"], 2);
@@ -169,7 +169,7 @@ async fn a_watched_folder_is_loaded_when_it_changes() {
     let server = Server::start().await;
     let folder = tempfile::tempdir().unwrap();
     let (told, mut reports) = tokio::sync::mpsc::unbounded_channel();
-    let tell = move |report: &folders::Report| drop(told.send(report.changed.clone()));
+    let tell = move |loaded: &folders::Loaded| drop(told.send(loaded.changed.clone()));
     let _watch = definitions::watch(server.app.clone(), Namespace::default(), folder.path().to_owned(), tell).unwrap();
     std::fs::write(folder.path().join("late.yaml"), "description: came later\n").unwrap();
     let changed = tokio::time::timeout(std::time::Duration::from_secs(20), reports.recv()).await.unwrap().unwrap();

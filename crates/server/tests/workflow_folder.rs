@@ -13,10 +13,10 @@ async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
     let file = place.path().join("nightly.yaml");
     fs::write(&file, "windlass: workflow\nsteps:\n  a: {}\n").unwrap();
     fs::write(place.path().join("plain.yaml"), "tags: [gpu]\n").unwrap();
-    let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
-    assert_eq!((report.changed.len(), report.faults.len()), (2, 0), "{report:?}");
-    let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
-    assert_eq!((report.changed.len(), report.unchanged), (0, 2));
+    let loaded = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+    assert_eq!((loaded.changed.len(), loaded.faults.len()), (2, 0), "{loaded:?}");
+    let loaded = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+    assert_eq!((loaded.changed.len(), loaded.unchanged), (0, 2));
     let table = [
         (
             "windlass: workflow\nsteps:\n  a: {needs: b}\n  b: {needs: a}\n",
@@ -36,8 +36,8 @@ async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
     ];
     for (text, line, expected) in table {
         fs::write(&file, text).unwrap();
-        let report = definitions::load(&server.app, &Namespace::default(), place.path()).await;
-        let fault = report.faults.first().unwrap_or_else(|| panic!("{text}"));
+        let loaded = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+        let fault = loaded.faults.first().unwrap_or_else(|| panic!("{text}"));
         let at = fault.fault.line;
         assert!(line == 0 || at == line, "{fault} is not at line {line}: {text}");
         assert!(fault.fault.sentence().contains(expected) && fault.file == file, "{fault}");

@@ -14,7 +14,7 @@ use windlass_core::{
     decider::Item,
 };
 use windlass_engine::{
-    store::{Batch, Outcome, Store},
+    store::{Batch, Committed, Store},
     testing::standing::Standing,
 };
 use windlass_stores::{
@@ -341,7 +341,7 @@ async fn of_two_servers_that_end_a_job_at_once_one_does() {
             run(&one, vec![complete(lease, "ours").into()]),
             run(&other, vec![complete(lease, "theirs").into()])
         );
-        let won = |outcome: windlass_engine::store::Outcome| all_ended(&outcome.replies);
+        let won = |outcome: windlass_engine::store::Committed| all_ended(&outcome.replies);
         both += usize::from(won(ours.unwrap())) + usize::from(won(theirs.unwrap()));
     }
     assert_eq!((both, completed(&one).await), (JOBS, JOBS));
@@ -401,7 +401,7 @@ async fn idle() -> (Postgres, Postgres) {
 }
 
 /// New jobs beside a claim that waits; how many flights it took.
-async fn served(store: &Postgres, new: &[u128], waiting: Claim) -> (u64, Outcome) {
+async fn served(store: &Postgres, new: &[u128], waiting: Claim) -> (u64, Committed) {
     let waiting = Standing::new(vec![(waiting, 1)]);
     let items = new.iter().map(|id| Item { command: submit(*id).into(), seed: 1 });
     let batch = Batch { waiting: Some(waiting), ..Batch::new(items.collect(), Limits::default()) };

@@ -1,8 +1,9 @@
 //! `windlass bench engine`.
 
 use crate::bench::{
-    Output, StoreArgs, limit,
-    report::{Cpu, Report},
+    Output, StoreArgs,
+    figures::{Cpu, Figures},
+    limit,
     target::Target,
     work,
 };
@@ -59,16 +60,16 @@ impl EngineBench {
         target.finish_housekeeping().await?;
         // A little of the same first, so that caches and worker rows are there for the part that counts.
         work::cycles(&engine, self.callers, (self.jobs / 10).max(1), self.batch, true).await?;
-        let report = self.measure(&target, &engine).await?;
+        let figures = self.measure(&target, &engine).await?;
         engine.shut_down().await;
         match self.output {
-            Output::Table => report.print(),
-            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&report)?),
+            Output::Table => figures.print(),
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&figures)?),
         }
         Ok(())
     }
 
-    async fn measure(&self, target: &Target, engine: &Engine) -> anyhow::Result<Report> {
+    async fn measure(&self, target: &Target, engine: &Engine) -> anyhow::Result<Figures> {
         let (before, counts) = (target.written().await?, engine.counts());
         let cpu = target.cpu_time();
         let mut cycles = work::cycles(engine, self.callers, self.jobs, self.batch, true).await?;
@@ -88,7 +89,7 @@ impl EngineBench {
         let cycles_per_s = self.jobs as f64 / cycles.wall.as_secs_f64();
         let syncs = if target.url.is_some() { after.syncs - before.syncs } else { commits };
         let [cycle, submit, claim, complete] = cycles.latencies();
-        Ok(Report {
+        Ok(Figures {
             store: target.kind.name(),
             callers: self.callers,
             jobs: self.jobs,

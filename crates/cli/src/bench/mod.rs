@@ -3,10 +3,10 @@
 pub mod ceiling;
 pub mod dialect;
 mod engine;
+pub mod figures;
 pub mod http;
 mod idle;
 mod limit;
-pub mod report;
 mod target;
 mod work;
 

@@ -1,6 +1,6 @@
 //! The work itself: jobs made beforehand, and callers that go through full cycles.
 
-use crate::bench::report::Latency;
+use crate::bench::figures::Latency;
 use anyhow::{Context, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::{

@@ -6,7 +6,7 @@
 use super::{
     Decided,
     submit::check_size,
-    submit_run::{Graph, RunNode},
+    submit_run::{Nodes, RunNode},
 };
 use crate::{
     desk::{Desk, Stop},
@@ -188,7 +188,7 @@ impl Advance {
     }
 
     fn make(&self, desk: &mut Desk, nodes: &[RunNode], behind: Option<&JobKey>) -> Result<(), Stop> {
-        let graph = Graph::check(nodes, &desk.limits())?;
+        let graph = Nodes::check(nodes, &desk.limits())?;
         graph.make_jobs(desk, &self.namespace, self.run, behind)
     }
 

@@ -154,7 +154,7 @@ impl SubmitRun {
         Ok(())
     }
 
-    fn plan(&self, desk: &Desk) -> Result<Graph<'_>, Refusal> {
+    fn plan(&self, desk: &Desk) -> Result<Nodes<'_>, Refusal> {
         let limits = desk.limits();
         if self.nodes.is_empty() {
             return Err(Refusal::invalid("nodes", "a run needs at least one job".into()));
@@ -168,12 +168,12 @@ impl SubmitRun {
         }
         check_size("plan", self.plan.early as usize + self.plan.parts.len(), limits.nodes_max)?;
         self.owner.as_ref().map_or(Ok(()), |owner| check_name("owner", owner, &limits))?;
-        Graph::check(&self.nodes, &limits)
+        Nodes::check(&self.nodes, &limits)
     }
 }
 
 /// Nodes that can run to their end.
-pub(crate) struct Graph<'a> {
+pub(crate) struct Nodes<'a> {
     nodes: &'a [RunNode],
     /// By position, without repetitions.
     parents: Vec<Vec<usize>>,
@@ -181,7 +181,7 @@ pub(crate) struct Graph<'a> {
     members: Vec<Vec<usize>>,
 }
 
-impl<'a> Graph<'a> {
+impl<'a> Nodes<'a> {
     /// Checks the graph in time linear to its size.
     pub fn check(nodes: &'a [RunNode], limits: &Limits) -> Result<Self, Refusal> {
         check_size("nodes", nodes.len(), limits.nodes_max)?;
@@ -313,7 +313,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-impl Graph<'_> {
+impl Nodes<'_> {
     /// All that it needs was done in the run that is retried, and it is there for failures only.
     fn is_needless(&self, at: usize, job: &Job) -> bool {
         let verdict = parents::verdict(job.spec.policy.parents, Heard::of(&job.live));

@@ -3,7 +3,7 @@
 use super::{TestResult, standing::some_wait};
 use crate::{
     clock::Simulated,
-    store::{Outcome, Store},
+    store::{Committed, Store},
 };
 use std::{any::Any, sync::Arc, time::Duration};
 use windlass_core::{Command, Event, Limits, Millis, Timestamp, decider::Item};
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     /// Runs the commands as one batch, each with a seed of its own.
-    pub async fn run(&mut self, commands: Vec<Command>) -> TestResult<Outcome> {
+    pub async fn run(&mut self, commands: Vec<Command>) -> TestResult<Committed> {
         let seeded = |command| {
             self.seeds += 1;
             Item { command, seed: self.seeds }
@@ -58,7 +58,7 @@ impl Bench {
         self.run_items(items).await
     }
 
-    pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Outcome> {
+    pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Committed> {
         let count = items.len();
         let batch = some_wait(items, self.limits);
         let outcome = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;

@@ -7,7 +7,7 @@ use super::{
     Fresh, START, TestResult,
     snapshot::{Scope, Snapshot, snapshot},
 };
-use crate::store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim};
+use crate::store::{Batch, Committed, DuePage, EventPage, JobBody, JobQuery, RecordQuery, Store, StoreError, Trim};
 use async_trait::async_trait;
 use std::sync::{
     Arc,
@@ -81,7 +81,7 @@ impl Faulty {
 
 #[async_trait]
 impl Store for Faulty {
-    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+    async fn run(&self, batch: Batch) -> Result<Committed, StoreError> {
         self.through(self.inner.run(batch)).await
     }
     async fn job(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {

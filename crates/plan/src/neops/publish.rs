@@ -25,7 +25,7 @@ pub struct PublishRequest<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PublishOutcome {
     /// With the step that was taken although the changes call for a larger one.
     Published {
         accepted: Option<Level>,
@@ -47,7 +47,7 @@ pub enum Outcome {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    pub outcome: Outcome,
+    pub outcome: PublishOutcome,
     /// The version that is written, or would be.
     pub version: Version,
     /// How it differs from the version that it displaces. None: it displaces none.
@@ -136,11 +136,11 @@ impl Desk<'_> {
         let Some(there) = self.line.held.iter().find(|held| held.version == declared) else { return self.free() };
         let published = self.documents.get(&declared).unwrap_or(&Value::Null);
         match (same(published, self.asked.document), there.deleted) {
-            (true, false) => self.verdict(Outcome::Unchanged, declared, declared),
-            (true, true) => self.verdict(Outcome::Revived, declared, declared),
+            (true, false) => self.verdict(PublishOutcome::Unchanged, declared, declared),
+            (true, true) => self.verdict(PublishOutcome::Revived, declared, declared),
             (false, _) if self.asked.increment => self.incremented(),
             (false, deleted) => {
-                let outcome = if deleted { Outcome::Deleted } else { Outcome::Taken };
+                let outcome = if deleted { PublishOutcome::Deleted } else { PublishOutcome::Taken };
                 let findings = compare(published, self.asked.document);
                 Verdict { findings, ..self.verdict(outcome, declared, self.suggested()) }
             }
@@ -152,12 +152,14 @@ impl Desk<'_> {
         let measure = self.measure(declared);
         match (self.asked.accept, measure.bump) {
             (Some(sent), Some(expected)) if sent != expected => {
-                self.verdict(Outcome::AcceptMismatch { sent, expected }, declared, self.suggested())
+                self.verdict(PublishOutcome::AcceptMismatch { sent, expected }, declared, self.suggested())
             }
-            (None, _) if measure.is_below_floor() => self.verdict(Outcome::BelowFloor, declared, self.suggested()),
+            (None, _) if measure.is_below_floor() => {
+                self.verdict(PublishOutcome::BelowFloor, declared, self.suggested())
+            }
             (accept, _) => {
                 let accepted = accept.filter(|_| measure.is_below_floor());
-                self.verdict(Outcome::Published { accepted }, declared, declared)
+                self.verdict(PublishOutcome::Published { accepted }, declared, declared)
             }
         }
     }
@@ -166,10 +168,10 @@ impl Desk<'_> {
         let suggested = self.suggested();
         let version = self.asked.accept.map_or(suggested, |level| self.line.next(level));
         if version.major != self.asked.version.major {
-            return self.verdict(Outcome::MajorRequiresExplicit, self.line.next(Level::Minor), suggested);
+            return self.verdict(PublishOutcome::MajorRequiresExplicit, self.line.next(Level::Minor), suggested);
         }
         let accepted = self.asked.accept.filter(|_| self.measure(version).is_below_floor());
-        self.verdict(Outcome::Published { accepted }, version, version)
+        self.verdict(PublishOutcome::Published { accepted }, version, version)
     }
 
     fn measure(&self, version: Version) -> Measure {
@@ -189,7 +191,7 @@ impl Desk<'_> {
         self.line.next(level)
     }
 
-    fn verdict(&self, outcome: Outcome, version: Version, suggested: Version) -> Verdict {
+    fn verdict(&self, outcome: PublishOutcome, version: Version, suggested: Version) -> Verdict {
         let Measure { bump, floor, findings } = self.measure(version);
         let backport = floor == Some(Level::Major) && !self.line.is_newest_major();
         let alternative = bump.filter(|_| backport).map(|bump| self.line.next(bump));

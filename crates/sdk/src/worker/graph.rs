@@ -44,7 +44,7 @@ const ERROR_BYTES_MAX: usize = 16 << 10;
 
 type ClaimTask = JoinHandle<Result<Option<wire::Claimed>, Error>>;
 
-pub(crate) struct Graph {
+pub(crate) struct GraphClient {
     client: Client,
     held: Mutex<HashMap<String, Known>>,
     /// A claim runs in a task of its own: its answer may be a lease, which must not get lost with a loop that is to end.
@@ -69,7 +69,7 @@ struct Known {
     reported: usize,
 }
 
-impl Graph {
+impl GraphClient {
     pub fn new(client: Client) -> Self {
         Self { client, held: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
@@ -353,7 +353,7 @@ impl Graph {
 }
 
 async fn ask(client: Client, request: RequestBuilder) -> Result<Option<wire::Claimed>, Error> {
-    let graph = Graph::new(client);
+    let graph = GraphClient::new(client);
     let (_, body) = graph.send(request, &[]).await?;
     serde_json::from_slice(&body).map_err(|error| graph.confused(&error))
 }
@@ -475,7 +475,7 @@ mod tests {
             }
         });
         let server = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        let graph = Graph::new(Client::builder(url).build().unwrap());
+        let graph = GraphClient::new(Client::builder(url).build().unwrap());
         let lease = |name: &str| {
             graph.held().insert(name.to_owned(), known());
             SyncLease { lease: name.into(), chunks: vec![said("x\n", None, None)], ..SyncLease::default() }

@@ -1,6 +1,6 @@
 //! What a worker says to its server, in either of the protocols it knows. The loop around it is the same for both.
 
-use super::graph::Graph;
+use super::graph::GraphClient;
 use crate::{Client, Error};
 use std::time::Duration;
 use windlass_api::{
@@ -13,7 +13,7 @@ const UNDO_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) enum Protocol {
     Native(Client),
-    WorkflowGraph(Box<Graph>),
+    WorkflowGraph(Box<GraphClient>),
 }
 
 impl Protocol {

@@ -4,7 +4,7 @@ use super::{
     Settings,
     backoff::{Backoff, worth_repeating},
     buffer::PIECE_BYTES_MAX,
-    graph::Graph,
+    graph::GraphClient,
     held::Held,
     protocol::Protocol,
 };
@@ -86,7 +86,7 @@ impl Shared {
     pub fn new(client: Client, settings: Settings, shutdown: CancellationToken) -> Self {
         let protocol = match settings.workflow_graph {
             false => Protocol::Native(client.clone()),
-            true => Protocol::WorkflowGraph(Box::new(Graph::new(client.clone()))),
+            true => Protocol::WorkflowGraph(Box::new(GraphClient::new(client.clone()))),
         };
         Self {
             client,

@@ -3,7 +3,7 @@
 use super::stored;
 use crate::{
     app::App,
-    folders::{InFile, Report},
+    folders::{InFile, Loaded},
     problem::Problem,
 };
 use std::{path::Path, sync::Arc};
@@ -40,15 +40,15 @@ pub async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Option<
 }
 
 /// Loads the workflows of ours in a folder of workflows; the others are the dialect's.
-pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Report {
-    let mut report = Report::default();
+pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Loaded {
+    let mut loaded = Loaded::default();
     for file in crate::folders::list(folder).unwrap_or_default() {
         match load_file(app, namespace, &file).await {
-            Some(Ok((name, true))) => report.changed.push(name),
-            Some(Ok((_, false))) => report.unchanged += 1,
-            Some(Err(fault)) => report.faults.push(fault),
+            Some(Ok((name, true))) => loaded.changed.push(name),
+            Some(Ok((_, false))) => loaded.unchanged += 1,
+            Some(Err(fault)) => loaded.faults.push(fault),
             None => {}
         }
     }
-    report
+    loaded
 }

@@ -64,7 +64,7 @@ pub struct Started {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Taken {
+struct KeyUse {
     run: RunId,
     body_hash: String,
 }
@@ -160,7 +160,7 @@ enum Known {
 /// A run outlives its key. One that is gone all the same takes its key along, since nobody knows what became of it.
 async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Known> {
     let Some(record) = app.engine.record(key).await? else { return Ok(Known::Free(Expect::Nothing)) };
-    let taken = read::<Taken>(&record)?.value;
+    let taken = read::<KeyUse>(&record)?.value;
     if let Some((key, hash)) = &wanted.idempotency {
         unique::check_body(key, &taken.body_hash, hash)?;
     }
@@ -171,7 +171,7 @@ async fn existing(app: &App, wanted: &Wanted<'_>, key: &RecordKey) -> Result<Kno
 
 fn take(wanted: &Wanted<'_>, key: RecordKey, (expect, until): (Expect, Timestamp), run: RunId) -> Result<Command> {
     let body_hash = wanted.idempotency.as_ref().map(|(_, hash)| hash.clone()).unwrap_or_default();
-    let value = serde_json::to_string(&Taken { run, body_hash })
+    let value = serde_json::to_string(&KeyUse { run, body_hash })
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let expires_at = Some(until);
     Ok(PutRecord { key, expect, parent: None, value: value.into(), facets: Vec::new(), expires_at }.into())

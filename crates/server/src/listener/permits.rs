@@ -10,11 +10,11 @@ use std::{
 pub struct ConnectionPermits {
     total_max: usize,
     per_address_max: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<InUse>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct InUse {
     total: usize,
     by_address: HashMap<IpAddr, usize>,
 }

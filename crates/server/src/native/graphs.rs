@@ -196,11 +196,11 @@ fn wire_synced(done: &Synced) -> SyncedGraph {
         revision: done.revision,
         nodes: done.graph.count() as u32,
         edges: (done.graph.edges().len() + done.graph.cross().len()) as u32,
-        added: all(&done.report.added),
-        changed: all(&done.report.changed),
-        removed: all(&done.report.removed),
+        added: all(&done.diff.added),
+        changed: all(&done.diff.changed),
+        removed: all(&done.diff.removed),
         dirty: all(&done.dirty()),
-        released: all(&done.report.released),
+        released: all(&done.diff.released),
         elsewhere: done.spread.dirty.iter().map(far).collect(),
     }
 }

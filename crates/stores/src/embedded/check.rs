@@ -2,7 +2,7 @@
 
 use super::{
     counts,
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     reads, rows,
 };
 use rusqlite::Connection;
@@ -66,7 +66,7 @@ fn whole(connection: &Connection, key: &JobKey) -> Result<()> {
     let body = reads::body(connection, key)?.unwrap_or_default();
     let pieces = reads::read_log(connection, key, 0, usize::MAX)?.len() as u64;
     if body.result.is_some() != job.live.has_result || pieces != job.live.log.kept_pieces() {
-        return Err(Fault::Damaged(format!(
+        return Err(Failure::Damaged(format!(
             "job {}/{} has lost its result or a piece of its log",
             key.namespace, key.id
         )));
@@ -78,7 +78,7 @@ fn whole(connection: &Connection, key: &JobKey) -> Result<()> {
 fn sums(connection: &Connection, problems: &mut Vec<String>) -> Result<()> {
     let mut note = |outcome: Result<()>| match outcome {
         Ok(()) => Ok(()),
-        Err(Fault::Damaged(what)) => {
+        Err(Failure::Damaged(what)) => {
             problems.push(what);
             Ok(())
         }

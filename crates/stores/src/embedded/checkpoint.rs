@@ -4,7 +4,7 @@
 //! thread with a connection of its own copies what is there, and the writer only the few pages that came after it; then the
 //! log can start over.
 
-use super::fault::{Fault, Result};
+use super::failure::{Failure, Result};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::{Connection, wal::CheckpointMode};
 use std::{io, sync::Arc, thread};
@@ -82,7 +82,7 @@ impl Shared {
             let moved = connection.wal_checkpoint_v2::<&str>(None, CheckpointMode::PASSIVE);
             let mut step = self.step.lock();
             if !matches!(*step, Step::Over) {
-                *step = Step::Done(moved.map(|(_, moved)| moved.unsigned_abs()).map_err(Fault::from));
+                *step = Step::Done(moved.map(|(_, moved)| moved.unsigned_abs()).map_err(Failure::from));
             }
         }
     }

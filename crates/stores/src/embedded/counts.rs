@@ -5,7 +5,7 @@
 //! then is added up again when the store is opened.
 
 use super::{
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     rows::{self, Sum},
 };
 use parking_lot::Mutex;
@@ -190,7 +190,7 @@ fn write_row(connection: &Connection, whose: &Whose, state: State, count: i64) -
 }
 
 fn to_state(code: i16) -> Result<State> {
-    State::from_code(code).ok_or_else(|| Fault::Damaged(format!("jobs in state {code} are counted")))
+    State::from_code(code).ok_or_else(|| Failure::Damaged(format!("jobs in state {code} are counted")))
 }
 
 fn read_row(row: &Row<'_>) -> Result<(Whose, State, i64)> {
@@ -204,7 +204,7 @@ fn read_text(row: &Row<'_>) -> Result<Vec<(Whose, State, i64)>> {
     let (first_no, text) = (row.get::<_, i64>(0)? as u64, rows::text(row, 1)?);
     text_sum(first_no, text).check(row.get(2)?, || format!("what the batch from {first_no} counted"))?;
     let written: Vec<Written> =
-        serde_json::from_str(text).map_err(|error| Fault::Damaged(format!("what was counted: {error}")))?;
+        serde_json::from_str(text).map_err(|error| Failure::Damaged(format!("what was counted: {error}")))?;
     let one = |(namespace, definition, state, by): Written| {
         Ok(((rows::to_namespace(&namespace)?, definition.into()), to_state(state)?, by))
     };
@@ -217,7 +217,7 @@ pub(super) fn count_all(connection: &Connection) -> Result<()> {
     let begun = |connection: &Connection| {
         let mut statement = connection.prepare("SELECT namespace, id FROM job_counts_begun")?;
         let mut rows = statement.query([])?;
-        rows.next()?.map(|row| Ok::<Position, Fault>((row.get(0)?, row.get(1)?))).transpose()
+        rows.next()?.map(|row| Ok::<Position, Failure>((row.get(0)?, row.get(1)?))).transpose()
     };
     while let Some(after) = begun(connection)? {
         let transaction = connection.unchecked_transaction()?;
@@ -255,7 +255,7 @@ fn count_slice(connection: &Connection, after: &Position, limit: usize) -> Resul
     while let Some(row) = rows.next()? {
         let (namespace, state) = (rows::to_namespace(rows::text(row, 0)?)?, to_state(row.get(2)?)?);
         let spec: Named = serde_json::from_str(rows::text(row, 3)?)
-            .map_err(|error| Fault::Damaged(format!("what was submitted: {error}")))?;
+            .map_err(|error| Failure::Damaged(format!("what was submitted: {error}")))?;
         let definition = spec.definition.map(|definition| definition.name);
         for whose in [Some(Arc::from("")), definition].into_iter().flatten() {
             *counted.entry(((namespace.clone(), whose), state)).or_default() += 1;

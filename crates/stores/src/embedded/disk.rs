@@ -9,7 +9,7 @@
 //! After a failed sync nothing may be taken for safe any more, and it is not tried again: the system may have dropped the
 //! pages it could not write and report success the next time.
 
-use super::fault::OpenError;
+use super::failure::OpenError;
 use parking_lot::Mutex;
 use std::{
     fs::File,

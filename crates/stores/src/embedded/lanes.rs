@@ -8,7 +8,7 @@
 //! looked into later. Counts may be wrong (after a start nobody counted); a lane is only removed after a look.
 
 use super::{
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     rows,
 };
 use foldhash::{HashMap, HashSet};
@@ -221,8 +221,8 @@ pub(super) fn after(lane: &[u8]) -> Vec<u8> {
     [lane, &[0]].concat()
 }
 
-pub(super) fn missing(key: &JobKey) -> Fault {
-    Fault::Damaged(format!("an index names job {}/{}, which is not there as it says", key.namespace, key.id))
+pub(super) fn missing(key: &JobKey) -> Failure {
+    Failure::Damaged(format!("an index names job {}/{}, which is not there as it says", key.namespace, key.id))
 }
 
 impl Space {

@@ -4,7 +4,7 @@
 //! twice for each job and almost never read. It follows from the held jobs, which are found again when the store is
 //! opened; jobs that nobody holds have their times in the index `jobs_due`.
 
-use super::{fault::Result, rows};
+use super::{failure::Result, rows};
 use parking_lot::Mutex;
 use rusqlite::Connection;
 use std::collections::BTreeSet;

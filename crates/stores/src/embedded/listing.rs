@@ -1,6 +1,6 @@
 //! Lists and counts jobs: chooses the index that fits the question, then looks at the rows it names.
 
-use super::{fault::Result, rows};
+use super::{failure::Result, rows};
 use rusqlite::{Connection, Params};
 use windlass_core::{Job, JobId, JobKey, Namespace, State};
 use windlass_engine::store::{JobQuery, QUEUES_MAX};

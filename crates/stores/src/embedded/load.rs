@@ -1,7 +1,7 @@
 //! Loads the rows a decision asks for, from memory where they were used lately.
 
 use super::{
-    fault::Result,
+    failure::Result,
     lanes::{Lanes, missing},
     rows,
 };

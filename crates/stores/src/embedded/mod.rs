@@ -14,7 +14,7 @@ mod check;
 mod checkpoint;
 mod counts;
 mod disk;
-mod fault;
+mod failure;
 mod lanes;
 mod leases;
 mod listing;
@@ -31,7 +31,7 @@ mod plans;
 
 use async_trait::async_trait;
 use disk::Disk;
-use fault::Result as Found;
+use failure::Result as Found;
 use leases::Leases;
 use open::Folder;
 use parking_lot::{Mutex, MutexGuard};
@@ -52,11 +52,11 @@ use windlass_engine::{
     aside::{Aside, Pool, Yields},
     bulk,
     clock::Clock,
-    store::{Batch, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, Trim},
+    store::{Batch, Committed, DuePage, EventPage, JobBody, JobQuery, RecordQuery, Store, Trim},
 };
 use writer::Writer;
 
-pub use fault::OpenError;
+pub use failure::OpenError;
 pub use open::SCHEMA_VERSION;
 
 /// Until then a read ends that is at work when the store is closed, or the store recovers at the next start.
@@ -158,7 +158,7 @@ impl Embedded {
         let disk = Arc::new(folder.open_disk(options.sync)?);
         let beside = folder.open_checkpointer(options.sync)?;
         let writer = Writer::open(connection, (options.checkpoint_pages, beside), disk.clone());
-        let writer = writer.map_err(|fault| OpenError::fault(&file, fault))?;
+        let writer = writer.map_err(|failure| OpenError::failure(&file, failure))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
         options.clock.not_before(writer.last_now());
@@ -178,7 +178,7 @@ impl Embedded {
     pub fn set_pages_max(&self, pages_max: u32) -> Result<(), StoreError> {
         let writer = self.inner.writer();
         let set = writer.connection().pragma_update(None, "max_page_count", pages_max);
-        set.map_err(|error| fault::Fault::from(error).into())
+        set.map_err(|error| failure::Failure::from(error).into())
     }
 
     /// Runs `read` where it may block, on a connection nobody else uses meanwhile. What it shows is safe.
@@ -249,7 +249,7 @@ impl Inner {
     /// There is one for each permit, unless the read it was lent to panicked.
     fn take_reader(&self) -> Result<Connection, StoreError> {
         let kept = lock(&self.readers).pop();
-        kept.map_or_else(|| self.folder.open_reader(), Ok).map_err(|error| fault::Fault::from(error).into())
+        kept.map_or_else(|| self.folder.open_reader(), Ok).map_err(|error| failure::Failure::from(error).into())
     }
 
     fn now(&self) -> Timestamp {
@@ -281,7 +281,7 @@ impl Drop for Inner {
 
 #[async_trait]
 impl Store for Embedded {
-    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+    async fn run(&self, batch: Batch) -> Result<Committed, StoreError> {
         let outcome = self.inner.writer().run(&batch, &*self.inner.clock)?;
         self.inner.last_now.fetch_max(outcome.now.0, Ordering::AcqRel);
         Ok(outcome)

@@ -11,7 +11,7 @@ use super::{
     checkpoint::Checkpointer,
     counts,
     disk::Disk,
-    fault::{Fault, OpenError},
+    failure::{Failure, OpenError},
     writer::PAGE,
 };
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -111,7 +111,7 @@ impl Folder {
             check_file(&connection, &file)?;
         }
         migrate(&connection).map_err(|error| OpenError::sqlite(&file, error))?;
-        counts::count_all(&connection).map_err(|fault| OpenError::fault(&file, fault))?;
+        counts::count_all(&connection).map_err(|failure| OpenError::failure(&file, failure))?;
         self.forget_clean()?;
         Ok(connection)
     }
@@ -306,9 +306,9 @@ fn check_file(connection: &Connection, file: &Path) -> Opened<()> {
         );
         Ok(Vec::new())
     };
-    let problems = problems.map_err(|fault| OpenError::fault(file, fault))?;
+    let problems = problems.map_err(|failure| OpenError::failure(file, failure))?;
     match problems.into_iter().next() {
-        Some(problem) => Err(OpenError::fault(file, Fault::Damaged(problem))),
+        Some(problem) => Err(OpenError::failure(file, Failure::Damaged(problem))),
         None => Ok(()),
     }
 }

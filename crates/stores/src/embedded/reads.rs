@@ -1,7 +1,7 @@
 //! What is read without the writer: each on a connection of its own, as of the last commit.
 
 use super::{
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     leases::Leases,
     rows, write,
 };
@@ -102,8 +102,8 @@ fn children(connection: &Connection, key: &JobKey) -> Result<Vec<JobId>> {
     Ok(found)
 }
 
-fn unreadable(error: serde_json::Error) -> Fault {
-    Fault::Damaged(format!("a row cannot be read: {error}"))
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::Damaged(format!("a row cannot be read: {error}"))
 }
 
 pub(super) fn records(connection: &Connection, query: &RecordQuery) -> Result<Vec<Record>> {
@@ -199,7 +199,7 @@ pub(super) fn batch_events(row: &Row<'_>) -> Result<(u64, Vec<Event>)> {
     };
     let events: Vec<Event> = runs.into_iter().flat_map(of_run).collect();
     if events.len() != count as usize {
-        return Err(Fault::Damaged(format!("{} of {count} events are there from {first_no}", events.len())));
+        return Err(Failure::Damaged(format!("{} of {count} events are there from {first_no}", events.len())));
     }
     Ok((first_no, events))
 }

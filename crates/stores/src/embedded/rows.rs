@@ -1,6 +1,6 @@
 //! Rows to values and back, with a checksum on each row.
 
-use super::fault::{Fault, Result};
+use super::failure::{Failure, Result};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::sync::Arc;
 use windlass_core::{
@@ -50,7 +50,7 @@ impl Sum {
         if self.get() == stored {
             Ok(())
         } else {
-            Err(Fault::Damaged(format!("{} does not match its checksum", what())))
+            Err(Failure::Damaged(format!("{} does not match its checksum", what())))
         }
     }
 }
@@ -60,17 +60,17 @@ pub(super) fn lane_bytes(lane: Lane) -> [u8; 16] {
 }
 
 pub(super) fn to_lane(bytes: &[u8]) -> Result<Lane> {
-    let bytes = bytes.try_into().map_err(|_| Fault::damaged("a lane is not 16 bytes long"))?;
+    let bytes = bytes.try_into().map_err(|_| Failure::damaged("a lane is not 16 bytes long"))?;
     Ok(Lane(u128::from_be_bytes(bytes)))
 }
 
 pub(super) fn to_namespace(text: &str) -> Result<Namespace> {
-    Namespace::new(text).map_err(|_| Fault::Damaged(format!("{text:?} is not a namespace")))
+    Namespace::new(text).map_err(|_| Failure::Damaged(format!("{text:?} is not a namespace")))
 }
 
 pub(super) fn blob_id(row: &Row<'_>, column: usize) -> Result<JobId> {
     let bytes = row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?;
-    let bytes = bytes.try_into().map_err(|_| Fault::damaged("a job id is not 16 bytes long"))?;
+    let bytes = bytes.try_into().map_err(|_| Failure::damaged("a job id is not 16 bytes long"))?;
     Ok(JobId::from_u128(u128::from_be_bytes(bytes)))
 }
 
@@ -122,15 +122,15 @@ fn to_job(key: &JobKey, row: &Row<'_>) -> Result<Job> {
     let live = text(row, 5)?;
     let name = || format!("job {}/{}", key.namespace, key.id);
     if job_sum(key, lane, priority, seq, code, due, live) != row.get::<_, i64>(6)? {
-        return Err(Fault::Damaged(format!("{} does not match its checksum", name())));
+        return Err(Failure::Damaged(format!("{} does not match its checksum", name())));
     }
     let Some(spec) = row.get_ref(7)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
-        return Err(Fault::Damaged(format!("{} has lost what was submitted", name())));
+        return Err(Failure::Damaged(format!("{} has lost what was submitted", name())));
     };
     body_sum(key, spec.as_bytes()).check(row.get(8)?, || format!("what was submitted as {}", name()))?;
-    let state = State::from_code(code).ok_or_else(|| Fault::Damaged(format!("{} is in state {code}", name())))?;
+    let state = State::from_code(code).ok_or_else(|| Failure::Damaged(format!("{} is in state {code}", name())))?;
     let (spec, live) =
-        decode_job_columns(spec, live).map_err(|error| Fault::Damaged(format!("{}: {error}", name())))?;
+        decode_job_columns(spec, live).map_err(|error| Failure::Damaged(format!("{}: {error}", name())))?;
     Ok(Job { key: key.clone(), lane, priority, seq, state, due, spec, live })
 }
 
@@ -191,12 +191,12 @@ fn to_record(key: &RecordKey, row: &Row<'_>) -> Result<Record> {
         version: row.get::<_, i64>(0)? as u64,
         parent: row.get::<_, Option<Arc<str>>>(1)?,
         due: row.get::<_, Option<i64>>(2)?.map(Timestamp),
-        facets: decoded.map_err(|error| Fault::Damaged(format!("record {key:?}: {error}")))?.unwrap_or_default(),
+        facets: decoded.map_err(|error| Failure::Damaged(format!("record {key:?}: {error}")))?.unwrap_or_default(),
         value: Arc::from(text(row, 4)?),
         decoded: Default::default(),
     };
     if record_sum(&record, facets) != row.get::<_, i64>(5)? {
-        return Err(Fault::Damaged(format!("record {key:?} does not match its checksum")));
+        return Err(Failure::Damaged(format!("record {key:?} does not match its checksum")));
     }
     Ok(record)
 }

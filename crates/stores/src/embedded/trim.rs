@@ -1,6 +1,6 @@
 //! Throws old events away, oldest first.
 
-use super::{fault::Result, reads, write};
+use super::{failure::Result, reads, write};
 use rusqlite::{Connection, OptionalExtension};
 use windlass_engine::store::Trim;
 

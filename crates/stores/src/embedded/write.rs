@@ -3,7 +3,7 @@
 
 use super::{
     counts::Change,
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     load::Memo,
     rows,
 };
@@ -111,7 +111,7 @@ fn write_jobs(connection: &Connection, changes: &[JobChange]) -> Result<()> {
             let written = write_job(&mut statement, shape, change)?;
             if written != 1 {
                 let key = change.key();
-                return Err(Fault::Damaged(format!("{written} rows changed for job {}/{}", key.namespace, key.id)));
+                return Err(Failure::Damaged(format!("{written} rows changed for job {}/{}", key.namespace, key.id)));
             }
         }
     }
@@ -252,7 +252,7 @@ fn write_record(connection: &Connection, memo: &mut Memo, change: &RecordChange)
     let key = &change.key;
     let old = memo.record(connection, key)?;
     if old.as_ref().map(|old| old.version) != change.old_version {
-        return Err(Fault::Damaged(format!("record {key:?} changed behind its decision")));
+        return Err(Failure::Damaged(format!("record {key:?} changed behind its decision")));
     }
     let (kept, written) = match (&old, &change.new) {
         (None, None) => return Ok(()),
@@ -265,7 +265,7 @@ fn write_record(connection: &Connection, memo: &mut Memo, change: &RecordChange)
         }
     };
     if written != 1 {
-        return Err(Fault::Damaged(format!("{written} rows changed for record {key:?}")));
+        return Err(Failure::Damaged(format!("{written} rows changed for record {key:?}")));
     }
     let before = old.as_ref().map_or(&[] as &[Facet], |old| &old.facets);
     for (sql, facets) in [(RECORD_FACET_DELETE, before), (RECORD_FACET_INSERT, kept)] {

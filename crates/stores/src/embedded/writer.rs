@@ -5,7 +5,7 @@ use super::{
     checkpoint::Checkpointer,
     counts::{Change, Counts, Shown},
     disk::Disk,
-    fault::{Fault, Result},
+    failure::{Failure, Result},
     lanes::Weights,
     leases::Leases,
     load::Memo,
@@ -20,7 +20,7 @@ use windlass_core::{Decision, Timestamp, decider};
 use windlass_engine::{
     StoreError, bulk,
     clock::Clock,
-    store::{Batch, Outcome},
+    store::{Batch, Committed},
 };
 
 /// Bytes of a frame in the write-ahead log, beyond the page it holds.
@@ -153,15 +153,15 @@ impl Writer {
         Stats { lanes, lane_entries, syncs: self.stats.syncs + self.disk.syncs(), ..self.stats }
     }
 
-    pub(super) fn run(&mut self, batch: &Batch, clock: &dyn Clock) -> std::result::Result<Outcome, StoreError> {
+    pub(super) fn run(&mut self, batch: &Batch, clock: &dyn Clock) -> std::result::Result<Committed, StoreError> {
         self.ready()?;
         let now = clock.now().max(self.marks.last_now);
         self.stats.batches += 1;
         let outcome = self.try_run(batch, now);
-        outcome.map_err(|fault| self.failed(fault))
+        outcome.map_err(|failure| self.failed(failure))
     }
 
-    /// Refuses to go on after a fault that left it open what is on disk.
+    /// Refuses to go on after a failure that left it open what is on disk.
     fn ready(&mut self) -> std::result::Result<(), StoreError> {
         if let Some(why) = self.stopped.as_ref().or(self.disk.failure()) {
             return Err(StoreError::Corrupt(format!("nothing more is written since: {why}")));
@@ -173,10 +173,10 @@ impl Writer {
         Ok(())
     }
 
-    fn failed(&mut self, fault: Fault) -> StoreError {
+    fn failed(&mut self, failure: Failure) -> StoreError {
         self.roll_back();
-        let fatal = fault.is_fatal();
-        let error = StoreError::from(fault);
+        let fatal = failure.is_fatal();
+        let error = StoreError::from(failure);
         if fatal {
             tracing::error!(%error, "the store stops accepting writes");
             self.stopped = Some(error.to_string());
@@ -202,7 +202,7 @@ impl Writer {
         Ok(())
     }
 
-    fn try_run(&mut self, batch: &Batch, now: Timestamp) -> Result<Outcome> {
+    fn try_run(&mut self, batch: &Batch, now: Timestamp) -> Result<Committed> {
         self.execute("BEGIN IMMEDIATE")?;
         let decider = batch.decider(now, self.marks.next_seq);
         let (connection, memo) = (&self.connection, &mut self.memo);
@@ -217,13 +217,13 @@ impl Writer {
             self.memo.learn(&mut decision);
             self.memo.forget_gone_lanes(&self.connection);
         }
-        Ok(Outcome { first_event: Some(first_event), ..Outcome::of(&mut decision, now) })
+        Ok(Committed { first_event: Some(first_event), ..Committed::of(&mut decision, now) })
     }
 
     /// Writes rows that were decided elsewhere, in a transaction of their own.
     pub(super) fn insert(&mut self, rows: bulk::Rows) -> std::result::Result<(), StoreError> {
         self.ready()?;
-        self.try_insert(rows).map_err(|fault| self.failed(fault))
+        self.try_insert(rows).map_err(|failure| self.failed(failure))
     }
 
     fn try_insert(&mut self, mut rows: bulk::Rows) -> Result<()> {
@@ -235,7 +235,7 @@ impl Writer {
         write::write(&self.connection, &mut self.memo, &decision)?;
         for (first_no, events) in bulk::batches_of(&rows.events) {
             if marks.last_event > 0 && first_no != marks.last_event + 1 {
-                return Err(Fault::Damaged(format!("event {first_no} does not follow event {}", marks.last_event)));
+                return Err(Failure::Damaged(format!("event {first_no} does not follow event {}", marks.last_event)));
             }
             write::write_events(&self.connection, first_no, &events, marks.next_seq, None)?;
             marks.last_event = first_no + events.len() as u64 - 1;
@@ -332,10 +332,10 @@ impl Writer {
                 // Two beside the writer, two here.
                 self.stats.syncs += 4;
             }
-            Err(fault) if fault.is_fatal() => _ = self.failed(fault),
+            Err(failure) if failure.is_fatal() => _ = self.failed(failure),
             // No room in the database file, or a reader in the way: the log holds everything, so try again later.
-            Err(fault) => {
-                tracing::warn!(error = ?fault, "the write-ahead log could not be moved into the database yet");
+            Err(failure) => {
+                tracing::warn!(error = ?failure, "the write-ahead log could not be moved into the database yet");
             }
         }
     }
@@ -346,7 +346,7 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T>,
     ) -> std::result::Result<T, StoreError> {
         self.ready()?;
-        self.try_maintain(work).map_err(|fault| self.failed(fault))
+        self.try_maintain(work).map_err(|failure| self.failed(failure))
     }
 
     fn try_maintain<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {

@@ -11,7 +11,7 @@
 use super::{
     Inner,
     claim_at_once::Claimed,
-    connection::{Connection, Taken},
+    connection::{Connection, Lent},
     failure::Failure,
     join_at_once::{Joined, place},
     pipe::{Sent, send},
@@ -71,7 +71,7 @@ impl Inner {
     }
 
     /// None: something was not as it was thought to be, and nothing is written.
-    pub async fn write_at_once(&self, connection: &Taken, foreseen: Foreseen) -> Result<Option<Ended>, Failure> {
+    pub async fn write_at_once(&self, connection: &Lent, foreseen: Foreseen) -> Result<Option<Ended>, Failure> {
         let Foreseen { mut decision, now, database, kind } = foreseen;
         let (batch, begun) = (Uuid::new_v4(), self.monotonic());
         self.flights.fetch_add(1, Ordering::Relaxed);

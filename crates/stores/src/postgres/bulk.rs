@@ -2,7 +2,7 @@
 
 use super::{
     Inner,
-    connection::Taken,
+    connection::Lent,
     failure::Failure,
     rows::Names,
     spot::Spots,
@@ -62,7 +62,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn insert_events(&self, connection: &Taken, rows: &bulk::Rows) -> Result<(), Failure> {
+    async fn insert_events(&self, connection: &Lent, rows: &bulk::Rows) -> Result<(), Failure> {
         let batches: Vec<(u64, Vec<Event>)> = bulk::batches_of(&rows.events).collect();
         let numbers: Vec<i64> = batches.iter().map(|(first_no, _)| *first_no as i64).collect();
         let times: Vec<i64> = batches.iter().map(|(_, events)| events[0].at.0).collect();

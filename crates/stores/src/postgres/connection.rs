@@ -192,7 +192,7 @@ pub struct Pool {
 }
 
 /// A connection in use.
-pub struct Taken {
+pub struct Lent {
     connection: Option<Connection>,
     pool: Arc<Pool>,
     /// Made for this use: what was known from earlier ones may not hold on the server now answering.
@@ -200,7 +200,7 @@ pub struct Taken {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Taken {
+impl Lent {
     /// Gives the connection back. Only for one that is in no transaction.
     pub fn give_back(mut self) {
         let connection = self.connection.take().filter(|connection| !connection.client.is_closed());
@@ -208,7 +208,7 @@ impl Taken {
     }
 }
 
-impl std::ops::Deref for Taken {
+impl std::ops::Deref for Lent {
     type Target = Connection;
     fn deref(&self) -> &Connection {
         self.connection.as_ref().expect("taken out only when given back")
@@ -232,7 +232,7 @@ impl Pool {
     }
 
     /// Waits for a free connection, and tries for a while to make one where the database does not answer.
-    pub async fn take(self: &Arc<Self>) -> Result<Taken, StoreError> {
+    pub async fn take(self: &Arc<Self>) -> Result<Lent, StoreError> {
         let permit = self.permits.clone().acquire_owned().await.expect("the semaphore is never closed");
         let kept = {
             let mut idle = self.idle();
@@ -252,7 +252,7 @@ impl Pool {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        Ok(Taken { connection: Some(connection), pool: self.clone(), fresh, _permit: permit })
+        Ok(Lent { connection: Some(connection), pool: self.clone(), fresh, _permit: permit })
     }
 
     /// Keeps a session that was opened for something else, with the settings of the pool.

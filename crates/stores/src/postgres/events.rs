@@ -5,7 +5,7 @@
 //! Ids are drawn when a batch holds all its locks: of two batches that touched the same job, the later has the higher id and
 //! cannot be visible before the earlier.
 
-use super::{Inner, connection::Taken, failure::Failure, pipe::send, rows::namespace, run::NO_ANSWER, statements::Sql};
+use super::{Inner, connection::Lent, failure::Failure, pipe::send, rows::namespace, run::NO_ANSWER, statements::Sql};
 use uuid::Uuid;
 use windlass_core::{Event, Lane};
 use windlass_engine::{
@@ -27,7 +27,7 @@ impl Inner {
         self.read(async |reader| self.page(&reader, after, limit).await).await
     }
 
-    async fn page(&self, reader: &Taken, after: u64, limit: usize) -> Result<EventPage, Failure> {
+    async fn page(&self, reader: &Lent, after: u64, limit: usize) -> Result<EventPage, Failure> {
         let bounds = self.numbered(reader).await?;
         let (last, oldest) = (bounds.last as u64, bounds.oldest as u64);
         // Numbers have no gaps, so that they tell how many rows can be needed at most.
@@ -47,7 +47,7 @@ impl Inner {
     }
 
     /// What there is, after everything that was visible has its number.
-    pub async fn numbered(&self, reader: &Taken) -> Result<Bounds, Failure> {
+    pub async fn numbered(&self, reader: &Lent) -> Result<Bounds, Failure> {
         for _ in 0..PIECES_MAX {
             let bounds = bounds(reader).await?;
             if !bounds.unnumbered {
@@ -97,7 +97,7 @@ impl Inner {
         self.read(async |reader| self.trim_on(&reader, trim).await).await
     }
 
-    async fn trim_on(&self, reader: &Taken, trim: Trim) -> Result<usize, Failure> {
+    async fn trim_on(&self, reader: &Lent, trim: Trim) -> Result<usize, Failure> {
         self.numbered(reader).await?;
         let limit = trim.limit as i64;
         let rows = reader.query(Sql::TrimEvents, &[&trim.events_before.0, &limit]).await?;
@@ -118,13 +118,13 @@ impl Inner {
         Ok(events as usize + gone)
     }
 
-    pub async fn namespaces(&self, reader: &Taken) -> Result<Vec<String>, Failure> {
+    pub async fn namespaces(&self, reader: &Lent) -> Result<Vec<String>, Failure> {
         let rows = reader.query(Sql::Namespaces, &[]).await?;
         rows.iter().map(|row| Ok(namespace(row.try_get(0)?)?.to_string())).collect()
     }
 }
 
-async fn bounds(reader: &Taken) -> Result<Bounds, Failure> {
+async fn bounds(reader: &Lent) -> Result<Bounds, Failure> {
     let rows = reader.query(Sql::EventBounds, &[]).await?;
     let row = rows.first().ok_or_else(|| Failure::corrupt("the event counter is missing"))?;
     let last = row.try_get::<_, Option<i64>>(0)?.ok_or_else(|| Failure::corrupt("the event counter is missing"))?;

@@ -30,7 +30,7 @@ use windlass_core::{
     WorkerId, WorkerKey, select,
 };
 
-type Answer<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
+type RowsSent<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
 type Heads<'a> = Sent<'a, Result<Vec<Head>, Failure>>;
 
 /// Loads within one transaction, and remembers what the writing half needs to know of the rows that were there.
@@ -201,18 +201,18 @@ fn check_related(rows: &mut Rows) -> Result<(), Failure> {
     }
 }
 
-pub async fn answer(sent: Answer<'_>) -> Result<Vec<Row>, Failure> {
+pub async fn answer(sent: RowsSent<'_>) -> Result<Vec<Row>, Failure> {
     match sent {
         Some(sent) => sent.await,
         None => Ok(Vec::new()),
     }
 }
 
-fn by_job<'a>(connection: &'a Connection, sql: Sql, keys: &BTreeSet<JobKey>) -> Answer<'a> {
+fn by_job<'a>(connection: &'a Connection, sql: Sql, keys: &BTreeSet<JobKey>) -> RowsSent<'a> {
     by_id(connection, sql, keys.iter().map(|key| (key.namespace.clone(), key.id.0)))
 }
 
-fn by_id<'a>(connection: &'a Connection, sql: Sql, keys: impl Iterator<Item = (Namespace, Uuid)>) -> Answer<'a> {
+fn by_id<'a>(connection: &'a Connection, sql: Sql, keys: impl Iterator<Item = (Namespace, Uuid)>) -> RowsSent<'a> {
     let (namespaces, ids): (Vec<Namespace>, Vec<Uuid>) = keys.unzip();
     if ids.is_empty() {
         return None;
@@ -223,16 +223,16 @@ fn by_id<'a>(connection: &'a Connection, sql: Sql, keys: impl Iterator<Item = (N
     }))
 }
 
-fn records<'a>(connection: &'a Connection, sql: Sql, keys: &Keys, access: Access) -> Answer<'a> {
+fn records<'a>(connection: &'a Connection, sql: Sql, keys: &Keys, access: Access) -> RowsSent<'a> {
     let keys = keys.records.iter().filter(|(_, wanted)| **wanted == access);
     by_texts(connection, sql, keys.map(|(key, _)| (key.namespace.clone(), key.kind.clone(), key.key.clone())).collect())
 }
 
-fn siblings<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+fn siblings<'a>(connection: &'a Connection, keys: &Keys) -> RowsSent<'a> {
     by_texts(connection, Sql::Siblings, keys.siblings.iter().cloned().collect())
 }
 
-fn by_texts<'a>(connection: &'a Connection, sql: Sql, mut keys: Vec<(Namespace, Arc<str>, Arc<str>)>) -> Answer<'a> {
+fn by_texts<'a>(connection: &'a Connection, sql: Sql, mut keys: Vec<(Namespace, Arc<str>, Arc<str>)>) -> RowsSent<'a> {
     // PostgreSQL cannot even look for a text with a NUL in it, so it cannot hold one either.
     keys.retain(|key| !key.1.contains('\0') && !key.2.contains('\0'));
     if keys.is_empty() {
@@ -259,11 +259,11 @@ fn read_siblings(names: &mut Names, rows: &mut Rows, found: Vec<Row>) -> Result<
 
 /// The lists of jobs that are found by something other than their id.
 struct Related<'a> {
-    children: Answer<'a>,
-    held: Answer<'a>,
-    run_jobs: Answer<'a>,
-    key_queue: Answer<'a>,
-    lane_fronts: Answer<'a>,
+    children: RowsSent<'a>,
+    held: RowsSent<'a>,
+    run_jobs: RowsSent<'a>,
+    key_queue: RowsSent<'a>,
+    lane_fronts: RowsSent<'a>,
 }
 
 impl<'a> Related<'a> {
@@ -309,7 +309,7 @@ impl<'a> Related<'a> {
     }
 }
 
-fn lane_fronts<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+fn lane_fronts<'a>(connection: &'a Connection, keys: &Keys) -> RowsSent<'a> {
     if keys.lane_fronts.is_empty() {
         return None;
     }
@@ -322,7 +322,7 @@ fn lane_fronts<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
     }))
 }
 
-fn held(connection: &Connection, keys: Vec<WorkerKey>) -> Answer<'_> {
+fn held(connection: &Connection, keys: Vec<WorkerKey>) -> RowsSent<'_> {
     if keys.is_empty() {
         return None;
     }
@@ -333,7 +333,7 @@ fn held(connection: &Connection, keys: Vec<WorkerKey>) -> Answer<'_> {
     }))
 }
 
-fn key_queue<'a>(connection: &'a Connection, keys: &Keys) -> Answer<'a> {
+fn key_queue<'a>(connection: &'a Connection, keys: &Keys) -> RowsSent<'a> {
     if keys.key_queue.is_empty() {
         return None;
     }

@@ -56,7 +56,7 @@ use windlass_core::{Job, JobKey, LogAppend, Namespace, Payload, Record, RecordKe
 use windlass_engine::{
     Bulk, bulk as whole,
     clock::Clock,
-    store::{Batch, Bell, DuePage, EventPage, JobBody, JobQuery, Outcome, RecordQuery, Store, StoreError, Trim},
+    store::{Batch, Bell, Committed, DuePage, EventPage, JobBody, JobQuery, RecordQuery, Store, StoreError, Trim},
 };
 
 /// How to use a database.
@@ -164,7 +164,7 @@ impl Store for Postgres {
     }
 
     /// In a task of its own: a caller that goes away must not leave a half transaction behind.
-    async fn run(&self, batch: Batch) -> Result<Outcome, StoreError> {
+    async fn run(&self, batch: Batch) -> Result<Committed, StoreError> {
         let inner = self.inner.clone();
         let task = tokio::spawn(async move { inner.run_batch(&batch).await });
         task.await.map_err(|error| StoreError::Corrupt(format!("a batch was not finished: {error}")))?

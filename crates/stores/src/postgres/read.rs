@@ -2,7 +2,7 @@
 
 use super::{
     Inner, columns,
-    connection::Taken,
+    connection::Lent,
     failure::Failure,
     pipe::send,
     rows::{Names, namespace, payload},
@@ -37,7 +37,7 @@ impl Filter {
         format!("${}", self.params.len())
     }
 
-    async fn query(&self, reader: &Taken, text: &str) -> Result<Vec<Row>, Failure> {
+    async fn query(&self, reader: &Lent, text: &str) -> Result<Vec<Row>, Failure> {
         let params: Vec<(&(dyn ToSql + Sync), Type)> =
             self.params.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
         Ok(reader.client().query_typed(text, &params).await?)
@@ -50,7 +50,7 @@ fn key_columns(keys: &[JobKey]) -> (Vec<&str>, Vec<Uuid>) {
 
 impl Inner {
     /// Runs a read on a connection of its own. Single statements only: a caller may go away at any time.
-    pub async fn read<T, F>(&self, read: impl Fn(Arc<Taken>) -> F) -> Result<T, StoreError>
+    pub async fn read<T, F>(&self, read: impl Fn(Arc<Lent>) -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, Failure>>,
     {
@@ -66,7 +66,7 @@ impl Inner {
     }
 
     /// An answer that never comes is as good as a lost connection.
-    async fn read_on<T, F>(&self, reader: Taken, read: impl Fn(Arc<Taken>) -> F) -> Result<T, Failure>
+    async fn read_on<T, F>(&self, reader: Lent, read: impl Fn(Arc<Lent>) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, Failure>>,
     {
@@ -142,7 +142,7 @@ impl Inner {
     }
 
     /// Newest first, in each namespace by primary key or by the index of the filter; then merged.
-    async fn list(&self, reader: &Taken, query: &JobQuery, limit: usize, count: bool) -> Result<Vec<Row>, Failure> {
+    async fn list(&self, reader: &Lent, query: &JobQuery, limit: usize, count: bool) -> Result<Vec<Row>, Failure> {
         let namespaces = match &query.namespace {
             Some(namespace) => vec![namespace.to_string()],
             None => self.namespaces(reader).await?,

@@ -7,7 +7,7 @@
 
 use super::{
     Inner,
-    connection::Taken,
+    connection::Lent,
     failure::Failure,
     load::Loader,
     pipe::{Sent, send},
@@ -24,7 +24,7 @@ use uuid::Uuid;
 use windlass_core::{Decision, Head, JobChange, JobKey, Step, Timestamp};
 use windlass_engine::{
     StoreError,
-    store::{Batch, Outcome},
+    store::{Batch, Committed},
 };
 
 /// Tries of one command alone, before its caller is told to try again.
@@ -36,18 +36,18 @@ pub const WARY_FOR: u32 = 64;
 pub const NO_ANSWER: &str = "no answer within the time allowed";
 
 pub enum Ended {
-    Committed(Outcome),
+    Committed(Committed),
     /// The COMMIT was sent, but nobody heard what became of it.
     Unknown {
         batch: Uuid,
-        outcome: Outcome,
+        outcome: Committed,
         why: String,
     },
 }
 
 impl Inner {
     /// Runs the commands, all in one transaction if that is possible.
-    pub async fn run_batch(&self, batch: &Batch) -> Result<Outcome, StoreError> {
+    pub async fn run_batch(&self, batch: &Batch) -> Result<Committed, StoreError> {
         let deadline = Instant::now() + self.patience * 2;
         let mut tries = 0;
         loop {
@@ -91,7 +91,7 @@ impl Inner {
     }
 
     /// Waiting claims do not go along with a part: they find what it made when they are woken.
-    async fn run_halves(&self, batch: &Batch) -> Result<Outcome, StoreError> {
+    async fn run_halves(&self, batch: &Batch) -> Result<Committed, StoreError> {
         let (first, second) = batch.items.split_at(batch.items.len() / 2);
         let [first, second] = [first, second].map(|items| Batch::new(items.to_vec(), batch.limits));
         let first = Box::pin(self.run_batch(&first)).await?;
@@ -114,7 +114,7 @@ impl Inner {
         self.wary_for.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count_down).is_ok()
     }
 
-    async fn attempt(&self, taken: Taken, batch: &Batch, wary: bool, first: bool) -> Result<Ended, Failure> {
+    async fn attempt(&self, taken: Lent, batch: &Batch, wary: bool, first: bool) -> Result<Ended, Failure> {
         let foreseen = if first { self.foresee(batch, wary) } else { None };
         let result = match foreseen {
             Some(foreseen) => match self.write_at_once(&taken, foreseen).await {
@@ -138,7 +138,7 @@ impl Inner {
         result
     }
 
-    async fn transact(&self, connection: &Taken, batch: &Batch, wary: bool) -> Result<Ended, Failure> {
+    async fn transact(&self, connection: &Lent, batch: &Batch, wary: bool) -> Result<Ended, Failure> {
         let begun = Instant::now();
         let (facets, spots, assumed_new) = (HashMap::new(), Spots::default(), BTreeSet::new());
         let Inner { lanes, known, ahead, flights, .. } = self;
@@ -176,7 +176,7 @@ impl Inner {
 
     async fn write(
         &self,
-        connection: &Taken,
+        connection: &Lent,
         mut decision: Decision,
         loader: Loader<'_>,
         now: Timestamp,
@@ -215,7 +215,7 @@ impl Inner {
         }
     }
 
-    fn after_commit(&self, outcome: Outcome) -> Outcome {
+    fn after_commit(&self, outcome: Committed) -> Committed {
         if !outcome.wakes.is_empty() {
             let lanes = outcome.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
             self.lanes.confirmed(lanes);
@@ -252,12 +252,12 @@ impl Inner {
     }
 
     /// An answer that never comes, as behind a pooler that gives it to somebody else, is as good as a lost connection.
-    async fn found_in_time(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+    async fn found_in_time(&self, connection: &Lent, batch: Uuid) -> Result<bool, Failure> {
         let found = tokio::time::timeout(self.attempt_max, self.find_behind_fence(connection, batch)).await;
         found.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into())))
     }
 
-    async fn find_behind_fence(&self, connection: &Taken, batch: Uuid) -> Result<bool, Failure> {
+    async fn find_behind_fence(&self, connection: &Lent, batch: Uuid) -> Result<bool, Failure> {
         connection.execute(Sql::Fence, &[&self.now_alone().0, &batch]).await?;
         let found = connection.query(Sql::FindBatch, &[&batch]).await?;
         let count: i32 = found.first().map_or(Ok(-1), |row| row.try_get(0))?;
@@ -290,11 +290,11 @@ async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Outcome {
-    Outcome { commit_time, ..Outcome::of(decision, now) }
+pub fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Committed {
+    Committed { commit_time, ..Committed::of(decision, now) }
 }
 
-fn join(mut first: Outcome, second: Outcome) -> Outcome {
+fn join(mut first: Committed, second: Committed) -> Committed {
     first.replies.extend(second.replies);
     first.events.extend(second.events);
     first.wakes.extend(second.wakes);

@@ -234,7 +234,7 @@ impl Inner {
         }
     }
 
-    async fn set_clock_on(&self, connection: &super::connection::Taken) -> Result<(), Failure> {
+    async fn set_clock_on(&self, connection: &super::connection::Lent) -> Result<(), Failure> {
         let lock = self.lock_key("clock");
         connection.batch(&format!("BEGIN; SELECT pg_advisory_xact_lock({lock})")).await?;
         let sent = self.monotonic();

@@ -16,7 +16,7 @@ use windlass_core::{
 use windlass_engine::{
     StoreError,
     clock::Simulated,
-    store::{Batch, Outcome, Store},
+    store::{Batch, Committed, Store},
 };
 use windlass_stores::embedded::{Embedded, Options};
 
@@ -33,7 +33,7 @@ pub fn batch(commands: Vec<Command>) -> Batch {
     Batch::new(items, Limits::default())
 }
 
-pub async fn try_run(store: &dyn Store, commands: Vec<Command>) -> Result<Outcome, StoreError> {
+pub async fn try_run(store: &dyn Store, commands: Vec<Command>) -> Result<Committed, StoreError> {
     store.run(batch(commands)).await
 }
 

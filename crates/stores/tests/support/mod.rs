@@ -12,7 +12,7 @@ use windlass_core::{
     },
     decider::Item,
 };
-use windlass_engine::store::{Batch, Outcome, Store, StoreError};
+use windlass_engine::store::{Batch, Committed, Store, StoreError};
 use windlass_stores::postgres::Options;
 
 pub fn ns() -> Namespace {
@@ -52,7 +52,7 @@ pub fn batch(commands: Vec<Command>) -> Batch {
     Batch::new(items, Limits::default())
 }
 
-pub async fn run(store: &dyn Store, commands: Vec<Command>) -> Result<Outcome, StoreError> {
+pub async fn run(store: &dyn Store, commands: Vec<Command>) -> Result<Committed, StoreError> {
     store.run(batch(commands)).await
 }
 

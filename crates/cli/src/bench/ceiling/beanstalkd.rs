@@ -2,7 +2,7 @@
 //! the report, no events, no namespaces) over a protocol that costs less.
 
 use super::RoundFigures;
-use crate::bench::{http::subject::cpu_of, report::Latency};
+use crate::bench::{figures::Latency, http::subject::cpu_of};
 use anyhow::{Context, bail, ensure};
 use std::{
     path::Path,

@@ -6,12 +6,12 @@ pub mod server;
 
 use super::{
     Output,
+    figures::Latency,
     http::{
         load::{Load, Measured},
         median, pickup,
         subject::Subject,
     },
-    report::Latency,
 };
 use beanstalkd::Beanstalkd;
 use clap::Args;
@@ -88,7 +88,7 @@ pub struct Round {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     store: String,
     connections: usize,
     batch: usize,
@@ -135,7 +135,7 @@ impl CeilingBench {
         }
         let figures = FIGURES.map(|(what, pick)| figure(what, pick, &rounds)).into();
         let (connections, batch, next, jobs) = (self.connections, self.batch, self.next, self.jobs);
-        self.print(&Report {
+        self.print(&Figures {
             store: windlass.store.clone(),
             connections,
             batch,
@@ -163,10 +163,10 @@ impl CeilingBench {
         })
     }
 
-    fn print(&self, report: &Report) -> anyhow::Result<()> {
+    fn print(&self, figures: &Figures) -> anyhow::Result<()> {
         match self.output {
-            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(report)?),
-            Output::Table => print_text(report),
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(figures)?),
+            Output::Table => print_text(figures),
         }
         Ok(())
     }
@@ -198,8 +198,8 @@ fn peer(pick: Pick, rounds: &[Round]) -> Option<Peer> {
     (!turns.is_empty()).then(|| Peer { median: median(peer()), ratio: median(ratios) })
 }
 
-fn print_text(report: &Report) {
-    let Report { store, connections, batch, next, jobs, rounds, figures } = report;
+fn print_text(all: &Figures) {
+    let Figures { store, connections, batch, next, jobs, rounds, figures } = all;
     let how =
         if *next { "a report and the next claim in one request".to_owned() } else { format!("{batch} a request") };
     println!("{store} store, {connections} connections, {how}, {rounds} rounds of {jobs} jobs in turns");

@@ -123,7 +123,7 @@ struct Ended {
     leases: Vec<Lease>,
 }
 
-type Answer = Result<String, (StatusCode, String)>;
+type Handled = Result<String, (StatusCode, String)>;
 
 impl Shared {
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -131,7 +131,7 @@ impl Shared {
     }
 
     /// Others see a job when it is on disk, not before.
-    async fn add(&self, jobs: Vec<New>, body: Bytes) -> Answer {
+    async fn add(&self, jobs: Vec<New>, body: Bytes) -> Handled {
         self.log.append(body).await.map_err(broken)?;
         let mut index = self.index();
         for new in jobs {
@@ -187,11 +187,11 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, (StatusCode, String
     serde_json::from_slice(body).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))
 }
 
-async fn submit(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
+async fn submit(State(shared): State<Arc<Shared>>, body: Bytes) -> Handled {
     shared.add(vec![read(&body)?], body).await
 }
 
-async fn submit_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
+async fn submit_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Handled {
     shared.add(read::<Many>(&body)?.jobs, body).await
 }
 
@@ -209,7 +209,7 @@ async fn complete(State(shared): State<Arc<Shared>>, body: Bytes) -> Result<Json
     Ok(Json(Ended { state: "completed", leases }))
 }
 
-async fn complete_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Answer {
+async fn complete_many(State(shared): State<Arc<Shared>>, body: Bytes) -> Handled {
     shared.end(&read::<ManyDone<'_>>(&body)?.operations, body.clone()).await?;
     Ok(r#"{"state":"completed"}"#.to_owned())
 }

@@ -1,6 +1,6 @@
 //! Callers that repeat the same calls, side by side, until so many cycles are done.
 
-use super::super::{report::Latency, work::progress};
+use super::super::{figures::Latency, work::progress};
 use anyhow::ensure;
 use std::{
     sync::{

@@ -3,12 +3,12 @@
 use super::{
     super::{
         Output,
+        figures::Latency,
         http::{
             connection::{Address, Connection},
             pickup,
             subject::Subject,
         },
-        report::Latency,
         work::progress,
     },
     cycle,
@@ -53,7 +53,7 @@ pub struct JoblibBench {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     base_url: String,
     /// `joblib`, or `native` for our own API.
     api: &'static str,
@@ -91,16 +91,16 @@ impl JoblibBench {
         Ok(())
     }
 
-    fn say(&self, report: &Report) -> anyhow::Result<()> {
+    fn say(&self, figures: &Figures) -> anyhow::Result<()> {
         match self.output {
-            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(report)?),
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(figures)?),
             Output::Table => {
-                let Report { base_url, api, round, cycles_per_s, cycle, .. } = report;
+                let Figures { base_url, api, round, cycles_per_s, cycle, .. } = figures;
                 print!(
                     "{base_url} {api} round {round}: {cycles_per_s:.0} cycles/s (p50 {:.2} ms, p99 {:.2} ms)",
                     cycle.p50_ms, cycle.p99_ms
                 );
-                match report.wake {
+                match figures.wake {
                     Some(wake) => {
                         println!("; a worker knows after p50 {:.2} ms, p99 {:.2} ms", wake.p50_ms, wake.p99_ms)
                     }
@@ -111,7 +111,7 @@ impl JoblibBench {
         Ok(())
     }
 
-    async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Report> {
+    async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Figures> {
         let room = Room::enter(address, &self.email, &self.password).await?;
         let mut workers = Vec::new();
         for _ in 0..self.connections {
@@ -119,10 +119,10 @@ impl JoblibBench {
         }
         let (cycles_per_s, cycle) = cycle::all("joblib", self.tasks, workers).await?;
         let wake = if self.wakes > 0 { Some(self.wakes(address, &room).await?) } else { None };
-        Ok(self.report(address.to_string(), "joblib", round, cycles_per_s, cycle, wake))
+        Ok(self.figures(address.to_string(), "joblib", round, cycles_per_s, cycle, wake))
     }
 
-    async fn measure_native(&self, subject: &Subject, round: usize) -> anyhow::Result<Report> {
+    async fn measure_native(&self, subject: &Subject, round: usize) -> anyhow::Result<Figures> {
         let mut callers = Vec::new();
         for number in 0..self.connections {
             callers.push(Native::open(subject, number).await?);
@@ -130,10 +130,10 @@ impl JoblibBench {
         let (cycles_per_s, cycle) = cycle::all("native", self.tasks, callers).await?;
         let wake =
             if self.wakes > 0 { Some(Latency::of(&mut pickup::measure(subject, self.wakes).await?)) } else { None };
-        Ok(self.report(subject.address.to_string(), "native", round, cycles_per_s, cycle, wake))
+        Ok(self.figures(subject.address.to_string(), "native", round, cycles_per_s, cycle, wake))
     }
 
-    fn report(
+    fn figures(
         &self,
         base_url: String,
         api: &'static str,
@@ -141,9 +141,9 @@ impl JoblibBench {
         cycles_per_s: f64,
         cycle: Latency,
         wake: Option<Latency>,
-    ) -> Report {
+    ) -> Figures {
         let polling = Latency { p50_ms: CLIENT_POLLS_MS / 2.0, p99_ms: CLIENT_POLLS_MS * 0.99 };
-        Report { base_url, api, round, connections: self.connections, cycles_per_s, cycle, wake, polling }
+        Figures { base_url, api, round, connections: self.connections, cycles_per_s, cycle, wake, polling }
     }
 
     /// From the first byte of a submit to the wake-up, one after the other.

@@ -79,7 +79,7 @@ impl Shape {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     base_url: String,
     round: usize,
     workflows: usize,
@@ -113,20 +113,20 @@ impl WorkflowGraphBench {
         }
         for round in 1..=self.rounds {
             for address in &addresses {
-                let report = self.measure(address, round).await?;
+                let figures = self.measure(address, round).await?;
                 match self.output {
-                    Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&report)?),
+                    Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(&figures)?),
                     Output::Table => println!(
                         "{} round {round}: create {:.3} s, run {:.3} s, {:.0} claim + complete/s ({:.2} s), {} lost, {} stuck, {} of {} workflows whole",
-                        report.base_url,
-                        report.create_s,
-                        report.run_s,
-                        report.cycles_per_s,
-                        report.work_s,
-                        report.lost,
-                        report.stuck,
-                        report.whole,
-                        report.workflows
+                        figures.base_url,
+                        figures.create_s,
+                        figures.run_s,
+                        figures.cycles_per_s,
+                        figures.work_s,
+                        figures.lost,
+                        figures.stuck,
+                        figures.whole,
+                        figures.workflows
                     ),
                 }
             }
@@ -134,7 +134,7 @@ impl WorkflowGraphBench {
         Ok(())
     }
 
-    async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Report> {
+    async fn measure(&self, address: &Address, round: usize) -> anyhow::Result<Figures> {
         let mut connection = Connection::open(address, &self.token).await?;
         let body = workflow(self.jobs, self.shape, &[])?;
         let begun = Instant::now();
@@ -146,7 +146,7 @@ impl WorkflowGraphBench {
         let (done, work_s) = self.work(address).await?;
         let (succeeded, whole) = self.succeeded(&mut connection, &ids, done).await?;
         let jobs = self.workflows * self.jobs;
-        Ok(Report {
+        Ok(Figures {
             base_url: address.to_string(),
             round,
             workflows: self.workflows,

@@ -13,13 +13,13 @@ struct Ask {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct Submitted {
     id: usize,
     state: &'static str,
 }
 
-async fn handler(Json(ask): Json<Ask>) -> Json<Answer> {
-    Json(Answer { id: ask.payload.as_object().map_or(0, serde_json::Map::len), state: "pending" })
+async fn handler(Json(ask): Json<Ask>) -> Json<Submitted> {
+    Json(Submitted { id: ask.payload.as_object().map_or(0, serde_json::Map::len), state: "pending" })
 }
 
 /// Requests per second over so many connections.

@@ -6,7 +6,7 @@ pub mod load;
 pub mod pickup;
 pub mod subject;
 
-use super::{Output, report::Latency};
+use super::{Output, figures::Latency};
 use clap::Args;
 use load::{Load, Measured};
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct HttpBench {
 
 /// What one server did.
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     base_url: String,
     store: String,
     connections: usize,
@@ -94,23 +94,23 @@ impl HttpBench {
     pub async fn run(self) -> anyhow::Result<()> {
         anyhow::ensure!(self.base_url.len() <= 2, "give one or two base URLs, not {}", self.base_url.len());
         let subjects = Subject::all(&self.base_url, &self.token, self.database.as_deref()).await?;
-        let mut reports = Vec::new();
+        let mut all = Vec::new();
         for subject in &subjects {
-            let report = self.measure(subject).await;
+            let figures = self.measure(subject).await;
             subject.clean_up().await;
-            reports.push(report?);
+            all.push(figures?);
         }
-        for report in &reports {
-            self.print(report)?;
+        for figures in &all {
+            self.print(figures)?;
         }
-        if let [first, second] = &reports[..] {
+        if let [first, second] = &all[..] {
             let ratio = first.cycles_per_s / second.cycles_per_s;
             eprintln!("{} does {ratio:.2} times the cycles of {}", first.base_url, second.base_url);
         }
         Ok(())
     }
 
-    async fn measure(&self, subject: &Subject) -> anyhow::Result<Report> {
+    async fn measure(&self, subject: &Subject) -> anyhow::Result<Figures> {
         let load = Load { subject, connections: self.connections, batch: self.batch, next: false };
         let before = subject.cpu();
         let submit = load.submit(self.jobs).await?;
@@ -118,7 +118,7 @@ impl HttpBench {
         let rounds = self.rounds(&load).await?;
         let cpu = subject.cpu().zip(before).map(|(after, before)| after.saturating_sub(before));
         let pickups = pickup::measure(subject, self.pickups).await?;
-        Ok(self.report(subject, submit, rounds, cpu, pickups))
+        Ok(self.figures(subject, submit, rounds, cpu, pickups))
     }
 
     /// The bare handler and full cycles in turns: a machine shared with others changes its pace from second to second.
@@ -132,20 +132,20 @@ impl HttpBench {
         Ok(rounds)
     }
 
-    fn report(
+    fn figures(
         &self,
         subject: &Subject,
         mut submit: Measured,
         rounds: Vec<Round>,
         cpu: Option<Duration>,
         mut pickups: Vec<Duration>,
-    ) -> Report {
+    ) -> Figures {
         let bare = median(rounds.iter().map(|round| round.bare));
         let cycles_of_bare = median(rounds.iter().filter(|round| round.cycles.jobs > 0).map(Round::of_bare));
         let mut cycles = rounds.into_iter().fold(Measured::default(), |all, round| all.and(round.cycles));
         let (submitted, cycled) = (Latency::of(&mut submit.times), Latency::of(&mut cycles.times));
         let picked = Latency::of(&mut pickups);
-        Report {
+        Figures {
             base_url: subject.address.to_string(),
             store: subject.store.clone(),
             connections: self.connections,
@@ -166,8 +166,8 @@ impl HttpBench {
         }
     }
 
-    fn print(&self, report: &Report) -> anyhow::Result<()> {
-        let json = serde_json::to_string(report)?;
+    fn print(&self, figures: &Figures) -> anyhow::Result<()> {
+        let json = serde_json::to_string(figures)?;
         if let Some(file) = &self.results {
             use std::io::Write;
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file)?;
@@ -175,32 +175,35 @@ impl HttpBench {
         }
         match self.output {
             Output::Json | Output::Jsonl => println!("{json}"),
-            Output::Table => print_text(report),
+            Output::Table => print_text(figures),
         }
         Ok(())
     }
 }
 
-fn print_text(report: &Report) {
-    println!("{} ({}), {} connections, {} a request", report.base_url, report.store, report.connections, report.batch);
+fn print_text(figures: &Figures) {
+    println!(
+        "{} ({}), {} connections, {} a request",
+        figures.base_url, figures.store, figures.connections, figures.batch
+    );
     println!(
         "  submit     {:>10.0} jobs/s   p50 {:.2} ms  p99 {:.2} ms",
-        report.submit_per_s, report.submit_p50_ms, report.submit_p99_ms
+        figures.submit_per_s, figures.submit_p50_ms, figures.submit_p99_ms
     );
     println!(
         "  cycles     {:>10.0} jobs/s   p50 {:.2} ms  p99 {:.2} ms",
-        report.cycles_per_s, report.cycle_p50_ms, report.cycle_p99_ms
+        figures.cycles_per_s, figures.cycle_p50_ms, figures.cycle_p99_ms
     );
     println!(
         "  pickup                           p50 {:.2} ms  p99 {:.2} ms",
-        report.pickup_p50_ms, report.pickup_p99_ms
+        figures.pickup_p50_ms, figures.pickup_p99_ms
     );
-    println!("  bare axum  {:>10.0} requests/s", report.bare_requests_per_s);
+    println!("  bare axum  {:>10.0} requests/s", figures.bare_requests_per_s);
     println!(
         "  cycles x {:.2} requests = {:.2} of bare axum (median of {ROUNDS} rounds in turns)",
-        report.requests_per_cycle, report.cycles_of_bare
+        figures.requests_per_cycle, figures.cycles_of_bare
     );
-    if let Some(cpu) = report.server_us_per_job {
+    if let Some(cpu) = figures.server_us_per_job {
         println!("  server     {cpu:>10.1} us of processor time a job");
     }
 }

@@ -1,6 +1,6 @@
 //! Draws a laid out run: as text, for Graphviz, and as a picture made by ourselves.
 
-use super::layout::{Graph, Node};
+use super::layout::{Layout, Node};
 use crate::{output::clean, times};
 use std::fmt::Write;
 use windlass_api::job::State;
@@ -13,7 +13,7 @@ const MARGIN: usize = 20;
 const LETTERS: usize = 22;
 
 /// One step a line, in an order they could run in, with what each waits for.
-pub fn text(graph: &Graph) -> String {
+pub fn text(graph: &Layout) -> String {
     if graph.nodes.is_empty() {
         return "The run has no steps yet.".into();
     }
@@ -51,7 +51,7 @@ fn told(node: &Node) -> String {
     format!("{}{took}{tries}", node.state.name())
 }
 
-pub fn dot(graph: &Graph) -> String {
+pub fn dot(graph: &Layout) -> String {
     let quote = |text: &str| format!("\"{}\"", clean(text).replace('\\', "\\\\").replace('"', "\\\""));
     let mut out = String::from(
         "digraph run {\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n",
@@ -81,7 +81,7 @@ fn colours(state: State) -> (&'static str, &'static str) {
 }
 
 /// A picture with nothing in it but shapes and escaped text: no script, no style sheet, nothing from elsewhere.
-pub fn svg(graph: &Graph) -> String {
+pub fn svg(graph: &Layout) -> String {
     let tallest = graph.layers.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let (width, height) = (
         2 * MARGIN + graph.layers.len().max(1) * (WIDTH + GAP_X) - GAP_X,

@@ -13,7 +13,7 @@ use windlass_api::{
 const SWEEPS: usize = 4;
 
 #[derive(Serialize)]
-pub struct Graph {
+pub struct Layout {
     pub nodes: Vec<Node>,
     /// From, to: positions in `nodes`.
     pub edges: Vec<(usize, usize)>,
@@ -29,7 +29,7 @@ pub struct Node {
     pub attempt: u32,
 }
 
-impl Graph {
+impl Layout {
     pub fn of(run: &Run) -> Self {
         let at: HashMap<Uuid, usize> = run.steps.iter().enumerate().map(|(at, step)| (step.job, at)).collect();
         let node = |step: &Step| Node {

@@ -43,11 +43,11 @@ pub enum WorkflowCommand {
     /// Run again what did not complete, as a new run that reuses the results of completed steps.
     Retry(Which),
     /// Approve a step that waits for approval.
-    Approve(Answer),
+    Approve(Approval),
     /// Reject a step that waits for approval. The step fails.
-    Reject(Answer),
+    Reject(Approval),
     Signal(SignalArgs),
-    Graph(Graph),
+    Graph(DrawRun),
     /// Store a workflow, so that it can be run by name. An unchanged workflow gets no new version.
     #[command(after_help = "Example:
   windlass workflow apply release.yml
@@ -115,7 +115,7 @@ pub struct Several {
 #[derive(Args)]
 #[command(after_help = "Example:
   windlass workflow approve last release --comment 'looks good' --payload '{\"tag\": \"1.2\"}'")]
-pub struct Answer {
+pub struct Approval {
     /// The run's id, the beginning of it, or `last`.
     #[arg(value_name = "RUN")]
     id: String,
@@ -149,7 +149,7 @@ pub struct SignalArgs {
   windlass workflow graph last
   windlass workflow graph last --as svg > run.svg
   windlass workflow graph last --as dot | dot -Tpdf > run.pdf")]
-pub struct Graph {
+pub struct DrawRun {
     /// The run's id, the beginning of it, or `last`.
     #[arg(value_name = "RUN")]
     id: String,
@@ -298,7 +298,7 @@ impl Several {
     }
 }
 
-impl Answer {
+impl Approval {
     async fn run(&self, context: &Context, client: &Client, yes: bool) -> Done {
         let id = ids::run(client, &self.id).await?;
         let step = match &self.step {
@@ -348,10 +348,10 @@ fn json(text: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
     json.map(Some).with_context(|| format!("the payload {text:?} is not valid JSON; quote texts: '\"text\"'"))
 }
 
-impl Graph {
+impl DrawRun {
     async fn run(&self, context: &Context, client: &Client) -> Done {
         let run = whole(client, ids::run(client, &self.id).await?).await?;
-        let graph = layout::Graph::of(&run);
+        let graph = layout::Layout::of(&run);
         if !context.format.is_table() && self.drawing == Drawing::Text {
             return context.format.one(&graph, String::new).map(|()| code::OK);
         }

@@ -1,3 +1,3 @@
 mod ceiling;
 mod dialect;
-mod report;
+mod figures;

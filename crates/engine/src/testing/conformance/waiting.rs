@@ -4,17 +4,17 @@ use super::{
     super::{Bench, Fresh, standing::Standing},
     build::{accept, claim, default, job, key, leases, submit, tags},
 };
-use crate::store::{Batch, Outcome};
+use crate::store::{Batch, Committed};
 use windlass_core::{Command, Limits, RecordKey, Reply, State, Tags, What, commands::claim::Claim, decider::Item};
 
-async fn run(bench: &Bench, command: Command, waiting: Vec<Claim>) -> Outcome {
+async fn run(bench: &Bench, command: Command, waiting: Vec<Claim>) -> Committed {
     let claims = waiting.into_iter().map(|claim| (claim, 7)).collect();
     let batch = Batch::new(vec![Item { command, seed: 7 }], Limits::default());
     let batch = Batch { waiting: Some(Standing::new(claims)), ..batch };
     bench.store.run(batch).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn numbers(outcome: &Outcome) -> Vec<Vec<u128>> {
+fn numbers(outcome: &Committed) -> Vec<Vec<u128>> {
     let of = |reply: &Reply| match reply {
         Reply::Leases(leases) => leases.iter().map(|leased| leased.lease.job.0.as_u128() & 0xff).collect(),
         other => panic!("a claim was answered with {other:?}"),

@@ -19,7 +19,7 @@ use super::{
     bench::{Bench, Fresh},
     snapshot::{self, Scope, snapshot},
 };
-use crate::{clock::Clock, store::Outcome};
+use crate::{clock::Clock, store::Committed};
 use ledger::Ledger;
 use std::collections::BTreeMap;
 use windlass_core::{
@@ -250,7 +250,7 @@ impl Walk {
         self.check(&items, &first).await
     }
 
-    async fn check(&mut self, items: &[Item], outcome: &Outcome) -> TestResult<()> {
+    async fn check(&mut self, items: &[Item], outcome: &Committed) -> TestResult<()> {
         let bench = &self.contenders[0].bench;
         let (now, limits) = (bench.clock.now(), bench.limits);
         if outcome.now != now {
@@ -302,8 +302,8 @@ fn unknown_to(known: &[windlass_core::JobKey], jobs: &[Job]) -> Vec<windlass_cor
     new.map(|job| job.key.clone()).collect()
 }
 
-fn compare(left: &Outcome, right: &Outcome) -> TestResult<()> {
-    let plain = |outcome: &Outcome| -> Vec<Result<Reply, Refusal>> {
+fn compare(left: &Committed, right: &Committed) -> TestResult<()> {
+    let plain = |outcome: &Committed| -> Vec<Result<Reply, Refusal>> {
         outcome.replies.iter().cloned().map(|reply| reply.map(without_seq)).collect()
     };
     for (at, (left, right)) in plain(left).iter().zip(&plain(right)).enumerate() {
@@ -311,7 +311,7 @@ fn compare(left: &Outcome, right: &Outcome) -> TestResult<()> {
             return Err(format!("reply {at}:\n{left:#?}\n{right:#?}"));
         }
     }
-    let rest = |outcome: &Outcome| format!("{:?}", (&outcome.events, &outcome.wakes, outcome.next_due, outcome.now));
+    let rest = |outcome: &Committed| format!("{:?}", (&outcome.events, &outcome.wakes, outcome.next_due, outcome.now));
     if left.events != right.events || left.wakes != right.wakes || rest(left) != rest(right) {
         return Err(format!("events, wakes or due time:\n{}\n{}", rest(left), rest(right)));
     }

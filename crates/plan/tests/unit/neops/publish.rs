@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use windlass_plan::neops::{
     compare::Level,
     document::Document,
-    publish::{Held, Outcome, PublishRequest, Verdict, advice, decide, renumbered, wanted},
+    publish::{Held, PublishOutcome, PublishRequest, Verdict, advice, decide, renumbered, wanted},
     reference::Version,
 };
 
@@ -46,8 +46,10 @@ fn publish(
 fn said(verdict: &Verdict) -> String {
     let name = |level: Option<Level>| level.map_or("-", Level::as_str);
     let outcome = match verdict.outcome {
-        Outcome::Published { accepted } => format!("published({})", name(accepted)),
-        Outcome::AcceptMismatch { sent, expected } => format!("mismatch({} {})", sent.as_str(), expected.as_str()),
+        PublishOutcome::Published { accepted } => format!("published({})", name(accepted)),
+        PublishOutcome::AcceptMismatch { sent, expected } => {
+            format!("mismatch({} {})", sent.as_str(), expected.as_str())
+        }
         other => format!("{other:?}"),
     };
     let Verdict { version, suggested, bump, floor, .. } = verdict;

@@ -43,7 +43,7 @@ pub struct Changed {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct Evaluated {
     pub changed: Vec<Changed>,
     /// Nodes looked at.
     pub visited: usize,
@@ -57,7 +57,7 @@ impl Graph {
         statements: &HashMap<u32, Statement>,
         outside: Outside<'_>,
         now: Timestamp,
-    ) -> Outcome {
+    ) -> Evaluated {
         let mut open: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
         let mut known: BTreeSet<u32> = BTreeSet::new();
         for at in seeds {
@@ -65,7 +65,7 @@ impl Graph {
                 open.push(Reverse((self.rank(at), at)));
             }
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = Evaluated::default();
         // A node only ever waits behind nodes of lower rank, so each is looked at once, after all its sources.
         while let Some(Reverse((_, at))) = open.pop() {
             outcome.visited += 1;

@@ -44,7 +44,7 @@ pub enum Writer {
 
 /// What a write came to. All lists sorted.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct Diff {
     pub added: Vec<Arc<str>>,
     pub changed: Vec<Arc<str>>,
     pub removed: Vec<Arc<str>>,
@@ -78,7 +78,7 @@ pub fn replace(
     writer: Writer,
     outside: Outside<'_>,
     now: Timestamp,
-) -> Result<(Graph, Report), Refusal> {
+) -> Result<(Graph, Diff), Refusal> {
     let mut sent: Vec<&NewNode> = nodes.iter().collect();
     sent.sort_by(|a, b| a.key.cmp(&b.key));
     let mut laid = Vec::with_capacity(sent.len());
@@ -102,8 +102,8 @@ pub fn replace(
     let statements: HashMap<u32, Statement> = statements.collect();
     graph.evaluate(0..sent.len() as u32, &statements, outside, now);
     let reported = |at: u32| statements.get(&at).is_some_and(|said| said.state.is_some());
-    let report = compare(base, &graph, reported);
-    Ok((graph, report))
+    let diff = compare(base, &graph, reported);
+    Ok((graph, diff))
 }
 
 /// A node of the new graph, with what carries over from the old one.
@@ -158,40 +158,40 @@ fn sources_of(graph: &Graph, at: u32) -> Vec<(EdgeKind, Option<Arc<str>>, Arc<st
     all
 }
 
-fn compare(base: Option<&Graph>, graph: &Graph, reported: impl Fn(u32) -> bool) -> Report {
-    let mut report = Report::default();
+fn compare(base: Option<&Graph>, graph: &Graph, reported: impl Fn(u32) -> bool) -> Diff {
+    let mut diff = Diff::default();
     let old: BTreeMap<&Arc<str>, u32> =
         base.into_iter().flat_map(|base| base.nodes().zip(0..)).map(|(node, at)| (&node.key, at)).collect();
     for (node, at) in graph.nodes().zip(0..) {
         let key = node.key.clone();
         let Some((base, &was)) = base.zip(old.get(&node.key)) else {
-            report.added.push(key.clone());
-            report.visible.push(key);
+            diff.added.push(key.clone());
+            diff.visible.push(key);
             continue;
         };
         let before = base.node(was);
         if before.properties_hash != node.properties_hash || sources_of(base, was) != sources_of(graph, at) {
-            report.changed.push(key.clone());
+            diff.changed.push(key.clone());
         }
         if before.state != Validation::Clean && node.state == Validation::Clean && !reported(at) {
-            report.released.push(key.clone());
+            diff.released.push(key.clone());
         }
         if before.seen() != node.seen() {
-            report.visible.push(key);
+            diff.visible.push(key);
         }
-        report.differs |= before != node;
+        diff.differs |= before != node;
     }
-    report.removed = old.into_keys().filter(|key| graph.find(key).is_none()).cloned().collect();
-    report.visible.extend(report.removed.iter().cloned());
-    report.visible.sort_unstable();
-    report.differs |= !(report.added.is_empty() && report.changed.is_empty() && report.removed.is_empty());
-    report
+    diff.removed = old.into_keys().filter(|key| graph.find(key).is_none()).cloned().collect();
+    diff.visible.extend(diff.removed.iter().cloned());
+    diff.visible.sort_unstable();
+    diff.differs |= !(diff.added.is_empty() && diff.changed.is_empty() && diff.removed.is_empty());
+    diff
 }
 
 /// Some nodes of a graph that is there, only in the fields that were sent.
-pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: Timestamp) -> Result<Report, Refusal> {
+pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: Timestamp) -> Result<Diff, Refusal> {
     let mut statements: HashMap<u32, Statement> = HashMap::new();
-    let mut report = Report::default();
+    let mut diff = Diff::default();
     for new in nodes {
         new.check()?;
         let unknown = || Refusal::invalid("node_key", format!("{:?} is no node of this graph", new.key));
@@ -204,9 +204,9 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
             ..node.clone()
         };
         if own != *node {
-            report.differs = true;
+            diff.differs = true;
             if own.properties_hash != node.properties_hash {
-                report.changed.push(own.key.clone());
+                diff.changed.push(own.key.clone());
             }
             *graph.node_mut(at) = Node { updated_at: now, ..own };
         }
@@ -226,25 +226,25 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
     for changed in &outcome.changed {
         let node = graph.node(changed.at);
         if changed.before != Validation::Clean && node.state == Validation::Clean && !reported(changed.at) {
-            report.released.push(node.key.clone());
+            diff.released.push(node.key.clone());
         }
         if changed.visible {
-            report.visible.push(node.key.clone());
+            diff.visible.push(node.key.clone());
         }
     }
-    report.differs |= !outcome.changed.is_empty();
-    for list in [&mut report.changed, &mut report.released, &mut report.visible] {
+    diff.differs |= !outcome.changed.is_empty();
+    for list in [&mut diff.changed, &mut diff.released, &mut diff.visible] {
         list.sort_unstable();
     }
-    Ok(report)
+    Ok(diff)
 }
 
 /// Says that a node has to be validated again, whatever its inputs are.
-pub fn mark_dirty(graph: &mut Graph, at: u32, outside: Outside<'_>, now: Timestamp) -> Report {
+pub fn mark_dirty(graph: &mut Graph, at: u32, outside: Outside<'_>, now: Timestamp) -> Diff {
     let said = Statement { state: Some(Say::Is(Validation::Dirty)), ..Statement::default() };
     let outcome = graph.evaluate([at], &HashMap::from([(at, said)]), outside, now);
     let visible = outcome.changed.iter().filter(|changed| changed.visible);
     let mut visible: Vec<Arc<str>> = visible.map(|changed| graph.node(changed.at).key.clone()).collect();
     visible.sort_unstable();
-    Report { visible, differs: !outcome.changed.is_empty(), ..Report::default() }
+    Diff { visible, differs: !outcome.changed.is_empty(), ..Diff::default() }
 }

@@ -188,11 +188,11 @@ fn synced(done: &Synced) -> Value {
         "revision_number": done.revision,
         "node_count": done.graph.count(),
         "edge_count": done.graph.edges().len(),
-        "added": done.report.added,
-        "changed": done.report.changed,
-        "removed": done.report.removed,
+        "added": done.diff.added,
+        "changed": done.diff.changed,
+        "removed": done.diff.removed,
         "dirty": done.dirty(),
-        "released": done.report.released,
+        "released": done.diff.released,
         "cross_dirty": cross_dirty(&done.spread),
     })
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 const NAME: &str = "set";
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     devices: usize,
     round: usize,
     seconds: f64,
@@ -32,24 +32,24 @@ impl NeopsBench {
     pub(super) async fn over_devices(&self) -> anyhow::Result<()> {
         for round in 1..=self.rounds {
             for devices in [self.devices / 10, self.devices] {
-                let report = self.over(devices.max(1), round).await?;
+                let figures = self.over(devices.max(1), round).await?;
                 let text = format!(
                     "{} devices round {round}: {:.2} s, {:.2} s of processor time, memory {:.0} -> {:.0} MB at most, {:.1} MB stored, {:.0} MB sent to workers",
-                    report.devices,
-                    report.seconds,
-                    report.cpu_s,
-                    report.memory_before_mb,
-                    report.memory_peak_mb,
-                    report.stored_mb,
-                    report.polled_mb
+                    figures.devices,
+                    figures.seconds,
+                    figures.cpu_s,
+                    figures.memory_before_mb,
+                    figures.memory_peak_mb,
+                    figures.stored_mb,
+                    figures.polled_mb
                 );
-                self.say(&report, &text)?;
+                self.say(&figures, &text)?;
             }
         }
         Ok(())
     }
 
-    async fn over(&self, devices: usize, round: usize) -> anyhow::Result<Report> {
+    async fn over(&self, devices: usize, round: usize) -> anyhow::Result<Figures> {
         let subject = Subject::all(&[], &[], None).await?.pop().context("there is no server")?;
         let ids: Vec<u64> = (1..=devices as u64).collect();
         let mut admin = Connection::open(&subject.address, &subject.token).await?;
@@ -99,7 +99,7 @@ impl NeopsBench {
         }
         caller.ends(&run).await?;
         let seconds = begun.elapsed().as_secs_f64();
-        Ok(Report {
+        Ok(Figures {
             devices,
             round,
             seconds,

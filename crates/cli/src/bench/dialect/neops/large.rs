@@ -1,7 +1,7 @@
 //! Small jobs by themselves, and beside a large result.
 
 use super::{
-    super::super::{http::subject::Subject, report::Latency},
+    super::super::{figures::Latency, http::subject::Subject},
     NeopsBench,
     calls::{Block, Caller, Worker},
 };
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     round: usize,
     jobs: usize,
     large_mb: usize,
@@ -38,8 +38,8 @@ impl NeopsBench {
                 "round {round}: small jobs p50 {:.2} ms, p99 {:.2} ms; beside {large_mb} MiB ({large_s:.2} s) p50 {:.2} ms, p99 {:.2} ms: {ratio:.2}; memory {memory_peak_mb:.0} MB at most",
                 alone.p50_ms, alone.p99_ms, beside.p50_ms, beside.p99_ms
             );
-            let report = Report { round, jobs, large_mb, alone, beside, ratio, large_s, memory_peak_mb };
-            self.say(&report, &text)?;
+            let figures = Figures { round, jobs, large_mb, alone, beside, ratio, large_s, memory_peak_mb };
+            self.say(&figures, &text)?;
         }
         Ok(())
     }

@@ -67,9 +67,9 @@ impl NeopsBench {
         }
     }
 
-    fn say(&self, report: &impl Serialize, text: &str) -> anyhow::Result<()> {
+    fn say(&self, figures: &impl Serialize, text: &str) -> anyhow::Result<()> {
         match self.output {
-            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(report)?),
+            Output::Json | Output::Jsonl => println!("{}", serde_json::to_string(figures)?),
             Output::Table => println!("{text}"),
         }
         Ok(())

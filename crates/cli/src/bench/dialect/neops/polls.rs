@@ -15,7 +15,7 @@ const BLOCKS: usize = 50;
 const EACH: usize = 100;
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     round: usize,
     waiting: usize,
     polls: usize,
@@ -49,12 +49,12 @@ impl NeopsBench {
             }
             let (alone_us, beside_us) = (costs[0], costs[1]);
             let ratio = beside_us / alone_us;
-            let report = Report { round, waiting: self.waiting, polls: self.runs, alone_us, beside_us, ratio };
+            let figures = Figures { round, waiting: self.waiting, polls: self.runs, alone_us, beside_us, ratio };
             let text = format!(
                 "round {round}: {alone_us:.1} µs of processor time for a poll with nothing waiting, {beside_us:.1} µs with {} jobs for others: {ratio:.2}",
                 self.waiting
             );
-            self.say(&report, &text)?;
+            self.say(&figures, &text)?;
         }
         Ok(())
     }

@@ -2,11 +2,11 @@
 
 use super::{
     super::super::{
+        figures::Latency,
         http::{
             connection::{Address, Connection},
             subject::Subject,
         },
-        report::Latency,
     },
     super::cycle::{self, Cycle},
     NeopsBench,
@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 #[derive(Serialize)]
-struct Report {
+struct Figures {
     base_url: String,
     /// `neops`, or `native` for our own API.
     api: &'static str,
@@ -83,8 +83,8 @@ impl NeopsBench {
             run.p99_ms,
             cpu_ms.map(|cpu| format!("; {cpu:.2} ms of processor time each")).unwrap_or_default()
         );
-        let report = Report { base_url, api, round, connections: self.connections, runs_per_s, run, cpu_ms };
-        self.say(&report, &text)
+        let figures = Figures { base_url, api, round, connections: self.connections, runs_per_s, run, cpu_ms };
+        self.say(&figures, &text)
     }
 }
 

@@ -1,10 +1,10 @@
 use windlass_api::job::State;
-use windlass_cli::commands::workflow::layout::{Graph, Node};
+use windlass_cli::commands::workflow::layout::{Layout, Node};
 
-pub fn graph(names: &[&str], edges: &[(usize, usize)]) -> Graph {
+pub fn graph(names: &[&str], edges: &[(usize, usize)]) -> Layout {
     let node =
         |name: &&str| Node { name: (*name).to_owned(), state: State::Completed, duration_ms: Some(1_200), attempt: 1 };
-    Graph::new(names.iter().map(node).collect(), edges.to_vec())
+    Layout::new(names.iter().map(node).collect(), edges.to_vec())
 }
 
 #[test]

@@ -19,7 +19,7 @@ use windlass_core::{
 use windlass_engine::records::Kept;
 use windlass_engine::{Error, ids};
 
-const ANSWER: Records<Answer> = Records::new("joblib_answer", namespace);
+const ANSWER: Records<ProviderResult> = Records::new("joblib_answer", namespace);
 const PIECE: Records<String> = Records::new("joblib_answer_piece", namespace);
 /// That a question was put to its provider.
 const ASKED: Records<()> = Records::new("joblib_asked", namespace);
@@ -35,7 +35,7 @@ const PIECES_MAX: usize = 2_048;
 const READS: usize = 4;
 
 #[derive(Clone, Serialize, Deserialize)]
-struct Answer {
+struct ProviderResult {
     /// Names its pieces.
     id: Uuid,
     pieces: usize,
@@ -63,7 +63,7 @@ pub async fn find(joblib: &Joblib, key: &str) -> Result<Option<Bytes>, Problem> 
 }
 
 /// None: it is gone meanwhile.
-async fn read(joblib: &Joblib, answer: &Answer) -> Result<Option<Bytes>, Problem> {
+async fn read(joblib: &Joblib, answer: &ProviderResult) -> Result<Option<Bytes>, Problem> {
     let mut whole = BytesMut::with_capacity(answer.bytes);
     for at in 0..answer.pieces {
         let Some(piece) = PIECE.find(joblib, &piece_key(answer.id, at)).await? else { return Ok(None) };
@@ -91,7 +91,7 @@ pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> R
     let pieces = bytes.len().div_ceil(PIECE_BYTES);
     check_room(joblib, pieces).await?;
     let until = Timestamp(joblib.engine.now().await?.0.saturating_add(joblib.own.settings.provider_result_kept.0));
-    let answer = Answer { id: ids::secret(), pieces, bytes: bytes.len() };
+    let answer = ProviderResult { id: ids::secret(), pieces, bytes: bytes.len() };
     for at in 0..pieces {
         let part = bytes.slice(at * PIECE_BYTES..bytes.len().min((at + 1) * PIECE_BYTES));
         let text = joblib.aside.run(&namespace(), move || BASE64_STANDARD.encode(part)).await?;
@@ -107,7 +107,7 @@ pub async fn keep(joblib: &Joblib, key: &str, bytes: Bytes, tells: Command) -> R
 }
 
 /// The question may be asked again, and what was there before takes no room.
-async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<Answer>>) -> Result<()> {
+async fn forget(joblib: &Joblib, key: &str, before: Option<Kept<ProviderResult>>) -> Result<()> {
     let mut gone = vec![ASKED.delete(key, Expect::Anything)];
     if let Some(Kept { value, .. }) = before {
         gone.extend((0..value.pieces).map(|at| PIECE.delete(&piece_key(value.id, at), Expect::Anything)));

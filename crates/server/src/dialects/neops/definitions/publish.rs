@@ -28,7 +28,7 @@ use windlass_core::{
 use windlass_plan::neops::{
     compare::{Finding, Level},
     document::Document,
-    publish::{self, Outcome, PublishRequest, Verdict},
+    publish::{self, PublishOutcome, PublishRequest, Verdict},
     read::{Fault, FaultKind},
 };
 
@@ -73,7 +73,7 @@ pub async fn publish(State(neops): State<Neops>, by: By, Sent(body): Sent<Body>)
             return Ok(dry_run(&verdict, &wish).into_response());
         }
         let answer = answer(&verdict, &wish)?;
-        if matches!(verdict.outcome, Outcome::Unchanged) || write(&neops, &wish, kept, &verdict, &by).await? {
+        if matches!(verdict.outcome, PublishOutcome::Unchanged) || write(&neops, &wish, kept, &verdict, &by).await? {
             return Ok(answer.into_response());
         }
     }
@@ -218,17 +218,17 @@ fn answer(verdict: &Verdict, wish: &Wish) -> Result<Json<Value>> {
     let mut body = common(verdict, wish);
     body["id"] = json!(format!("{}:{}", name_of(&wish.document.reference()), verdict.version));
     let (status, text) = match verdict.outcome {
-        Outcome::Published { accepted } => {
+        PublishOutcome::Published { accepted } => {
             if let Some(accepted) = accepted {
                 body["acceptedBump"] = json!(accepted.as_str());
             }
             (StatusCode::CREATED, "published")
         }
-        Outcome::Revived => {
+        PublishOutcome::Revived => {
             body["revived"] = json!(true);
             (StatusCode::CREATED, "published")
         }
-        Outcome::Unchanged => (StatusCode::OK, "unchanged"),
+        PublishOutcome::Unchanged => (StatusCode::OK, "unchanged"),
         _ => return Err(refused(verdict, wish)),
     };
     body["status"] = json!(text);
@@ -241,14 +241,15 @@ fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
     let rejection = |status, message: String, hint: String| HttpError::typed(status, code, message).with("hint", hint);
     let found = || show::findings(&verdict.findings);
     match verdict.outcome {
-        Outcome::Taken | Outcome::Deleted => {
-            let what = if verdict.outcome == Outcome::Deleted { "was published and deleted" } else { "is published" };
+        PublishOutcome::Taken | PublishOutcome::Deleted => {
+            let what =
+                if verdict.outcome == PublishOutcome::Deleted { "was published and deleted" } else { "is published" };
             let message = format!("version {declared} {what} with another document; published documents never change");
             rejection(StatusCode::CONFLICT, message, format!("Publish it as {suggested}."))
                 .with("suggestedVersion", suggested)
                 .with("findings", found())
         }
-        Outcome::AcceptMismatch { sent, expected } => {
+        PublishOutcome::AcceptMismatch { sent, expected } => {
             let (sent, expected) = (sent.as_str(), expected.as_str());
             let message = format!("acceptBump is {sent}, but version {declared} is a {expected} step");
             rejection(StatusCode::BAD_REQUEST, message, format!("Send acceptBump {expected}, or another version."))
@@ -258,7 +259,7 @@ fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
         }
         _ => {
             let (floor, bump) = (show::level(verdict.floor), show::level(verdict.bump));
-            let explicit = verdict.outcome == Outcome::MajorRequiresExplicit;
+            let explicit = verdict.outcome == PublishOutcome::MajorRequiresExplicit;
             let message = match explicit {
                 true => "the changes call for a new major, which is never assigned by increment".to_owned(),
                 false => format!(
@@ -286,15 +287,15 @@ fn refused(verdict: &Verdict, wish: &Wish) -> HttpError {
     }
 }
 
-fn code(outcome: Outcome) -> &'static str {
+fn code(outcome: PublishOutcome) -> &'static str {
     match outcome {
-        Outcome::Published { .. } | Outcome::Revived => "published",
-        Outcome::Unchanged => "unchanged",
-        Outcome::Taken => "VersionAlreadyPublished",
-        Outcome::Deleted => "VersionDeleted",
-        Outcome::BelowFloor => "BelowFloor",
-        Outcome::MajorRequiresExplicit => "MajorRequiresExplicit",
-        Outcome::AcceptMismatch { .. } => "AcceptBumpMismatch",
+        PublishOutcome::Published { .. } | PublishOutcome::Revived => "published",
+        PublishOutcome::Unchanged => "unchanged",
+        PublishOutcome::Taken => "VersionAlreadyPublished",
+        PublishOutcome::Deleted => "VersionDeleted",
+        PublishOutcome::BelowFloor => "BelowFloor",
+        PublishOutcome::MajorRequiresExplicit => "MajorRequiresExplicit",
+        PublishOutcome::AcceptMismatch { .. } => "AcceptBumpMismatch",
     }
 }
 
@@ -319,7 +320,7 @@ fn dry_run(verdict: &Verdict, wish: &Wish) -> Json<Value> {
     let mut body = common(verdict, wish);
     let more = json!({
         "dryRun": true, "wouldStatus": code(verdict.outcome), "declaredBump": show::level(verdict.bump),
-        "suggestedVersion": verdict.suggested.to_string(), "wouldRevive": verdict.outcome == Outcome::Revived,
+        "suggestedVersion": verdict.suggested.to_string(), "wouldRevive": verdict.outcome == PublishOutcome::Revived,
         "wouldExceedLicense": false,
     });
     body.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());

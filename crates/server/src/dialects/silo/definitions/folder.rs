@@ -30,7 +30,7 @@ use windlass_core::{
 const FILES_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct Loaded {
     pub in_force: Vec<String>,
     pub added: Vec<String>,
     pub updated: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Report {
     pub errors: Vec<Fault>,
 }
 
-impl Report {
+impl Loaded {
     pub fn show(&self) -> Value {
         json!({
             "loaded": self.in_force.len(),
@@ -114,8 +114,8 @@ fn look(folder: &Path, priority: i32) -> std::io::Result<Found> {
 }
 
 /// Reads the folder and puts it into force. What cannot be read at all changes nothing.
-pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report> {
-    // One at a time, so that a report tells what it did itself.
+pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Loaded> {
+    // One at a time, so that each tells what it did itself.
     let _one = app.own.reload.lock().await;
     let settings = &app.own.settings;
     let (folder, priority) = (settings.directory.clone(), settings.default_priority);
@@ -123,24 +123,24 @@ pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report> {
         HttpError::internal(format!("the folder {} cannot be read: {error}", settings.directory.display()))
     })?;
     let stored = super::all(app).await?;
-    let (mut report, mut commands) = (Report::default(), Vec::new());
+    let (mut loaded, mut commands) = (Loaded::default(), Vec::new());
     for (name, made) in &found.good {
         let before = stored.iter().find(|stored| stored.definition.name == *name);
         match before {
-            Some(before) if *before.definition == *made => report.unchanged.push(name.clone()),
+            Some(before) if *before.definition == *made => loaded.unchanged.push(name.clone()),
             _ => {
-                let list = if before.is_some() { &mut report.updated } else { &mut report.added };
+                let list = if before.is_some() { &mut loaded.updated } else { &mut loaded.added };
                 list.push(name.clone());
                 commands.push(put(made)?);
             }
         }
-        report.in_force.push(name.clone());
+        loaded.in_force.push(name.clone());
     }
     for InForce { definition, .. } in stored.iter().filter(|stored| !found.good.contains_key(&stored.definition.name)) {
         if found.bad.contains(&definition.source_file) {
-            report.in_force.push(definition.name.clone());
+            loaded.in_force.push(definition.name.clone());
         } else {
-            report.removed.push(definition.name.clone());
+            loaded.removed.push(definition.name.clone());
             let name = definition.name.as_str().into();
             commands.push(DeleteDefinition { namespace: namespace(), name }.into());
         }
@@ -148,11 +148,11 @@ pub async fn load(app: &Silo, by: &Arc<str>) -> Result<Report> {
     if !commands.is_empty() {
         app.engine.run(Audited::new(by, All { commands })).await?;
     }
-    report.in_force.sort();
-    report.errors = found.errors;
-    *app.own.faults.lock() = report.errors.len();
+    loaded.in_force.sort();
+    loaded.errors = found.errors;
+    *app.own.faults.lock() = loaded.errors.len();
     schedule::follow(app).await?;
-    Ok(report)
+    Ok(loaded)
 }
 
 fn put(definition: &Definition) -> Result<Command> {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::time::Duration;
 
 #[derive(Serialize)]
-pub struct Report {
+pub struct Figures {
     pub store: &'static str,
     pub callers: usize,
     pub jobs: usize,
@@ -76,7 +76,7 @@ impl Latency {
     }
 }
 
-impl Report {
+impl Figures {
     pub fn print(&self) {
         println!("store             {}", self.store);
         println!("callers, batch    {} x {}", self.callers, self.batch);

@@ -1,5 +1,5 @@
 use std::time::Duration;
-use windlass_cli::bench::report::Latency;
+use windlass_cli::bench::figures::Latency;
 
 #[test]
 fn percentiles_are_of_the_sorted_samples() {

@@ -56,38 +56,38 @@ impl OpenError {
         }
     }
 
-    pub(super) fn fault(file: impl Into<PathBuf>, fault: Fault) -> Self {
-        match fault {
-            Fault::Sql(source) => OpenError::sqlite(file, source),
-            Fault::Damaged(what) => OpenError::Corrupt { file: file.into(), what },
+    pub(super) fn failure(file: impl Into<PathBuf>, failure: Failure) -> Self {
+        match failure {
+            Failure::Sql(source) => OpenError::sqlite(file, source),
+            Failure::Damaged(what) => OpenError::Corrupt { file: file.into(), what },
         }
     }
 }
 
 /// Inside the store: SQLite said no, or a row cannot be right.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum Failure {
     Sql(rusqlite::Error),
     Damaged(String),
 }
 
-pub(super) type Result<T> = std::result::Result<T, Fault>;
+pub(super) type Result<T> = std::result::Result<T, Failure>;
 
-impl From<rusqlite::Error> for Fault {
+impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        Fault::Sql(error)
+        Failure::Sql(error)
     }
 }
 
-impl Fault {
+impl Failure {
     pub(super) fn damaged(what: impl Into<String>) -> Self {
-        Fault::Damaged(what.into())
+        Failure::Damaged(what.into())
     }
 
-    /// After such a fault nothing more may be acknowledged: it is not known what reached the disk. A failed sync in
+    /// After such a failure nothing more may be acknowledged: it is not known what reached the disk. A failed sync in
     /// particular may not be repeated, because the system may have dropped the pages it could not write.
     pub(super) fn is_fatal(&self) -> bool {
-        let Fault::Sql(error) = self else { return false };
+        let Failure::Sql(error) = self else { return false };
         matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
@@ -95,11 +95,11 @@ impl Fault {
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
-        let error = match fault {
-            Fault::Damaged(what) => return StoreError::Corrupt(what),
-            Fault::Sql(error) => error,
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        let error = match failure {
+            Failure::Damaged(what) => return StoreError::Corrupt(what),
+            Failure::Sql(error) => error,
         };
         let text = error.to_string();
         match error.sqlite_error_code() {
