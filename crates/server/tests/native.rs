@@ -2,7 +2,7 @@
 
 use crate::support::Server;
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_core::principal::Role;
 
 #[tokio::test]
@@ -35,19 +35,25 @@ async fn a_claim_that_says_registered_does_not_make_a_worker_known() {
     server.work("/api/v1/leases/claim", claim).await.expect(200);
 }
 
-#[tokio::test]
-async fn a_claim_that_says_registered_is_refused_beside_a_report_that_is_taken() {
-    let server = Server::start().await;
+/// Of two new jobs, both held by `w`.
+async fn two_leases(server: &Server) -> Vec<Value> {
     for _ in 0..2 {
         server.post("/api/v1/jobs", json!({})).await.expect(201);
     }
-    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": [], "max": 2})).await.expect(200);
-    let leases = claimed["leases"].as_array().unwrap();
+    let claim = json!({"worker": "w", "tags": [], "max": 2});
+    let claimed = server.work("/api/v1/leases/claim", claim).await.expect(200);
+    claimed["leases"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_claim_that_says_registered_is_refused_beside_a_report_that_is_taken() {
+    let server = Server::start().await;
+    let leases = two_leases(&server).await;
     let next = json!({"worker": "forgotten", "registered": true});
-    let ended = server.work("/api/v1/leases/complete", json!({"lease": leases[0]["lease"], "next": next})).await;
+    let ended = json!({"lease": leases[0]["lease"], "next": next});
+    let ended = server.work("/api/v1/leases/complete", ended).await.expect(200);
     let operations = json!([{"do": "complete", "lease": leases[1]["lease"]}]);
     let done = server.work("/api/v1/leases/batch", json!({"operations": operations, "claim": next})).await.expect(200);
-    let ended = ended.expect(200);
     assert_eq!((&ended["state"], &done["operations"][0]["state"]), (&json!("completed"), &json!("completed")));
     for answer in [ended, done] {
         assert_eq!(answer["claim_problem"]["type"], "/docs/errors#not-found");
@@ -141,16 +147,13 @@ async fn one_call_keeps_all_leases_of_a_worker() {
 #[tokio::test]
 async fn a_refused_claim_does_not_hide_that_the_report_beside_it_was_taken() {
     let server = Server::start().await;
-    for _ in 0..2 {
-        server.post("/api/v1/jobs", json!({})).await.expect(201);
-    }
-    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": [], "max": 2})).await.expect(200);
+    let leases = two_leases(&server).await;
     server.post("/api/v1/workers/w/drain", json!({})).await.expect(200);
     let next = json!({"worker": "w", "tags": []});
-    let report = json!({"lease": claimed["leases"][0]["lease"], "next": next});
+    let report = json!({"lease": leases[0]["lease"], "next": next});
     let ended = server.work("/api/v1/leases/complete", report).await.expect(200);
     assert_eq!((&ended["state"], &ended["claim_problem"]["status"]), (&json!("completed"), &json!(409)));
-    let operations = json!([{"do": "complete", "lease": claimed["leases"][1]["lease"]}]);
+    let operations = json!([{"do": "complete", "lease": leases[1]["lease"]}]);
     let done = server.work("/api/v1/leases/batch", json!({"operations": operations, "claim": next})).await.expect(200);
     assert_eq!(done["operations"][0]["state"], "completed");
     assert_eq!(done["claim_problem"]["type"], "/docs/errors#worker-draining");
