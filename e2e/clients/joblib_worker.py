@@ -5,7 +5,7 @@ Ends on SIGTERM or SIGINT as its users' programs do, and disconnects when its st
 
 import gc
 
-gc.disable()  # What is imported stays: looking through it again and again takes a tenth of the start.
+gc.disable()  # It would look for garbage again and again in what is imported, which stays: a tenth of the start.
 
 import argparse
 import json

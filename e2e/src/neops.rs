@@ -14,7 +14,7 @@ use std::{
 };
 use windlass_engine::testing::eventually_blocking;
 
-/// As its own command does. What is imported stays: looking through it again and again takes a tenth of the start.
+/// As its own command does, but for the search for garbage in what is imported, which is a tenth of the start.
 const START: &str = "import gc; gc.disable(); from neops_worker_sdk.cli.neops_worker import main; gc.enable(); main()";
 
 /// Installed by `scripts/clients`: `worker` or `client`, with the Python that both need.

@@ -82,7 +82,7 @@ impl After {
     }
 
     /// What follows from a batch as soon as it is written: only those who look for work, and the sweeper, may know.
-    pub fn written(&self, outcome: &Committed, commands: usize, log_bytes: usize, events: bool) {
+    pub fn written(&self, committed: &Committed, commands: usize, log_bytes: usize, events: bool) {
         self.batches.fetch_add(1, Relaxed);
         self.commands.fetch_add(commands as u64, Relaxed);
         self.log_bytes.fetch_add(log_bytes as u64, Relaxed);
@@ -90,9 +90,9 @@ impl After {
         if events && self.full.load(Relaxed) {
             self.full.store(false, Relaxed);
         }
-        self.waiters.wake(&outcome.wakes);
-        self.notices.post(outcome.notices.iter().map(WorkerKey::hint));
-        self.alarm.hear_of(outcome.next_due);
+        self.waiters.wake(&committed.wakes);
+        self.notices.post(committed.notices.iter().map(WorkerKey::hint));
+        self.alarm.hear_of(committed.next_due);
         self.alarm.wrote(events);
     }
 

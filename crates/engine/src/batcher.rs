@@ -129,8 +129,8 @@ impl Work {
         let (commands, begun) = (items.len(), Instant::now());
         let joining = Arc::new(Joining::new(&after.waiters));
         let batch = Batch { waiting: Some(joining.clone()), ..Batch::new(items, settings.limits) };
-        let mut outcome = match store.run(batch).await {
-            Ok(outcome) => outcome,
+        let mut committed = match store.run(batch).await {
+            Ok(committed) => committed,
             Err(error) => {
                 tracing::error!(%error, commands, "a batch failed");
                 after.failed(&error);
@@ -146,14 +146,14 @@ impl Work {
         if store.in_flight() == 1 {
             intake.queue.learn(took, commands);
         }
-        after.tally.count(&outcome.events, &outcome.replies);
-        after.history.count(&outcome.events, &outcome.replies);
-        crowd.hear(&outcome.events, &settings.limits);
-        self.pace(which).learn(outcome.commit_time, callers.len());
-        let mut held = Held { first_event: outcome.first_event, ..Held::default() };
-        (held.events, held.logged) = (std::mem::take(&mut outcome.events), std::mem::take(&mut outcome.logged));
-        let joined = outcome.replies.split_off(commands.min(outcome.replies.len()));
-        let mut replies = std::mem::take(&mut outcome.replies).into_iter();
+        after.tally.count(&committed.events, &committed.replies);
+        after.history.count(&committed.events, &committed.replies);
+        crowd.hear(&committed.events, &settings.limits);
+        self.pace(which).learn(committed.commit_time, callers.len());
+        let mut held = Held { first_event: committed.first_event, ..Held::default() };
+        (held.events, held.logged) = (std::mem::take(&mut committed.events), std::mem::take(&mut committed.logged));
+        let joined = committed.replies.split_off(commands.min(committed.replies.len()));
+        let mut replies = std::mem::take(&mut committed.replies).into_iter();
         for (count, reply, abandon, room, promises) in callers {
             let answer: Vec<Result<Reply, Refusal>> = replies.by_ref().take(count).collect();
             drop(room);
@@ -164,7 +164,7 @@ impl Work {
             }
         }
         joining.committed(joined, intake);
-        after.written(&outcome, commands, log_bytes, !held.events.is_empty());
+        after.written(&committed, commands, log_bytes, !held.events.is_empty());
         self.syncer.answer_once_synced(held);
     }
 }

@@ -31,7 +31,7 @@ use windlass_engine::ids;
 
 /// Which graph of an item is live, and which items depend on it. Written by whoever changes either.
 pub const LIVE: Kind<Live> = Kind::new("silo_live");
-pub const GRAPH: Kind<GraphSummary> = Kind::new("silo_graph");
+pub const GRAPH: Kind<GraphHead> = Kind::new("silo_graph");
 /// Nodes or edges of a graph, by the letter in the key; listed under the graph.
 pub const GRAPH_PART: Kind<Value> = Kind::new("silo_graph_part");
 
@@ -53,7 +53,7 @@ pub struct Live {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GraphSummary {
+pub struct GraphHead {
     revision: u32,
     nodes: usize,
     edges: usize,
@@ -188,7 +188,7 @@ fn write(
 ) -> Result<(Vec<Command>, Fresh), Error> {
     let name = head_key(part, revision);
     let (nodes, edges) = (graph.count(), graph.edges().len() + graph.cross().len());
-    let head = GraphSummary { revision, nodes, edges, stamp: ids::secret() };
+    let head = GraphHead { revision, nodes, edges, stamp: ids::secret() };
     let expect = before.map_or(Expect::Nothing, |before| Expect::Version(before.version));
     let head: Arc<str> = serde_json::to_string(&head)?.into();
     let mut commands = vec![Put::new(products, GRAPH, &name, expect).under(part).text(head.clone())];

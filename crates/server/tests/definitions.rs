@@ -168,11 +168,11 @@ async fn a_folder_is_loaded_and_a_bad_file_harms_nobody() {
 async fn a_watched_folder_is_loaded_when_it_changes() {
     let server = Server::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let (told, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let tell = move |loaded: &folders::Loaded| drop(told.send(loaded.changed.clone()));
     let _watch = definitions::watch(server.app.clone(), Namespace::default(), folder.path().to_owned(), tell).unwrap();
     std::fs::write(folder.path().join("late.yaml"), "description: came later\n").unwrap();
-    let changed = tokio::time::timeout(std::time::Duration::from_secs(20), reports.recv()).await.unwrap().unwrap();
+    let changed = tokio::time::timeout(std::time::Duration::from_secs(20), heard.recv()).await.unwrap().unwrap();
     assert_eq!(changed, ["late"]);
     server.get("/api/v1/definitions/late").await.expect(200);
 }

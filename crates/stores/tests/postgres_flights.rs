@@ -341,7 +341,7 @@ async fn of_two_servers_that_end_a_job_at_once_one_does() {
             run(&one, vec![complete(lease, "ours").into()]),
             run(&other, vec![complete(lease, "theirs").into()])
         );
-        let won = |outcome: windlass_engine::store::Committed| all_ended(&outcome.replies);
+        let won = |committed: windlass_engine::store::Committed| all_ended(&committed.replies);
         both += usize::from(won(ours.unwrap())) + usize::from(won(theirs.unwrap()));
     }
     assert_eq!((both, completed(&one).await), (JOBS, JOBS));
@@ -406,24 +406,24 @@ async fn served(store: &Postgres, new: &[u128], waiting: Claim) -> (u64, Committ
     let items = new.iter().map(|id| Item { command: submit(*id).into(), seed: 1 });
     let batch = Batch { waiting: Some(waiting), ..Batch::new(items.collect(), Limits::default()) };
     let before = store.flights();
-    let outcome = store.run(batch).await.unwrap();
-    (store.flights() - before, outcome)
+    let committed = store.run(batch).await.unwrap();
+    (store.flights() - before, committed)
 }
 
 #[tokio::test]
 async fn a_waiting_claim_is_served_in_one_flight_with_the_new_job() {
     let (one, other) = idle().await;
-    let (taken, outcome) = served(&one, &[2], claim("w", 2, 1)).await;
-    let lease = lease_of(&outcome.replies[1..]);
-    assert_eq!((taken, lease.job, outcome.wakes.len()), (1, JobId::from_u128(2), 0));
+    let (taken, committed) = served(&one, &[2], claim("w", 2, 1)).await;
+    let lease = lease_of(&committed.replies[1..]);
+    assert_eq!((taken, lease.job, committed.wakes.len()), (1, JobId::from_u128(2), 0));
     assert!(leases_of(&run(&other, vec![claim("v", 3, 1).into()]).await.unwrap().replies).is_empty());
     // It is known as it was written: one flight, too.
     let (taken, replies) = flights(&one, vec![complete(lease, "done").into()]).await;
     assert!(all_ended(&replies) && taken == 1, "{taken} flights: {replies:?}");
     // Of several the first, and the others stay.
-    let (taken, outcome) = served(&one, &[3, 4, 5], claim("w", 4, 2)).await;
-    assert_eq!((taken, outcome.wakes.len()), (1, 1));
-    assert_eq!(jobs_of(&outcome.replies[3..]), [3, 4]);
+    let (taken, committed) = served(&one, &[3, 4, 5], claim("w", 4, 2)).await;
+    assert_eq!((taken, committed.wakes.len()), (1, 1));
+    assert_eq!(jobs_of(&committed.replies[3..]), [3, 4]);
     assert_eq!(jobs_of(&run(&other, vec![claim("v", 5, 9).into()]).await.unwrap().replies), [5]);
     assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
 }
@@ -432,9 +432,9 @@ async fn a_waiting_claim_is_served_in_one_flight_with_the_new_job() {
 async fn what_waits_in_front_of_a_new_job_is_claimed_first() {
     let (one, other) = idle().await;
     run(&other, vec![submit(2).into()]).await.unwrap();
-    let (taken, outcome) = served(&one, &[3], claim("w", 2, 1)).await;
-    assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(2));
-    assert_eq!((taken, outcome.wakes.len()), (4, 1), "one flight in vain, and one to see whether the id was free");
+    let (taken, committed) = served(&one, &[3], claim("w", 2, 1)).await;
+    assert_eq!(lease_of(&committed.replies[1..]).job, JobId::from_u128(2));
+    assert_eq!((taken, committed.wakes.len()), (4, 1), "one flight in vain, and one to see whether the id was free");
     assert_eq!(one.check().await.unwrap(), Vec::<String>::new());
 }
 
@@ -442,8 +442,8 @@ async fn what_waits_in_front_of_a_new_job_is_claimed_first() {
 async fn what_waits_in_a_lane_that_another_server_added_is_claimed_first() {
     let (one, other) = idle().await;
     run(&other, vec![for_gpu(2).into()]).await.unwrap();
-    let (taken, outcome) = served(&one, &[3], with_gpu(2, 1)).await;
-    assert_eq!(lease_of(&outcome.replies[1..]).job, JobId::from_u128(2));
+    let (taken, committed) = served(&one, &[3], with_gpu(2, 1)).await;
+    assert_eq!(lease_of(&committed.replies[1..]).job, JobId::from_u128(2));
     assert_eq!(taken, 5, "one flight in vain, and two for the id and the lane");
 }
 
@@ -452,15 +452,15 @@ async fn lanes_that_another_namespace_adds_cost_this_one_nothing() {
     let (one, other) = idle().await;
     let elsewhere = Submit { namespace: Namespace::new("elsewhere").unwrap(), ..for_gpu(2) };
     run(&other, vec![elsewhere.into()]).await.unwrap();
-    let (taken, outcome) = served(&one, &[3], claim("w", 2, 1)).await;
-    assert_eq!((taken, lease_of(&outcome.replies[1..]).job), (1, JobId::from_u128(3)));
+    let (taken, committed) = served(&one, &[3], claim("w", 2, 1)).await;
+    assert_eq!((taken, lease_of(&committed.replies[1..]).job), (1, JobId::from_u128(3)));
 }
 
 #[tokio::test]
 async fn a_worker_that_another_server_lets_drain_takes_no_new_job() {
     let (one, other) = idle().await;
     run(&other, vec![drain("w")]).await.unwrap();
-    let (_, outcome) = served(&one, &[2], claim("w", 2, 1)).await;
-    assert_eq!(jobs_of(&outcome.replies[1..]), []);
+    let (_, committed) = served(&one, &[2], claim("w", 2, 1)).await;
+    assert_eq!(jobs_of(&committed.replies[1..]), []);
     assert_eq!(state(&one, 2).await, State::Pending);
 }

@@ -38,8 +38,8 @@ async fn very_many_lanes_are_served_in_order() {
         batch.limits = limits;
         let expected = memory.run(batch.clone()).await.unwrap();
         let found = postgres.run(batch).await.unwrap();
-        let jobs = |outcome: &windlass_engine::store::Committed| {
-            crate::support::leases_of(&outcome.replies).iter().map(|lease| lease.job).collect::<Vec<_>>()
+        let jobs = |committed: &windlass_engine::store::Committed| {
+            crate::support::leases_of(&committed.replies).iter().map(|lease| lease.job).collect::<Vec<_>>()
         };
         assert_eq!(jobs(&found), jobs(&expected));
         assert_eq!(jobs(&found).len(), if n < 150 { 10 } else { 0 });

@@ -61,17 +61,17 @@ impl Bench {
     pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Committed> {
         let count = items.len();
         let batch = some_wait(items, self.limits);
-        let outcome = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;
-        self.told += outcome.events.len() as u64;
-        if outcome.replies.len() != count {
-            return Err(format!("{count} commands got {} replies", outcome.replies.len()));
+        let committed = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;
+        self.told += committed.events.len() as u64;
+        if committed.replies.len() != count {
+            return Err(format!("{count} commands got {} replies", committed.replies.len()));
         }
-        Ok(outcome)
+        Ok(committed)
     }
 
     pub async fn one(&mut self, command: impl Into<Command>) -> TestResult<windlass_core::Reply> {
-        let mut outcome = self.run(vec![command.into()]).await?;
-        outcome.replies.remove(0).map_err(|refusal| format!("refused {}: {refusal}", refusal.code()))
+        let mut committed = self.run(vec![command.into()]).await?;
+        committed.replies.remove(0).map_err(|refusal| format!("refused {}: {refusal}", refusal.code()))
     }
 
     /// Sweeps until nothing is due, as the engine would. Says how many rows were due.
@@ -83,8 +83,8 @@ impl Bench {
                 return Ok(swept);
             }
             swept += page.due.len();
-            let outcome = self.run(page.due.iter().cloned().map(Command::Due).collect()).await?;
-            if let Some(refusal) = outcome.replies.iter().find_map(|reply| reply.as_ref().err()) {
+            let committed = self.run(page.due.iter().cloned().map(Command::Due).collect()).await?;
+            if let Some(refusal) = committed.replies.iter().find_map(|reply| reply.as_ref().err()) {
                 return Err(format!("the sweep was refused: {refusal}"));
             }
         }

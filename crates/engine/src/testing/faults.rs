@@ -186,9 +186,9 @@ impl Work<'_> {
         let batch = Batch::new(items.collect(), Limits::default());
         for _ in 0..3 {
             match self.store.run(batch.clone()).await {
-                Ok(outcome) => {
-                    self.told += outcome.events.len() as u64;
-                    return Ok(outcome.replies);
+                Ok(committed) => {
+                    self.told += committed.events.len() as u64;
+                    return Ok(committed.replies);
                 }
                 Err(StoreError::Unavailable(_)) => {}
                 Err(error) => return Err(error.to_string()),

@@ -29,7 +29,7 @@ const PART_BYTES: usize = 256 << 10;
 const PAGE: usize = 1_000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Newest {
+pub struct WorkflowHead {
     pub latest: u32,
 }
 
@@ -82,7 +82,7 @@ pub async fn parse(app: &App, namespace: &Namespace, source: String) -> Result<L
     app.aside.run_large(namespace, read).await
 }
 
-async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(Newest, u64)>> {
+async fn head(app: &App, namespace: &Namespace, name: &str) -> Result<Option<(WorkflowHead, u64)>> {
     let Some(record) = app.engine.store().record(&key(namespace, HEAD, name)).await? else { return Ok(None) };
     let head = serde_json::from_str(&record.value).map_err(|error| damaged(name, error))?;
     Ok(Some((head, record.version)))
@@ -206,7 +206,7 @@ fn writes(namespace: &Namespace, version: &Version, parts: &[&str], head: Option
     };
     let name = &version.name;
     let expect = head.map_or(Expect::Nothing, Expect::Version);
-    let mut commands = vec![put(HEAD, name, None, text(&Newest { latest: version.version })?, expect)];
+    let mut commands = vec![put(HEAD, name, None, text(&WorkflowHead { latest: version.version })?, expect)];
     commands.push(put(VERSION, &version_key(name, version.version), Some(name), text(version)?, Expect::Nothing));
     for (at, part) in parts.iter().enumerate() {
         commands.push(put(PART, &part_key(name, version.version, at), Some(name), text(part)?, Expect::Nothing));

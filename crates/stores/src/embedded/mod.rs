@@ -282,9 +282,9 @@ impl Drop for Inner {
 #[async_trait]
 impl Store for Embedded {
     async fn run(&self, batch: Batch) -> Result<Committed, StoreError> {
-        let outcome = self.inner.writer().run(&batch, &*self.inner.clock)?;
-        self.inner.last_now.fetch_max(outcome.now.0, Ordering::AcqRel);
-        Ok(outcome)
+        let committed = self.inner.writer().run(&batch, &*self.inner.clock)?;
+        self.inner.last_now.fetch_max(committed.now.0, Ordering::AcqRel);
+        Ok(committed)
     }
 
     fn crowded(&self, max: usize) -> Vec<Namespace> {

@@ -157,8 +157,8 @@ impl Writer {
         self.ready()?;
         let now = clock.now().max(self.marks.last_now);
         self.stats.batches += 1;
-        let outcome = self.try_run(batch, now);
-        outcome.map_err(|failure| self.failed(failure))
+        let committed = self.try_run(batch, now);
+        committed.map_err(|failure| self.failed(failure))
     }
 
     /// Refuses to go on after a failure that left it open what is on disk.

@@ -15,7 +15,7 @@ use super::{
     failure::Failure,
     join_at_once::{Joined, place},
     pipe::{Sent, send},
-    run::{Ended, NO_ANSWER, WARY_FOR, check_assumed, outcome},
+    run::{Ended, NO_ANSWER, WARY_FOR, check_assumed, told},
     write::{self, Unlooked, Write},
 };
 use std::sync::atomic::Ordering;
@@ -93,11 +93,11 @@ impl Inner {
                     (Kind::Jobs(_), _) => {}
                 }
                 self.known.learn(&mut decision);
-                Ok(Some(Ended::Committed(outcome(&mut decision, now, took))))
+                Ok(Some(Ended::Committed(told(&mut decision, now, took))))
             }
             Err(Failure::Lost(why)) => {
-                let outcome = outcome(&mut decision, now, took);
-                Ok(Some(Ended::Unknown { batch, outcome, why }))
+                let told = told(&mut decision, now, took);
+                Ok(Some(Ended::Unknown { batch, told, why }))
             }
             Err(Failure::Conflict(why)) => {
                 tracing::debug!(why, "a batch is decided again: something was not as it was known");

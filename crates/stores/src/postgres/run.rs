@@ -40,7 +40,7 @@ pub enum Ended {
     /// The COMMIT was sent, but nobody heard what became of it.
     Unknown {
         batch: Uuid,
-        outcome: Committed,
+        told: Committed,
         why: String,
     },
 }
@@ -58,12 +58,12 @@ impl Inner {
             }
             let wary = tries > 1 || self.is_wary();
             let failure = match self.attempt(taken, batch, wary, tries == 1).await {
-                Ok(Ended::Committed(outcome)) => return Ok(self.after_commit(outcome)),
-                Ok(Ended::Unknown { batch: id, outcome, why }) => {
+                Ok(Ended::Committed(told)) => return Ok(self.after_commit(told)),
+                Ok(Ended::Unknown { batch: id, told, why }) => {
                     tracing::warn!(batch = %id, why, "the connection was lost while committing");
                     self.writers.forget_idle();
                     if self.was_committed(id).await? {
-                        return Ok(self.after_commit(outcome));
+                        return Ok(self.after_commit(told));
                     }
                     Failure::Lost(why)
                 }
@@ -184,7 +184,7 @@ impl Inner {
     ) -> Result<Ended, Failure> {
         if decision.writes_nothing() {
             connection.batch("ROLLBACK").await?;
-            return Ok(Ended::Committed(outcome(&mut decision, now, Duration::ZERO)));
+            return Ok(Ended::Committed(told(&mut decision, now, Duration::ZERO)));
         }
         let batch = Uuid::new_v4();
         self.flights.fetch_add(1, Ordering::Relaxed);
@@ -200,32 +200,32 @@ impl Inner {
         self.marks.count(&decision);
         let committed = tokio::time::timeout(self.attempt_max, all(sent)).await;
         // All of it, not only the COMMIT: most of what a transaction costs is the same for two jobs or for twenty.
-        let outcome = outcome(&mut decision, now, begun.elapsed());
+        let told = told(&mut decision, now, begun.elapsed());
         match committed.unwrap_or_else(|_| Err(Failure::Lost(NO_ANSWER.into()))) {
             Ok(()) => {
                 if let Some((query, heads)) = loader.next {
                     self.ahead.learn(&query, untaken(heads, &decision), decision.jobs.len());
                 }
                 self.known.learn(&mut decision);
-                Ok(Ended::Committed(outcome))
+                Ok(Ended::Committed(told))
             }
-            Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, outcome, why }),
+            Err(Failure::Lost(why)) => Ok(Ended::Unknown { batch, told, why }),
             // The transaction has failed, and the COMMIT with it.
             Err(failure) => Err(failure),
         }
     }
 
-    fn after_commit(&self, outcome: Committed) -> Committed {
-        if !outcome.wakes.is_empty() {
-            let lanes = outcome.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
+    fn after_commit(&self, told: Committed) -> Committed {
+        if !told.wakes.is_empty() {
+            let lanes = told.wakes.iter().map(|wake| (wake.namespace.clone(), wake.lane, wake.tags.clone()));
             self.lanes.confirmed(lanes);
-            self.lanes.saw_work(&outcome.wakes);
+            self.lanes.saw_work(&told.wakes);
         }
-        let news = !outcome.wakes.is_empty() || !outcome.notices.is_empty();
+        let news = !told.wakes.is_empty() || !told.notices.is_empty();
         if let Some(bell) = self.doorbell.as_ref().filter(|_| news) {
-            bell.ring(&outcome.wakes, &outcome.notices);
+            bell.ring(&told.wakes, &told.notices);
         }
-        outcome
+        told
     }
 
     /// Finds out what became of a batch. The fence waits for the batch if the server is still at it, and keeps it from
@@ -290,7 +290,8 @@ async fn all(sent: Vec<Sent<'_, Result<u64, Failure>>>) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn outcome(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Committed {
+/// What its callers are told once the decision is committed.
+pub fn told(decision: &mut Decision, now: Timestamp, commit_time: Duration) -> Committed {
     Committed { commit_time, ..Committed::of(decision, now) }
 }
 

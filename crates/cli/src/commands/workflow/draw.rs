@@ -13,16 +13,16 @@ const MARGIN: usize = 20;
 const LETTERS: usize = 22;
 
 /// One step a line, in an order they could run in, with what each waits for.
-pub fn text(graph: &Layout) -> String {
-    if graph.nodes.is_empty() {
+pub fn text(layout: &Layout) -> String {
+    if layout.nodes.is_empty() {
         return "The run has no steps yet.".into();
     }
-    let width = graph.nodes.iter().map(|node| node.name.chars().count()).max().unwrap_or(0);
+    let width = layout.nodes.iter().map(|node| node.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
-    for (depth, layer) in graph.layers.iter().enumerate() {
+    for (depth, layer) in layout.layers.iter().enumerate() {
         for &at in layer {
-            let node = &graph.nodes[at];
-            let mut parents: Vec<String> = graph.parents(at).map(|from| clean(&graph.nodes[from].name)).collect();
+            let node = &layout.nodes[at];
+            let mut parents: Vec<String> = layout.parents(at).map(|from| clean(&layout.nodes[from].name)).collect();
             parents.sort();
             let after = if parents.is_empty() { String::new() } else { format!("  after {}", parents.join(", ")) };
             let line =
@@ -51,18 +51,18 @@ fn told(node: &Node) -> String {
     format!("{}{took}{tries}", node.state.name())
 }
 
-pub fn dot(graph: &Layout) -> String {
+pub fn dot(layout: &Layout) -> String {
     let quote = |text: &str| format!("\"{}\"", clean(text).replace('\\', "\\\\").replace('"', "\\\""));
     let mut out = String::from(
         "digraph run {\n  rankdir=LR;\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];\n",
     );
-    for (at, node) in graph.nodes.iter().enumerate() {
+    for (at, node) in layout.nodes.iter().enumerate() {
         let (fill, line) = colours(node.state);
         let label = quote(&node.name);
         let tooltip = quote(&told(node));
         let _ = writeln!(out, "  n{at} [label={label}, tooltip={tooltip}, fillcolor=\"{fill}\", color=\"{line}\"];");
     }
-    for (from, to) in &graph.edges {
+    for (from, to) in &layout.edges {
         let _ = writeln!(out, "  n{from} -> n{to};");
     }
     out + "}"
@@ -81,14 +81,14 @@ fn colours(state: State) -> (&'static str, &'static str) {
 }
 
 /// A picture with nothing in it but shapes and escaped text: no script, no style sheet, nothing from elsewhere.
-pub fn svg(graph: &Layout) -> String {
-    let tallest = graph.layers.iter().map(Vec::len).max().unwrap_or(0).max(1);
+pub fn svg(layout: &Layout) -> String {
+    let tallest = layout.layers.iter().map(Vec::len).max().unwrap_or(0).max(1);
     let (width, height) = (
-        2 * MARGIN + graph.layers.len().max(1) * (WIDTH + GAP_X) - GAP_X,
+        2 * MARGIN + layout.layers.len().max(1) * (WIDTH + GAP_X) - GAP_X,
         2 * MARGIN + tallest * (HEIGHT + GAP_Y) - GAP_Y,
     );
-    let mut places = vec![(0, 0); graph.nodes.len()];
-    for (column, layer) in graph.layers.iter().enumerate() {
+    let mut places = vec![(0, 0); layout.nodes.len()];
+    for (column, layer) in layout.layers.iter().enumerate() {
         // Each layer is in the middle.
         let top = MARGIN + (tallest - layer.len()) * (HEIGHT + GAP_Y) / 2;
         for (row, &node) in layer.iter().enumerate() {
@@ -99,7 +99,7 @@ pub fn svg(graph: &Layout) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
     );
-    for &(from, to) in &graph.edges {
+    for &(from, to) in &layout.edges {
         let ((x, y), (to_x, to_y)) = (places[from], places[to]);
         let (x, y, to_y) = (x + WIDTH, y + HEIGHT / 2, to_y + HEIGHT / 2);
         let bend = to_x.saturating_sub(x) / 2;
@@ -109,7 +109,7 @@ pub fn svg(graph: &Layout) -> String {
             "<path d=\"M{x} {y} C{near} {y} {far} {to_y} {to_x} {to_y}\" fill=\"none\" stroke=\"#90a4ae\" stroke-width=\"1.5\"/>"
         );
     }
-    for (node, &(x, y)) in graph.nodes.iter().zip(&places) {
+    for (node, &(x, y)) in layout.nodes.iter().zip(&places) {
         box_of(&mut out, node, x, y);
     }
     out + "</svg>"

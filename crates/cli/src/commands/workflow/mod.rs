@@ -351,14 +351,14 @@ fn json(text: Option<&str>) -> anyhow::Result<Option<Box<RawValue>>> {
 impl DrawRun {
     async fn run(&self, context: &Context, client: &Client) -> Done {
         let run = whole(client, ids::run(client, &self.id).await?).await?;
-        let graph = layout::Layout::of(&run);
+        let layout = layout::Layout::of(&run);
         if !context.format.is_table() && self.drawing == Drawing::Text {
-            return context.format.one(&graph, String::new).map(|()| code::OK);
+            return context.format.one(&layout, String::new).map(|()| code::OK);
         }
         say(match self.drawing {
-            Drawing::Text => draw::text(&graph),
-            Drawing::Dot => draw::dot(&graph),
-            Drawing::Svg => draw::svg(&graph),
+            Drawing::Text => draw::text(&layout),
+            Drawing::Dot => draw::dot(&layout),
+            Drawing::Svg => draw::svg(&layout),
         })?;
         Ok(code::OK)
     }

@@ -229,15 +229,15 @@ impl Walk {
     async fn batch(&mut self, items: Vec<Item>) -> TestResult<()> {
         self.latest = items.clone();
         self.tally.batches += 1;
-        let mut outcomes = Vec::new();
+        let mut results = Vec::new();
         for contender in &mut self.contenders {
-            let outcome = contender.bench.run_items(items.clone()).await;
-            let outcome = outcome.map_err(|why| format!("{}: {why}", contender.name))?;
-            outcomes.push((contender.name.clone(), outcome));
+            let committed = contender.bench.run_items(items.clone()).await;
+            let committed = committed.map_err(|why| format!("{}: {why}", contender.name))?;
+            results.push((contender.name.clone(), committed));
         }
-        let (first_name, first) = &outcomes[0];
-        for (name, outcome) in &outcomes[1..] {
-            compare(first, outcome).map_err(|why| format!("{first_name} and {name} differ: {why}"))?;
+        let (first_name, first) = &results[0];
+        for (name, committed) in &results[1..] {
+            compare(first, committed).map_err(|why| format!("{first_name} and {name} differ: {why}"))?;
         }
         for (item, reply) in items.iter().zip(&first.replies) {
             self.tally.count(&item.command, reply);
@@ -246,23 +246,23 @@ impl Walk {
                 self.world.learn(&item.command, reply);
             }
         }
-        let first = outcomes.swap_remove(0).1;
+        let first = results.swap_remove(0).1;
         self.check(&items, &first).await
     }
 
-    async fn check(&mut self, items: &[Item], outcome: &Committed) -> TestResult<()> {
+    async fn check(&mut self, items: &[Item], committed: &Committed) -> TestResult<()> {
         let bench = &self.contenders[0].bench;
         let (now, limits) = (bench.clock.now(), bench.limits);
-        if outcome.now != now {
-            return Err(format!("decided at {:?}, not at {now:?}", outcome.now));
+        if committed.now != now {
+            return Err(format!("decided at {:?}, not at {now:?}", committed.now));
         }
         let jobs = snapshot::all_jobs(&*bench.store, 10_000).await.map_err(|error| error.to_string())?;
         let records = snapshot::all_records(&*bench.store, &self.counted).await.map_err(|error| error.to_string())?;
         self.world.crowd = jobs.iter().filter(|job| !job.state.is_final()).count();
         self.tally.jobs_max = self.tally.jobs_max.max(jobs.len());
         let commands: Vec<&Command> = items.iter().map(|item| &item.command).collect();
-        self.ledger.check_writes(&commands, &outcome.replies, now)?;
-        self.ledger.follow(&outcome.events)?;
+        self.ledger.check_writes(&commands, &committed.replies, now)?;
+        self.ledger.follow(&committed.events)?;
         self.ledger.compare(&jobs, limits.retention, now)?;
         self.world.jobs.extend(unknown_to(&self.world.jobs, &jobs));
         invariants::Rows::new(&jobs, &records, limits, &self.ledger).check()
@@ -303,15 +303,17 @@ fn unknown_to(known: &[windlass_core::JobKey], jobs: &[Job]) -> Vec<windlass_cor
 }
 
 fn compare(left: &Committed, right: &Committed) -> TestResult<()> {
-    let plain = |outcome: &Committed| -> Vec<Result<Reply, Refusal>> {
-        outcome.replies.iter().cloned().map(|reply| reply.map(without_seq)).collect()
+    let plain = |committed: &Committed| -> Vec<Result<Reply, Refusal>> {
+        committed.replies.iter().cloned().map(|reply| reply.map(without_seq)).collect()
     };
     for (at, (left, right)) in plain(left).iter().zip(&plain(right)).enumerate() {
         if left != right {
             return Err(format!("reply {at}:\n{left:#?}\n{right:#?}"));
         }
     }
-    let rest = |outcome: &Committed| format!("{:?}", (&outcome.events, &outcome.wakes, outcome.next_due, outcome.now));
+    let rest = |committed: &Committed| {
+        format!("{:?}", (&committed.events, &committed.wakes, committed.next_due, committed.now))
+    };
     if left.events != right.events || left.wakes != right.wakes || rest(left) != rest(right) {
         return Err(format!("events, wakes or due time:\n{}\n{}", rest(left), rest(right)));
     }

@@ -65,15 +65,15 @@ impl Graph {
                 open.push(Reverse((self.rank(at), at)));
             }
         }
-        let mut outcome = Evaluated::default();
+        let mut evaluated = Evaluated::default();
         // A node only ever waits behind nodes of lower rank, so each is looked at once, after all its sources.
         while let Some(Reverse((_, at))) = open.pop() {
-            outcome.visited += 1;
+            evaluated.visited += 1;
             let before = (self.node(at).state, self.node(at).seen());
             let updated = self.update(at, statements.get(&at), outside, now);
             let visible = before.1 != self.node(at).seen();
             if updated {
-                outcome.changed.push(Changed { at, before: before.0, visible });
+                evaluated.changed.push(Changed { at, before: before.0, visible });
             }
             if visible {
                 for place in 0..self.dependents(at).len() {
@@ -84,7 +84,7 @@ impl Graph {
                 }
             }
         }
-        outcome
+        evaluated
     }
 
     /// One node by the rule. Whether anything about it changed.

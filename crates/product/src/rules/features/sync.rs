@@ -221,9 +221,9 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
     }
     let seeds: Vec<u32> = statements.keys().copied().collect();
     let reported = |at: u32| statements.get(&at).is_some_and(|said| said.state.is_some());
-    let outcome = graph.evaluate(seeds, &statements, outside, now);
+    let evaluated = graph.evaluate(seeds, &statements, outside, now);
     // Only what was looked at can have changed.
-    for changed in &outcome.changed {
+    for changed in &evaluated.changed {
         let node = graph.node(changed.at);
         if changed.before != Validation::Clean && node.state == Validation::Clean && !reported(changed.at) {
             diff.released.push(node.key.clone());
@@ -232,7 +232,7 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
             diff.visible.push(node.key.clone());
         }
     }
-    diff.differs |= !outcome.changed.is_empty();
+    diff.differs |= !evaluated.changed.is_empty();
     for list in [&mut diff.changed, &mut diff.released, &mut diff.visible] {
         list.sort_unstable();
     }
@@ -242,9 +242,9 @@ pub fn update(graph: &mut Graph, nodes: &[NewNode], outside: Outside<'_>, now: T
 /// Says that a node has to be validated again, whatever its inputs are.
 pub fn mark_dirty(graph: &mut Graph, at: u32, outside: Outside<'_>, now: Timestamp) -> Diff {
     let said = Statement { state: Some(Say::Is(Validation::Dirty)), ..Statement::default() };
-    let outcome = graph.evaluate([at], &HashMap::from([(at, said)]), outside, now);
-    let visible = outcome.changed.iter().filter(|changed| changed.visible);
+    let evaluated = graph.evaluate([at], &HashMap::from([(at, said)]), outside, now);
+    let visible = evaluated.changed.iter().filter(|changed| changed.visible);
     let mut visible: Vec<Arc<str>> = visible.map(|changed| graph.node(changed.at).key.clone()).collect();
     visible.sort_unstable();
-    Diff { visible, differs: !outcome.changed.is_empty(), ..Diff::default() }
+    Diff { visible, differs: !evaluated.changed.is_empty(), ..Diff::default() }
 }

@@ -114,14 +114,14 @@ impl World {
         for (part, seeds) in self.touched(part, visible) {
             let mut graph = (*self.graphs[&part]).clone();
             let outside = |part: &str, key: &str| self.seen(part, key);
-            let outcome = graph.evaluate(seeds, &HashMap::new(), &outside, now);
+            let evaluated = graph.evaluate(seeds, &HashMap::new(), &outside, now);
             spread.visited.insert(part.clone());
-            if outcome.changed.is_empty() {
+            if evaluated.changed.is_empty() {
                 continue;
             }
             spread.changed.insert(part.clone());
             let mut visible = Vec::new();
-            for changed in &outcome.changed {
+            for changed in &evaluated.changed {
                 let node = graph.node(changed.at);
                 let place = (part.clone(), node.key.clone());
                 match (changed.before, node.state) {

@@ -21,7 +21,7 @@ const PART_BYTES: usize = 512 << 10;
 const PAGE: usize = 1_000;
 
 #[derive(Serialize, Deserialize)]
-struct Opening {
+struct StatusHead {
     name: String,
     trigger: String,
     parts: usize,
@@ -61,7 +61,7 @@ impl Stored {
     }
 
     fn head(&self, parts: usize) -> Result<Command> {
-        let head = Opening { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
+        let head = StatusHead { name: self.name.clone(), trigger: self.trigger.clone(), parts, run: self.run };
         let expect = if self.version == 0 { Expect::Nothing } else { Expect::Version(self.version) };
         Ok(put(key(KIND, &self.id), None, serde_json::to_string(&head).map_err(damaged)?, expect))
     }
@@ -102,14 +102,14 @@ fn part_key(id: &str, at: usize) -> String {
 
 pub async fn load(app: &App, id: &str) -> Result<Option<Stored>> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else { return Ok(None) };
-    let head: Opening = serde_json::from_str(&record.value).map_err(damaged)?;
+    let head: StatusHead = serde_json::from_str(&record.value).map_err(damaged)?;
     let mut jobs = Vec::new();
     for at in 0..head.parts {
         if let Some(part) = app.engine.store().record(&key(PART_KIND, &part_key(id, at))).await? {
             jobs.append(&mut serde_json::from_str(&part.value).map_err(damaged)?);
         }
     }
-    let Opening { name, trigger, run, parts } = head;
+    let StatusHead { name, trigger, run, parts } = head;
     Ok(Some(Stored { id: id.to_owned(), name, trigger, run, jobs, version: record.version, parts }))
 }
 
@@ -118,7 +118,7 @@ pub async fn run_of(app: &App, id: &str) -> Result<Option<RunId>> {
     let Some(record) = app.engine.store().record(&key(KIND, id)).await? else {
         return Err(HttpError::bare(http::StatusCode::NOT_FOUND));
     };
-    Ok(serde_json::from_str::<Opening>(&record.value).map_err(damaged)?.run)
+    Ok(serde_json::from_str::<StatusHead>(&record.value).map_err(damaged)?.run)
 }
 
 /// Ids in order of creation: ids of created workflows grow with time.
