@@ -3,6 +3,7 @@
 
 mod support;
 
+mod aborts;
 mod client;
 mod examples;
 mod items;

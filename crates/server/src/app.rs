@@ -77,6 +77,8 @@ pub struct Inner {
     pub plans: crate::planned::plans::Plans,
     /// Turns of runs that cannot be decided yet.
     pub later: crate::planned::later::Later,
+    /// Held by whatever is noted before it is begun; alone by what a server ended during before.
+    pub begun: Arc<tokio::sync::RwLock<()>>,
     /// Rung when a schedule was written here.
     pub schedules_changed: tokio::sync::Notify,
     /// One-time codes to sign in with.
@@ -121,6 +123,7 @@ impl App {
             streams: Default::default(),
             plans: Default::default(),
             later: Default::default(),
+            begun: Arc::default(),
             schedules_changed: Default::default(),
             codes: Default::default(),
             once: Default::default(),

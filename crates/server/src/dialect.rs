@@ -75,6 +75,15 @@ pub type Sweep = Box<dyn Fn(App) -> BoxFuture<'static, Result<()>> + Send + Sync
 /// Decides turns of runs whose plans the dialect wrote.
 pub type Decide = Box<dyn Fn(App, Unit) -> BoxFuture<'static, Result<Decided>> + Send + Sync>;
 
+/// Ends what turns belong to with a reason, because their server ended twice while they were decided. It reads and works out as
+/// little as it can.
+pub type GiveUp = Box<dyn Fn(App, Unit, Arc<str>) -> BoxFuture<'static, Result<()>> + Send + Sync>;
+
+pub struct Planner {
+    pub decide: Decide,
+    pub give_up: GiveUp,
+}
+
 /// A dialect at work. Its state is in its routes, and in whatever it does by itself.
 pub struct Served {
     pub routes: Vec<Route>,
@@ -85,7 +94,7 @@ pub struct Served {
     pub fires: Option<MakeFires>,
     pub sweep: Option<Sweep>,
     /// None: its runs, if it has any, are planned as ours are.
-    pub plans: Option<Decide>,
+    pub plans: Option<Planner>,
     /// None: there is nothing to say beside what is said of all jobs and workers.
     pub watch: Option<Watch>,
 }
@@ -112,11 +121,20 @@ impl Served {
         Self { fires: Some(make), ..self }
     }
 
-    pub fn plans<F>(self, decide: impl Fn(App, Unit) -> F + Send + Sync + 'static) -> Self
+    pub fn plans<F, G>(
+        self,
+        decide: impl Fn(App, Unit) -> F + Send + Sync + 'static,
+        give_up: impl Fn(App, Unit, Arc<str>) -> G + Send + Sync + 'static,
+    ) -> Self
     where
         F: Future<Output = Result<Decided>> + Send + 'static,
+        G: Future<Output = Result<()>> + Send + 'static,
     {
-        Self { plans: Some(Box::new(move |app, unit| Box::pin(decide(app, unit)))), ..self }
+        let plans = Planner {
+            decide: Box::new(move |app, unit| Box::pin(decide(app, unit))),
+            give_up: Box::new(move |app, unit, why| Box::pin(give_up(app, unit, why))),
+        };
+        Self { plans: Some(plans), ..self }
     }
 
     pub fn watches<F>(self, watch: impl Fn(App) -> F + Send + Sync + 'static) -> Self
@@ -166,7 +184,7 @@ impl Dialects {
     }
 
     /// Who decides for runs whose plans begin with the mark of this dialect.
-    pub fn planner(&self, name: &str) -> Option<&Decide> {
+    pub fn planner(&self, name: &str) -> Option<&Planner> {
         self.0.iter().find(|(dialect, _)| dialect.surface.name == name).and_then(|(_, served)| served.plans.as_ref())
     }
 

@@ -54,6 +54,7 @@ use crate::{
             Ended, KnownRun, KnownToken, Leased, Linked, Logged, Renewed, Reply, Seen, Signalled, Submitted,
             Unregistered,
         },
+        stage,
         worker::Worker,
     },
 };
@@ -196,6 +197,9 @@ impl Command {
     /// Whether its acknowledgement promises to outlive a power cut. Losing one of the others delivers a job once more at
     /// worst, which leases make harmless, so nobody waits for the disk because of them.
     pub fn is_promise(&self) -> bool {
+        if let Command::PutRecord(PutRecord { key, .. }) | Command::DeleteRecord(DeleteRecord { key, .. }) = self {
+            return *key.kind != *stage::BEGUN;
+        }
         !matches!(
             self,
             Command::Claim(_)

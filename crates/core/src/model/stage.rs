@@ -67,6 +67,10 @@ pub struct Turn {
     pub job: Option<JobId>,
 }
 
+/// Notes that planning steps were begun. They have to outlive their server, and not a power cut: one that is lost only means
+/// that a step is begun once more.
+pub const BEGUN: &str = "turn_begun";
+
 impl Kind for Turn {
     const KIND: &'static str = "turn";
     fn parent(&self) -> Option<Arc<str>> {

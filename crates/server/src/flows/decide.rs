@@ -175,7 +175,7 @@ impl Turns<'_> {
                 return Ok((self.checked(job, wanted).await?, None));
             }
         }
-        let Some(begun) = begun::begin(self.app, self.namespace, self.run, Some(asked.job)).await? else {
+        let Some(begun) = begun::turn(self.app, self.namespace, self.run, Some(asked.job)).await? else {
             return Ok((fail(begun::why()), None));
         };
         let wanted = async {
@@ -245,13 +245,26 @@ impl Turns<'_> {
                 return Ok(Vec::new());
             }
         };
+        let Some(begun) = begun::turn(self.app, self.namespace, self.run, None).await? else {
+            tracing::warn!(run = %self.run, why = &*begun::why(), "the run is not compensated");
+            return Ok(Vec::new());
+        };
+        let undone = self.undo_with(&plan).await;
+        match &undone {
+            Ok(_) => begun.ended().await,
+            Err(_) => begun.given_up().await,
+        }
+        undone
+    }
+
+    async fn undo_with(&self, plan: &Arc<Large<Plan>>) -> Result<Vec<RunNode>> {
         let all = jobs(self.app, self.namespace, self.run).await?;
         let owner = all.first().and_then(|job| job.spec.owner.clone());
         let done = all.iter().filter(|job| job.state == State::Completed).filter_map(|job| {
             let name = job.spec.node.as_ref()?.name.to_string();
             Some(Done { name, job: job.key.id, at: job.live.finished_at.unwrap_or_default() })
         });
-        let (done, budget): (Vec<Done>, _) = (done.collect(), self.budget());
+        let (plan, done, budget): (_, Vec<Done>, _) = (plan.clone(), done.collect(), self.budget());
         let work = move || plan.undo(&done, &mut ids::job_id, &Meter::new(budget));
         let made = self.app.aside.run(self.namespace, work).await?;
         let mut nodes = made.unwrap_or_else(|why| {
@@ -282,7 +295,7 @@ impl Turns<'_> {
         if bytes < PLAN_LARGE {
             return self.read(parts, bytes).await;
         }
-        let Some(begun) = begun::begin(self.app, self.namespace, self.run, job).await? else {
+        let Some(begun) = begun::turn(self.app, self.namespace, self.run, job).await? else {
             return Err(Problem::new(Code::Internal, &*begun::why()));
         };
         let read = self.read(parts, bytes).await;

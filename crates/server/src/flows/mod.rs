@@ -1,7 +1,7 @@
 //! Workflows and their runs, between the wire and the rules: how definitions are kept, how runs are made and retried, and
 //! the duty that decides the steps whose turn has come.
 
-mod begun;
+pub mod begun;
 mod decide;
 mod facts;
 pub mod folder;

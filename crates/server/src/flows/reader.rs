@@ -1,8 +1,9 @@
 //! Who reads the plan of a run: our own planner, or that of the dialect whose mark its first part begins with.
 
-use super::decide;
+use super::{begun, decide};
 use crate::{
     app::App,
+    dialect::Planner,
     planned::{Decided, Unit},
     problem::{Code, Problem, Result},
 };
@@ -35,10 +36,43 @@ pub async fn decide(app: &App, unit: Unit) -> Result<Decided> {
         return decide::advance(app, unit).await.map(Decided::Turns);
     }
     match app.dialects.planner(&reader) {
-        Some(decide) => decide(app.clone(), unit).await,
+        Some(planner) => with(planner, app, unit).await,
         // Served by another server, or again when it is switched on.
         None => Ok(Decided::NotYet),
     }
+}
+
+/// One turn after the other, each noted before it is begun: what a dialect does in it has no budget of ours.
+async fn with(planner: &Planner, app: &App, unit: Unit) -> Result<Decided> {
+    let mut done = 0;
+    for job in unit.jobs.clone() {
+        let one = Unit { jobs: vec![job], ..unit.clone() };
+        let begun = match begun::turn(app, &unit.namespace, unit.run, job).await {
+            Err(problem) if begun::is_elsewhere(&problem) => return Ok(Decided::NotYet),
+            begun => begun?,
+        };
+        let Some(begun) = begun else {
+            tracing::warn!(namespace = %unit.namespace, run = %unit.run, why = &*begun::why(), "a run is given up");
+            (planner.give_up)(app.clone(), one, begun::why()).await?;
+            done += 1;
+            continue;
+        };
+        let decided = tokio::select! {
+            decided = (planner.decide)(app.clone(), one) => decided,
+            () = app.drain.cancelled() => Err(Problem::new(Code::Unavailable, "the server stops").retry_after(500)),
+        };
+        match decided {
+            Ok(Decided::Turns(count)) => {
+                begun.ended().await;
+                done += count;
+            }
+            other => {
+                begun.given_up().await;
+                return other;
+            }
+        }
+    }
+    Ok(Decided::Turns(done))
 }
 
 /// Empty: ours.

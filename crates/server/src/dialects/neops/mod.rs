@@ -84,10 +84,13 @@ pub const DIALECT: &Dialect = &Dialect {
 fn serve(read: &Values) -> Served {
     let own = Arc::new(Own::new(Settings::read(read)));
     let routes = routes(&Mount(own.clone()));
-    let (plans, watched, swept) = (own.clone(), own.clone(), own.clone());
+    let (plans, given_up, watched, swept) = (own.clone(), own.clone(), own.clone(), own.clone());
     Served::new(routes)
         .watches(move |app| watch::signs(Neops::new(app, watched.clone())))
-        .plans(move |app, unit| runs::turn::decide(Neops::new(app, plans.clone()), unit))
+        .plans(
+            move |app, unit| runs::turn::decide(Neops::new(app, plans.clone()), unit),
+            move |app, unit, why| runs::turn::give_up(Neops::new(app, given_up.clone()), unit, why),
+        )
         .sweeps(move |app| {
             let neops = Neops::new(app, swept.clone());
             async move { runs::left::round(&neops).await.map(drop) }

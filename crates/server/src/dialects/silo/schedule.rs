@@ -13,11 +13,12 @@ use super::{
 use crate::{
     app::App,
     calendar::Calendar,
+    flows::begun,
     scheduler::{LATE_MAX, between, pause},
 };
 use serde::{Deserialize, Serialize};
 use std::{sync::Arc, time::Duration};
-use windlass_core::{Command, Timestamp, commands::records::Expect};
+use windlass_core::{Command, Millis, Timestamp, commands::records::Expect};
 use windlass_product::{
     Products, items, projects,
     records::{self, Kept, Kind, Of, Put},
@@ -26,6 +27,8 @@ use windlass_product::{
 
 const SCHEDULE: Kind<Next> = Kind::new("silo_schedule");
 
+/// Where another server is about to fire, it is looked again whether it did.
+const LOOK_AGAIN: Millis = Millis::from_secs(1);
 /// Jobs made in one transaction.
 const JOBS_AT_ONCE: usize = 500;
 
@@ -106,7 +109,10 @@ async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Re
     let products = products(app);
     let mut commands = vec![Put::new(&products, SCHEDULE, &kept.key, kept.unchanged()).value(&next)?];
     if now - at <= LATE_MAX {
-        commands.extend(due_jobs(app, &products, &one).await?);
+        match noted(app, &products, &one).await? {
+            Some(jobs) => commands.extend(jobs),
+            None => return Ok(Some(now + LOOK_AGAIN)),
+        }
     }
     let mut pieces = commands.chunks(JOBS_AT_ONCE);
     // The first piece moves the time on; where that was done already, somebody else makes the jobs.
@@ -117,6 +123,26 @@ async fn fire(app: &App, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Re
         }
     }
     Ok(next.at)
+}
+
+/// The jobs that are due; none, where working them out ended the server twice, until the definition is changed. None: another
+/// server is working them out.
+async fn noted(app: &App, products: &Products, one: &InForce) -> Result<Option<Vec<Command>>> {
+    let name = format!("{}/schedule/{}@{}", super::namespace(), one.definition.name, one.number);
+    let begun = match begun::begin(app, name).await {
+        Err(problem) if begun::is_elsewhere(&problem) => return Ok(None),
+        begun => begun?,
+    };
+    let Some(begun) = begun else {
+        tracing::warn!(definition = one.definition.name, why = &*begun::why(), "a schedule makes no jobs");
+        return Ok(Some(Vec::new()));
+    };
+    let due = due_jobs(app, products, one).await;
+    match &due {
+        Ok(_) => begun.ended().await,
+        Err(_) => begun.given_up().await,
+    }
+    due.map(Some)
 }
 
 /// A job for each target whose last one is over.

@@ -174,16 +174,39 @@ impl Turn<'_> {
     /// What cannot be worked out, through whatever fault of its own, fails the run.
     async fn broken(&self, hold: Hold, problem: &Problem) -> Result<Act, Problem> {
         tracing::warn!(run = %self.run, problem = %problem.0, "a turn of a run went wrong");
-        let now = self.neops.engine.now().await?;
-        let row = given_up(self.row.clone(), self.job, hold, &problem.0.to_string(), now);
-        Ok(match self.job {
-            Some(_) => Act::with(row, Vec::new(), fail(problem.0.to_string())),
-            None => {
-                let wanted = Wanted::Undo(Vec::new());
-                Act::Go { row: Some(Box::new(row)), also: Vec::new(), wanted, freed: false }
-            }
-        })
+        Ok(failed(self.row.clone(), self.job, hold, &problem.0.to_string(), self.neops.engine.now().await?))
     }
+}
+
+/// Fails the run of a turn that could not be decided.
+fn failed(row: Row, job: Option<&Job>, hold: Hold, why: &str, now: Timestamp) -> Act {
+    let row = given_up(row, job, hold, why, now);
+    let wanted = match job {
+        Some(_) => Wanted::Step(fail(why)),
+        None => Wanted::Undo(Vec::new()),
+    };
+    Act::Go { row: Some(Box::new(row)), also: Vec::new(), wanted, freed: false }
+}
+
+/// Turns that ended their server while they were decided. The plan is not read: reading it may be what did.
+pub async fn give_up(neops: Neops, unit: Unit, why: Arc<str>) -> Result<(), Problem> {
+    for turn in unit.jobs {
+        let (job, kept) = tokio::try_join!(job_in(&neops, turn), row::look(&neops, unit.run.0))?;
+        let hold = if turn.is_some() { flows::in_turn(job.as_ref()) } else { Some(Hold::Plan) };
+        let Some(hold) = hold else { continue };
+        let acted = match &kept {
+            Some(kept) => failed(kept.value.clone(), job.as_ref(), hold, &why, neops.engine.now().await?),
+            // What is done by hand about a run has no record of its own.
+            None => {
+                let wanted = if turn.is_some() { Wanted::Step(fail(why.clone())) } else { Wanted::Undo(Vec::new()) };
+                Act::Go { row: None, also: Vec::new(), wanted, freed: false }
+            }
+        };
+        if !apply(&neops, unit.run, (turn, hold), kept.as_ref(), acted).await? {
+            return Err(Problem::new(Code::Unavailable, "the run was changed meanwhile").retry_after(500));
+        }
+    }
+    Ok(())
 }
 
 /// A run of which a turn could not be decided. Before its steps nothing was done; after them nobody knows what to undo.
