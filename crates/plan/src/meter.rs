@@ -140,6 +140,17 @@ impl Meter {
         })
     }
 
+    /// Bytes of a value as JSON, counted without writing it.
+    pub(crate) fn json_bytes<T: serde::Serialize + ?Sized>(&self, value: &T) -> Result<u64, String> {
+        let left = self.budget.room.saturating_sub(self.room.get());
+        let mut count = Count { bytes: 0, left };
+        if serde_json::to_writer(&mut count, value).is_err() {
+            self.fits(left + 1)?;
+        }
+        self.touch(count.bytes)?;
+        Ok(count.bytes)
+    }
+
     /// A value as text, which is given up as soon as it is longer than a payload may be.
     pub fn text(&self, value: &Value) -> Result<String, String> {
         let max = self.budget.payload;
@@ -166,6 +177,22 @@ impl std::io::Write for Short {
         self.left -= bytes.len();
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Counts so many bytes and no more.
+struct Count {
+    bytes: u64,
+    left: u64,
+}
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        if self.bytes > self.left { Err(std::io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
     }
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())

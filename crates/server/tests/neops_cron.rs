@@ -3,7 +3,11 @@
 use crate::support::Server;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use windlass_core::{Millis, Timestamp};
+use windlass_core::{
+    Millis, RecordKey, Timestamp,
+    commands::records::{Expect, PutRecord},
+    stage,
+};
 use windlass_server::{
     Options,
     config::values::Values,
@@ -96,4 +100,21 @@ async fn a_schedule_starts_nothing_while_it_must_not() {
     server.delete("/workflow-definition/p%2Fn:1.1.0").await.expect(200);
     cron::follow(&neops).await.unwrap();
     assert_eq!(later(&server, &neops).await, 1, "switched off again");
+}
+
+#[tokio::test]
+async fn a_schedule_that_ended_the_server_twice_starts_nothing_until_another_version_is_published() {
+    let (server, neops) = server().await;
+    publish(&server, 0, schedule(|_| {})).await;
+    cron::follow(&neops).await.unwrap();
+    let name = "neops/cron/p/n#0@p/n:1.0.0";
+    let key = RecordKey { namespace: stage::system_namespace(), kind: stage::BEGUN.into(), key: name.into() };
+    let value = json!({"times": 2}).to_string().into();
+    let put = PutRecord { key, expect: Expect::Nothing, parent: None, value, facets: vec![], expires_at: None };
+    server.engine.run(put).await.unwrap();
+    assert_eq!(later(&server, &neops).await, 0);
+    assert_eq!(later(&server, &neops).await, 0);
+    publish(&server, 1, schedule(|_| {})).await;
+    cron::follow(&neops).await.unwrap();
+    assert_eq!(later(&server, &neops).await, 1);
 }

@@ -5,8 +5,9 @@
 use super::{
     read::{Fault, FaultKind},
     reference::EntityType,
+    secrets,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Ids are numbers that JSON keeps exactly.
 pub const ID_MAX: u64 = 1 << 53;
@@ -174,9 +175,9 @@ pub fn camel(field: &str) -> String {
     })
 }
 
-/// What people may see: everything but the password.
+/// What people may see: everything but passwords.
 pub fn without_secrets(value: &Value) -> Value {
-    let fields: Option<&Map<String, Value>> = value.as_object();
-    let shown = fields.into_iter().flatten().filter(|(field, _)| *field != "password");
-    Value::Object(shown.map(|(field, value)| (field.clone(), value.clone())).collect())
+    let mut shown = value.clone();
+    secrets::strip(&mut shown);
+    shown
 }

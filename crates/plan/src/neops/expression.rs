@@ -1,51 +1,67 @@
-//! JMESPath expressions: read within limits, and searched within a bound on what they can grow to.
+//! JMESPath expressions: read within limits, and evaluated within a budget ([`super::evaluate`]).
 //!
-//! The library reads and evaluates by recursion and knows no limit of depth, so what could nest too deep is refused before
-//! it sees it. Expressions cannot loop, but `[@, @]` doubles what it is given, and a chain of such doubles it each time.
+//! The library reads by recursion and knows no limit of depth, so what could nest too deep is refused before it sees it.
 
-use super::{document::EXPRESSION_BYTES_MAX, scope::Scope};
-use jmespath::{Context, Rcvar, Runtime, Variable, ast::Ast};
+use super::{document::EXPRESSION_BYTES_MAX, evaluate::Evaluator, scope::Scope};
+use crate::meter::{Budget, Meter};
+use jmespath::ast::Ast;
 use serde_json::Value;
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// How deep parentheses and brackets may lie in each other.
 const DEPTH_MAX: usize = 32;
 /// Parts of one expression; each is a level of recursion for the library.
 const LINKS_MAX: usize = 200;
-/// Bytes of memory that a result may take at most.
-const ROOM_MAX: u64 = 256 << 20;
+/// Items that a slice may leave out at a time.
+const SLICE_STEP_MAX: i32 = 1_000_000;
+/// Characters of an expression that an error tells.
+const TOLD_MAX: usize = 300;
 
-static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
-    let mut runtime = Runtime::new();
-    runtime.register_builtin_functions();
-    runtime
-});
+/// What the expressions of one planning step may cost together.
+pub fn budget() -> Budget {
+    Budget { work: 50_000_000, room: 128 << 20, ..Budget::default() }
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expression {
     text: Arc<str>,
     ast: Arc<Ast>,
-    /// How many times what it is given it can become.
-    growth: u64,
 }
 
 impl Expression {
     pub fn new(text: &str) -> Result<Self, String> {
         check(text)?;
-        let ast = jmespath::parse(text).map_err(|error| format!("{text:?} is no expression: {}", error.reason))?;
-        Ok(Self { text: text.into(), growth: growth(&ast), ast: Arc::new(ast) })
+        let ast =
+            jmespath::parse(text).map_err(|error| format!("{:?} is no expression: {}", told(text), error.reason))?;
+        let mut odd = None;
+        walk(&ast, &mut |ast| {
+            if let Ast::Slice { step, .. } = ast
+                && (*step == 0 || !(-SLICE_STEP_MAX..=SLICE_STEP_MAX).contains(step))
+            {
+                odd = Some(*step);
+            }
+        });
+        match odd {
+            Some(step) => Err(format!(
+                "{:?} has a slice with the step {step}; it must be from -{SLICE_STEP_MAX} to {SLICE_STEP_MAX}, and not 0",
+                told(text)
+            )),
+            None => Ok(Self { text: text.into(), ast: Arc::new(ast) }),
+        }
     }
 
-    /// The value, null where a path leads nowhere.
-    pub fn search(&self, scope: &Scope) -> Result<Value, String> {
-        if self.growth.saturating_mul(scope.room()) > ROOM_MAX {
-            return Err(format!("{:?} could take more than {ROOM_MAX} bytes of memory", self.text));
-        }
-        let found = jmespath::interpret(scope.root(), &self.ast, &mut Context::new(&self.text, &RUNTIME));
-        plain(&found.map_err(|error| format!("{:?} cannot be evaluated: {}", self.text, error.reason))?)
+    /// The value, null where a path leads nowhere. What it takes is charged; what the value takes stays charged.
+    pub fn search(&self, scope: &Scope, meter: &Meter) -> Result<Value, String> {
+        let evaluator = Evaluator { text: &self.text, meter };
+        let evaluated = || {
+            let before = meter.mark();
+            let found = evaluator.value(scope.root(), &self.ast)?;
+            let made = meter.mark();
+            let value = evaluator.json(&found)?;
+            meter.back_to(before + (meter.mark() - made));
+            Ok::<_, String>(value)
+        };
+        evaluated().map_err(|why| format!("{:?} cannot be evaluated: {why}", told(&self.text)))
     }
 
     /// Adds all names that it looks for anywhere. False: it may look at all there is.
@@ -137,40 +153,6 @@ pub(super) fn skip_quoted(bytes: &mut impl Iterator<Item = u8>, quote: u8) {
     }
 }
 
-/// How many copies of what it is given can be in what it gives.
-fn growth(ast: &Ast) -> u64 {
-    let sum = |all: &mut dyn Iterator<Item = &Ast>| all.fold(0_u64, |sum, ast| sum.saturating_add(growth(ast)));
-    match ast {
-        Ast::Identity { .. } | Ast::Field { .. } | Ast::Index { .. } | Ast::Slice { .. } | Ast::Literal { .. } => 1,
-        Ast::Expref { ast, .. } => growth(ast),
-        Ast::Flatten { node, .. } | Ast::ObjectValues { node, .. } | Ast::Not { node, .. } => growth(node),
-        Ast::Subexpr { lhs, rhs, .. } | Ast::Projection { lhs, rhs, .. } => growth(lhs).saturating_mul(growth(rhs)),
-        Ast::Comparison { lhs, rhs, .. } | Ast::And { lhs, rhs, .. } | Ast::Or { lhs, rhs, .. } => {
-            growth(lhs).saturating_add(growth(rhs))
-        }
-        Ast::Condition { predicate, then, .. } => growth(predicate).saturating_add(growth(then)),
-        Ast::MultiList { elements, .. } => sum(&mut elements.iter()).max(1),
-        Ast::MultiHash { elements, .. } => sum(&mut elements.iter().map(|pair| &pair.value)).max(1),
-        Ast::Function { args, .. } => {
-            let applied = args.iter().filter(|arg| matches!(arg, Ast::Expref { .. }));
-            let applied = applied.fold(1_u64, |all, arg| all.saturating_mul(growth(arg)));
-            let given = sum(&mut args.iter().filter(|arg| !matches!(arg, Ast::Expref { .. })));
-            applied.saturating_mul(given).max(1)
-        }
-    }
-}
-
-fn plain(found: &Rcvar) -> Result<Value, String> {
-    Ok(match &**found {
-        Variable::Null => Value::Null,
-        Variable::Bool(value) => Value::Bool(*value),
-        Variable::Number(value) => Value::Number(value.clone()),
-        Variable::String(value) => Value::String(value.clone()),
-        Variable::Array(items) => Value::Array(items.iter().map(plain).collect::<Result<_, _>>()?),
-        Variable::Object(fields) => {
-            let field = |(name, value): (&String, &Rcvar)| Ok::<_, String>((name.clone(), plain(value)?));
-            Value::Object(fields.iter().map(field).collect::<Result<_, _>>()?)
-        }
-        Variable::Expref(_) => return Err("an expression after '&' is for functions only".into()),
-    })
+fn told(text: &str) -> &str {
+    text.char_indices().nth(TOLD_MAX).map_or(text, |(at, _)| &text[..at])
 }

@@ -1,5 +1,6 @@
 //! What expressions see: names, each with a value. Parts are shared, so that a thousand devices are not copied for each of them.
 
+use super::secrets;
 use crate::meter::Meter;
 use jmespath::{Rcvar, Variable};
 use serde_json::Value;
@@ -14,9 +15,13 @@ pub struct Part {
 
 impl Part {
     pub fn new(value: &Value) -> Self {
-        let room = Meter::default().weigh(value).unwrap_or(u64::MAX);
         // Plain JSON is always a value of the language.
-        Self { value: Rcvar::new(Variable::try_from(value).unwrap_or(Variable::Null)), room }
+        Self { value: Rcvar::new(Variable::try_from(value).unwrap_or(Variable::Null)), room: room_of(value) }
+    }
+
+    /// A device, an interface or a group, whose passwords expressions do not see.
+    pub fn entity(value: &Value) -> Self {
+        Self { value: secrets::for_expressions(value), room: room_of(value) }
     }
 
     pub fn object(fields: impl IntoIterator<Item = (String, Part)>) -> Self {
@@ -54,6 +59,10 @@ impl Part {
     }
 }
 
+fn room_of(value: &Value) -> u64 {
+    Meter::default().weigh(value).unwrap_or(u64::MAX)
+}
+
 #[derive(Clone, Debug)]
 pub struct Scope(Part);
 
@@ -73,10 +82,5 @@ impl Scope {
 
     pub(super) fn root(&self) -> &Rcvar {
         &self.0.value
-    }
-
-    /// Bytes of memory, roughly.
-    pub(super) fn room(&self) -> u64 {
-        self.0.room
     }
 }

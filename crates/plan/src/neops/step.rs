@@ -3,12 +3,13 @@
 use super::{
     acquire::{Acquire, By},
     course::Step,
-    expression::Expression,
+    expression::{self, Expression},
     reference::EntityType,
     scope::{Part, Scope},
     template,
     updates::{self, Update},
 };
+use crate::meter::Meter;
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,7 +61,7 @@ impl World {
         for (entity, list, _, _) in NAMES {
             let all = context.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let parts: Vec<(Option<u64>, Part)> =
-                all.iter().map(|one| (one.get("id").and_then(Value::as_u64), Part::new(one))).collect();
+                all.iter().map(|one| (one.get("id").and_then(Value::as_u64), Part::entity(one))).collect();
             lists.insert(entity, Part::list(parts.iter().map(|(_, part)| part.clone())));
             entities.insert(entity, Arc::new(parts.into_iter().filter_map(|(id, part)| Some((id?, part))).collect()));
         }
@@ -100,7 +101,7 @@ impl World {
             let mut few = json!({ list: known });
             updates::apply(&mut few, &mine);
             let left = few[list].as_array().map(Vec::as_slice).unwrap_or_default();
-            all.extend(left.iter().filter_map(|one| Some((one.get("id")?.as_u64()?, Part::new(one)))));
+            all.extend(left.iter().filter_map(|one| Some((one.get("id")?.as_u64()?, Part::entity(one)))));
             self.lists.insert(entity, Part::list(all.values().cloned()));
         }
     }
@@ -133,54 +134,71 @@ impl World {
         Scope::new(all)
     }
 
-    /// Whether a clause about entities of a context lets this one through.
-    fn passes(&self, filter: &str, on: EntityType, id: u64) -> bool {
-        let Some(entity) = self.context.get(&on).and_then(|all| all.get(&id)) else { return false };
-        let filled = template::fill(&Value::from(filter), &self.scope(EntityType::Global, None));
-        let Ok(Value::String(text)) = filled else { return false };
-        let found = Expression::new(&text).and_then(|filter| filter.search(&Scope::only(entity.clone())));
-        !matches!(found, Err(_) | Ok(Value::Null | Value::Bool(false)))
+    /// Whether a clause about entities of a context lets this one through. The error: it takes more than the budget.
+    fn passes(&self, filter: &str, on: EntityType, id: u64, meter: &Meter) -> Result<bool, String> {
+        let Some(entity) = self.context.get(&on).and_then(|all| all.get(&id)) else { return Ok(false) };
+        let before = meter.mark();
+        let found = template::fill(&Value::from(filter), &self.scope(EntityType::Global, None), meter);
+        let found = found.and_then(|filled| match filled.as_str() {
+            Some(text) => Expression::new(text)?.search(&Scope::only(entity.clone()), meter),
+            None => Ok(Value::Null),
+        });
+        meter.back_to(before);
+        match found {
+            Err(why) if meter.is_over() => Err(why),
+            found => Ok(!matches!(found, Err(_) | Ok(Value::Null | Value::Bool(false)))),
+        }
     }
 
-    /// Entities that these clauses leave to a step; of one alone, whether it is left.
-    pub fn left_by(&self, clauses: &[Acquire], on: EntityType, only: Option<u64>) -> Vec<u64> {
+    /// Entities that these clauses leave to a step; of one alone, whether it is left. The error: a filter takes too much.
+    pub fn left_by(
+        &self,
+        clauses: &[Acquire],
+        on: EntityType,
+        only: Option<u64>,
+        meter: &Meter,
+    ) -> Result<Vec<u64>, String> {
         let mut left = match only {
             Some(id) => self.context.get(&on).filter(|all| all.contains_key(&id)).map(|_| id).into_iter().collect(),
             None => self.entities(on),
         };
         for clause in clauses.iter().filter(|clause| clause.entity == on) {
             if let By::Context { filter: Some(filter) } = &clause.by {
-                left.retain(|id| self.passes(filter, on, *id));
+                let mut passed = Vec::new();
+                for id in left {
+                    if self.passes(filter, on, id, meter)? {
+                        passed.push(id);
+                    }
+                }
+                left = passed;
             }
         }
-        left
+        Ok(left)
     }
 }
 
 /// Decides a step, for all its entities or for one of them. `clauses`: which entities it is for, beside its own.
 pub fn begin(step: &Step, on: EntityType, clauses: &[Acquire], world: &World, only: Option<u64>) -> Begun {
+    let meter = Meter::new(expression::budget());
     let entities: Vec<Option<u64>> = match on {
         EntityType::Global => vec![None],
-        on => world.left_by(clauses, on, only).into_iter().map(Some).collect(),
+        on => match world.left_by(clauses, on, only, &meter) {
+            Ok(left) => left.into_iter().map(Some).collect(),
+            Err(why) => return Begun::Fail("interpolation_failed", told(step, None, &why)),
+        },
     };
     if entities.is_empty() {
         return Begun::Skip("there is nothing for it to run on");
     }
     let (mut work, mut bytes) = (Vec::new(), 0);
     for entity in entities {
-        let scope = world.scope(on, entity);
-        if !step.conditions.iter().all(|condition| template::holds(condition, &scope)) {
-            continue;
-        }
-        if let Some(broken) = step.asserts.iter().find(|assert| !template::holds(assert, &scope)) {
-            return Begun::Fail("assertion_failed", told(step, entity, &format!("{broken:?} does not hold")));
-        }
-        match parameters(step, &scope) {
-            Ok(made) => {
+        match begin_one(step, &world.scope(on, entity), &meter) {
+            Ok(Some(made)) => {
                 bytes += made.to_string().len();
                 work.push((entity, made));
             }
-            Err(why) => return Begun::Fail("interpolation_failed", told(step, entity, &why)),
+            Ok(None) => {}
+            Err((code, why)) => return Begun::Fail(code, told(step, entity, &why)),
         }
         if bytes > PARAMETERS_MAX {
             let why = format!("its parameters have more than {PARAMETERS_MAX} bytes in all");
@@ -190,6 +208,24 @@ pub fn begin(step: &Step, on: EntityType, clauses: &[Acquire], world: &World, on
     if work.is_empty() { Begun::Skip("its condition does not hold") } else { Begun::Work(work) }
 }
 
+/// The parameters of one piece of work. None: its condition does not hold. Otherwise the code of the reason, and the reason.
+fn begin_one(step: &Step, scope: &Scope, meter: &Meter) -> Result<Option<Value>, (&'static str, String)> {
+    let failed = |why| ("interpolation_failed", why);
+    let before = meter.mark();
+    for condition in &step.conditions {
+        if !template::holds(condition, scope, meter).map_err(failed)? {
+            return Ok(None);
+        }
+    }
+    for assert in &step.asserts {
+        if !template::holds(assert, scope, meter).map_err(failed)? {
+            return Err(("assertion_failed", format!("{assert:?} does not hold")));
+        }
+    }
+    meter.back_to(before);
+    parameters(step, scope, meter).map(Some).map_err(failed)
+}
+
 fn told(step: &Step, entity: Option<u64>, why: &str) -> String {
     match entity {
         Some(id) => format!("step {} for {id}: {why}", step.label),
@@ -197,14 +233,19 @@ fn told(step: &Step, entity: Option<u64>, why: &str) -> String {
     }
 }
 
-fn parameters(step: &Step, scope: &Scope) -> Result<Value, String> {
-    let mut made = template::fill_fields(&step.parameters, scope)?;
+fn parameters(step: &Step, scope: &Scope, meter: &Meter) -> Result<Value, String> {
+    let mut made = template::fill_fields(&step.parameters, scope, meter)?;
     made.extend(step.raw.clone());
     Ok(Value::Object(made))
 }
 
 /// The parameters that follow from the run's own parameters, and the names of those that do not yet.
-pub fn early(step: &Step, label: &str, parameters: &Value) -> Result<(Map<String, Value>, BTreeSet<String>), String> {
+pub fn early(
+    step: &Step,
+    label: &str,
+    parameters: &Value,
+    meter: &Meter,
+) -> Result<(Map<String, Value>, BTreeSet<String>), String> {
     let world = World::new(label, parameters, &Value::Null);
     let scope = world.scope(EntityType::Global, None);
     let (mut made, mut later) = (Map::new(), BTreeSet::new());
@@ -213,11 +254,11 @@ pub fn early(step: &Step, label: &str, parameters: &Value) -> Result<(Map<String
         let known = template::names(value, &mut names);
         // A result may be called as a parameter is; then it is only checked later than it could be.
         let late = ["context", "steps", "result", "results", label].iter().any(|late| names.contains(*late));
-        if late || !known && template::fill(value, &scope).is_ok() {
+        if late || !known && template::fill(value, &scope, meter).is_ok() {
             later.insert(name.clone());
             continue;
         }
-        made.insert(name.clone(), template::fill(value, &scope).map_err(|why| format!("{name}: {why}"))?);
+        made.insert(name.clone(), template::fill(value, &scope, meter).map_err(|why| format!("{name}: {why}"))?);
     }
     made.extend(step.raw.clone());
     later.retain(|name| !step.raw.contains_key(name));

@@ -4,6 +4,7 @@ use super::{
     expression::{Expression, skip_quoted},
     scope::Scope,
 };
+use crate::meter::Meter;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -13,13 +14,13 @@ const CLOSE: &str = "}}";
 const TOKENS_MAX: usize = 1_000;
 
 /// A value in which every text that holds expressions is replaced by what they become.
-pub fn fill(value: &Value, scope: &Scope) -> Result<Value, String> {
-    Filling { scope, left: TOKENS_MAX }.value(value)
+pub fn fill(value: &Value, scope: &Scope, meter: &Meter) -> Result<Value, String> {
+    Filling { scope, meter, left: TOKENS_MAX }.value(value)
 }
 
 /// The fields, each filled. Which one could not be is told.
-pub fn fill_fields(fields: &Map<String, Value>, scope: &Scope) -> Result<Map<String, Value>, String> {
-    let mut filling = Filling { scope, left: TOKENS_MAX };
+pub fn fill_fields(fields: &Map<String, Value>, scope: &Scope, meter: &Meter) -> Result<Map<String, Value>, String> {
+    let mut filling = Filling { scope, meter, left: TOKENS_MAX };
     let field = |(name, value): (&String, &Value)| match filling.value(value) {
         Ok(filled) => Ok((name.clone(), filled)),
         Err(why) => Err(format!("{name}: {why}")),
@@ -28,10 +29,14 @@ pub fn fill_fields(fields: &Map<String, Value>, scope: &Scope) -> Result<Map<Str
 }
 
 /// Whether a condition holds: it is `true` and nothing else; what cannot be evaluated does not hold. Braces are optional.
-pub fn holds(text: &str, scope: &Scope) -> bool {
+/// The error: it takes more than the budget.
+pub fn holds(text: &str, scope: &Scope, meter: &Meter) -> Result<bool, String> {
     let text = text.trim();
     let inner = text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)).unwrap_or(text);
-    token(inner, scope, false) == Ok(Value::Bool(true))
+    match token(inner, scope, meter, false) {
+        Err(why) if meter.is_over() => Err(why),
+        found => Ok(found == Ok(Value::Bool(true))),
+    }
 }
 
 /// Adds the names that a value's expressions look for. False: one may look at all there is, or cannot be read.
@@ -62,6 +67,7 @@ pub fn names_of(text: &str, found: &mut BTreeSet<String>) -> bool {
 
 struct Filling<'a> {
     scope: &'a Scope,
+    meter: &'a Meter,
     left: usize,
 }
 
@@ -80,7 +86,10 @@ impl Filling<'_> {
                 };
                 Value::Object(fields.iter().map(field).collect::<Result<_, _>>()?)
             }
-            plain => plain.clone(),
+            plain => {
+                self.meter.keep(self.meter.weigh(plain)?)?;
+                plain.clone()
+            }
         })
     }
 
@@ -89,34 +98,45 @@ impl Filling<'_> {
         let tokens = pieces.iter().filter(|piece| matches!(piece, Piece::Token(_))).count();
         self.left = self.left.checked_sub(tokens).ok_or(format!("more than {TOKENS_MAX} expressions"))?;
         if let [Piece::Token(one)] = pieces[..] {
-            return token(one, self.scope, false);
+            return token(one, self.scope, self.meter, false);
         }
         let mut made = String::new();
         for piece in pieces {
             match piece {
-                Piece::Text(text) => made.push_str(text),
-                Piece::Token(expression) => match token(expression, self.scope, true)? {
-                    Value::String(text) => made.push_str(&text),
-                    other => made.push_str(&other.to_string()),
+                Piece::Text(text) => self.push(&mut made, text)?,
+                Piece::Token(expression) => match token(expression, self.scope, self.meter, true)? {
+                    Value::String(text) => self.push(&mut made, &text)?,
+                    other => {
+                        self.meter.keep(self.meter.json_bytes(&other)?)?;
+                        made.push_str(&other.to_string());
+                    }
                 },
             }
         }
         Ok(Value::String(made))
     }
+
+    fn push(&self, made: &mut String, more: &str) -> Result<(), String> {
+        self.meter.touch(more.len() as u64)?;
+        self.meter.keep(more.len() as u64)?;
+        made.push_str(more);
+        Ok(())
+    }
 }
 
-/// What one expression becomes. Inside a text, null is an error; only an error is replaced by the fallback.
-fn token(text: &str, scope: &Scope, embedded: bool) -> Result<Value, String> {
+/// What one expression becomes. Inside a text, null is an error; only an error is replaced by the fallback, and not one that
+/// took more than the budget.
+fn token(text: &str, scope: &Scope, meter: &Meter, embedded: bool) -> Result<Value, String> {
     let search = |text: &str| {
         let text = text.trim();
-        match Expression::new(text)?.search(scope)? {
+        match Expression::new(text)?.search(scope, meter)? {
             Value::Null if embedded => Err(format!("{text:?} is null inside a text")),
             found => Ok(found),
         }
     };
     match alternatives(text) {
         (first, None) => search(first),
-        (first, Some(second)) => search(first).or_else(|_| search(second)),
+        (first, Some(second)) => search(first).or_else(|why| if meter.is_over() { Err(why) } else { search(second) }),
     }
 }
 

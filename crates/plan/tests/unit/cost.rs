@@ -61,3 +61,20 @@ fn a_loop_that_takes_too_long_is_given_up_where_the_budget_ends() {
     let made = "input.list.map(a, a).all(b, input.list.map(a, a).all(c, input.list.map(a, a).all(d, d > 0)))";
     assert!(Expr::new(made).unwrap().eval(&vars(), &Meter::default()).is_err());
 }
+
+#[test]
+fn functions_that_could_multiply_what_they_are_given_are_not_there() {
+    let table = [
+        "input.long.replace('x', input.long)",
+        "input.texts.join(input.long)",
+        "lists.range(2000000000)",
+        "input.long.split('x')",
+        "'a'.repeat(1000000)",
+        "[1, 2].flatten()",
+        "'%s%s'.format([input.long, input.long])",
+    ];
+    for text in table {
+        let found = Expr::new(text).and_then(|made| made.eval(&vars(), &Meter::default()));
+        assert!(found.is_err(), "{text}");
+    }
+}

@@ -3,6 +3,7 @@
 mod ahead;
 mod bad_input;
 mod entities;
+mod given_up;
 
 use crate::support::Server;
 use http::Method;

@@ -7,6 +7,7 @@ mod expression;
 mod lanes;
 mod publish;
 mod reference;
+mod secrets;
 mod step;
 mod template;
 mod undo;

@@ -1,11 +1,14 @@
 use serde_json::{Value, json};
-use windlass_plan::neops::{
-    acquire::{Acquire, By},
-    course::Step,
-    reference::{EntityType, Reference},
-    step::{Begun, World, begin, early},
-    template,
-    updates::Update,
+use windlass_plan::{
+    Meter,
+    neops::{
+        acquire::{Acquire, By},
+        course::Step,
+        reference::{EntityType, Reference},
+        step::{Begun, World, begin, early},
+        template,
+        updates::Update,
+    },
 };
 
 fn step(fields: Value) -> Step {
@@ -54,7 +57,7 @@ fn names_lead_to_parameters_context_and_results_in_every_spelling() {
         ("{{ later.result }}", Value::Null),
     ];
     for (text, expected) in table {
-        let made = template::fill(&json!(text), &world().scope(EntityType::Device, Some(5)));
+        let made = template::fill(&json!(text), &world().scope(EntityType::Device, Some(5)), &Meter::default());
         assert_eq!(made, Ok(expected), "{text}");
     }
 }
@@ -125,7 +128,11 @@ fn clauses_about_the_context_leave_some_out() {
     for (filter, expected) in
         [("up", vec![5]), ("hostname == '{{ parameters.none !! 'b' }}'", vec![7]), ("broken(", vec![])]
     {
-        assert_eq!(world().left_by(&[clause(filter)], EntityType::Device, None), expected, "{filter}");
+        assert_eq!(
+            world().left_by(&[clause(filter)], EntityType::Device, None, &Meter::default()),
+            Ok(expected),
+            "{filter}"
+        );
     }
 }
 
@@ -133,8 +140,10 @@ fn clauses_about_the_context_leave_some_out() {
 fn what_follows_from_the_parameters_is_known_early() {
     let fields = json!({"with": {"a": "{{ parameters.who }}!", "b": "{{ context.devices }}", "c": "{{ first.result }}",
         "d": 3}, "raw": {"c": 1}});
-    let (made, later) = early(&step(fields), "wf", &json!({"who": "ann"})).unwrap();
+    let (made, later) = early(&step(fields), "wf", &json!({"who": "ann"}), &Meter::default()).unwrap();
     assert_eq!(Value::Object(made), json!({"a": "ann!", "c": 1, "d": 3}));
     assert_eq!(later.into_iter().collect::<Vec<_>>(), ["b"]);
-    assert!(early(&step(json!({"with": {"a": "x{{ parameters.none }}"}})), "wf", &json!({})).is_err());
+    assert!(
+        early(&step(json!({"with": {"a": "x{{ parameters.none }}"}})), "wf", &json!({}), &Meter::default()).is_err()
+    );
 }

@@ -1,9 +1,20 @@
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use windlass_plan::neops::{
-    scope::Scope,
-    template::{fill, holds, names},
+use windlass_plan::{
+    Budget, Meter,
+    neops::{
+        scope::Scope,
+        template::{self, names},
+    },
 };
+
+fn fill(value: &Value, scope: &Scope) -> Result<Value, String> {
+    template::fill(value, scope, &Meter::default())
+}
+
+fn holds(text: &str, scope: &Scope) -> bool {
+    template::holds(text, scope, &Meter::default()).unwrap()
+}
 
 fn scope() -> Scope {
     let parameters = json!({"who": "ann", "n": 7, "f": 1.5, "yes": true, "o": {"a": [1]}, "none": null, "s": "}}"});
@@ -66,6 +77,21 @@ fn a_condition_holds_only_if_it_is_true() {
     for text in ["parameters.n", "'true'", "parameters.none", "parameters.", "", "!parameters.yes", "{{ x"] {
         assert!(!holds(text, &scope()), "{text}");
     }
+}
+
+#[test]
+fn what_takes_more_than_the_budget_is_an_error_that_no_fallback_and_no_condition_hides() {
+    let tight = || Meter::new(Budget { room: 10_000, ..Budget::default() });
+    let scope = Scope::of([("p", json!({"t": "x".repeat(3_000), "q": vec![1; 100]}))]);
+    let over = |found: Result<Value, String>| found.unwrap_err().contains("10000 bytes of memory");
+    for text in ["{{ join('', [p.t, p.t, p.t]) !! 'y' }}", "{{ p.t }}{{ p.t }}", "{{ p.q }}{{ p.q }}{{ p.q }}{{ p.q }}"]
+    {
+        assert!(over(template::fill(&json!({"a": text}), &scope, &tight())), "{text}");
+    }
+    assert!(over(template::fill(&json!(["{{ p.t }}", "{{ p.t }}", "{{ p.t }}", "{{ p.t }}"]), &scope, &tight())));
+    assert!(over(template::fill(&json!(["x".repeat(20_000)]), &scope, &tight())), "what is copied counts as well");
+    let condition = template::holds("join('', [p.t, p.t, p.t]) == 'x'", &scope, &tight());
+    assert!(condition.unwrap_err().contains("10000 bytes of memory"));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     calendar::Calendar,
     dialects::neops::namespace,
+    flows::begun,
     problem::Problem,
     records::Records,
     running::Running,
@@ -25,11 +26,17 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use windlass_api::Uuid;
 use windlass_core::{
-    Command, Timestamp,
+    Command, Millis, Timestamp,
     commands::{all::All, records::Expect},
 };
 use windlass_engine::records::Kept;
-use windlass_plan::neops::{document::Document, reference::Reference, schedule::Cron, scope::Scope, template};
+use windlass_plan::{
+    Budget, Meter,
+    neops::{document::Document, reference::Reference, schedule::Cron, scope::Scope, template},
+};
+
+/// Where another server is about to start a run, it is looked again whether it did.
+const LOOK_AGAIN: Millis = Millis::from_secs(1);
 
 /// By workflow and position: `package/name#0`.
 const NEXT: Records<Next> = Records::new("neops_cron", namespace);
@@ -122,11 +129,30 @@ pub async fn tick(neops: &Neops) -> Result<Option<Duration>> {
     Ok(soonest.map(|at| between(now, at)))
 }
 
+/// What ended its server twice is let go, until another version of the workflow is published.
 async fn fire(neops: &Neops, kept: &Kept<Next>, at: Timestamp, now: Timestamp) -> Result<Option<Timestamp>> {
+    let name = format!("{}/cron/{}@{}", namespace(), kept.key, kept.value.workflow);
+    let begun = match begun::begin(neops, name).await {
+        Err(problem) if begun::is_elsewhere(&problem) => return Ok(Some(now + LOOK_AGAIN)),
+        begun => begun?,
+    };
+    if begun.is_none() {
+        tracing::warn!(schedule = &*kept.key, why = &*begun::why(), "a scheduled neops workflow is not started");
+    }
+    let fired = fire_begun(neops, kept, begun.is_some() && now - at <= LATE_MAX, now).await;
+    match (begun, &fired) {
+        (Some(begun), Ok(_)) => begun.ended().await,
+        (Some(begun), Err(_)) => begun.given_up().await,
+        (None, _) => {}
+    }
+    fired
+}
+
+async fn fire_begun(neops: &Neops, kept: &Kept<Next>, starts: bool, now: Timestamp) -> Result<Option<Timestamp>> {
     let calendar = Calendar::new(&kept.value.cron, Some(&kept.value.time_zone))?;
     let mut next = Next { at: calendar.strictly_after(now), ..kept.value.clone() };
     let (soon, put) = (next.at, |next: &Next| Command::from(NEXT.put(&kept.key, next, kept.unchanged())));
-    let wanted = if now - at <= LATE_MAX { wanted(neops, kept).await? } else { None };
+    let wanted = if starts { wanted(neops, kept).await? } else { None };
     let Some((workflow, cron)) = wanted else {
         definitions::written(neops.engine.run(All { commands: vec![put(&next)] }).await)?;
         return Ok(soon);
@@ -165,8 +191,15 @@ async fn wanted(neops: &Neops, kept: &Kept<Next>) -> Result<Option<(Reference, C
     let position = kept.key.rsplit_once('#').and_then(|(_, at)| at.parse().ok()).unwrap_or(usize::MAX);
     let Some(cron) = schedules(neops, &reference).await?.into_iter().nth(position) else { return Ok(None) };
     let parameters = [("parameters", Value::Object(cron.parameters.clone())), ("context", json!({}))];
-    if cron.condition.as_ref().is_some_and(|text| !template::holds(text, &Scope::of(parameters))) {
-        return Ok(None);
+    if let Some(text) = &cron.condition {
+        // Of so little that it is evaluated on the spot.
+        let held = template::holds(text, &Scope::of(parameters), &Meter::new(Budget::default().small()));
+        if let Err(why) = &held {
+            tracing::warn!(schedule = &*kept.key, why, "a scheduled neops workflow was not started");
+        }
+        if held != Ok(true) {
+            return Ok(None);
+        }
     }
     let running = match kept.value.run.filter(|_| !cron.overlaps) {
         Some(run) => row::find(neops, run).await?.is_some_and(|row| !row.value.status.is_final()),

@@ -23,14 +23,18 @@ use windlass_core::{
     commands::{advance::Move, submit_run::RunNode},
     policy::ParentPolicy,
 };
-use windlass_plan::neops::{
-    acquire::{self, Acquire, By, Filters},
-    entity::KEPT,
-    lanes::Stretch,
-    reference::EntityType,
-    step::World,
-    template,
-    updates::Key,
+use windlass_plan::{
+    Meter,
+    neops::{
+        acquire::{self, Acquire, By, Filters},
+        entity::KEPT,
+        expression,
+        lanes::Stretch,
+        reference::EntityType,
+        step::World,
+        template,
+        updates::Key,
+    },
 };
 
 /// Names that expressions may use before any step has run.
@@ -198,9 +202,10 @@ fn is_early(filter: &str) -> bool {
 
 /// Whether every clause that must leave some entities does.
 fn check(clauses: &[Vec<Acquire>], world: &World) -> Result<(), String> {
+    let meter = Meter::new(expression::budget());
     let strict = clauses.iter().flatten().filter(|clause| clause.not_empty);
     for clause in strict.filter(|clause| matches!(&clause.by, By::Context { filter: Some(text) } if is_early(text))) {
-        if world.left_by(std::slice::from_ref(clause), clause.entity, None).is_empty() {
+        if world.left_by(std::slice::from_ref(clause), clause.entity, None, &meter)?.is_empty() {
             return Err(nothing(clause));
         }
     }

@@ -28,11 +28,15 @@ use windlass_core::{
     policy::{FailurePolicy, ParentPolicy},
 };
 use windlass_engine::{Error, ids};
-use windlass_plan::neops::{
-    course::{Course, Step},
-    document::Document,
-    reference::{EntityType, Reference},
-    step,
+use windlass_plan::{
+    Meter,
+    neops::{
+        course::{Course, Step},
+        document::Document,
+        expression,
+        reference::{EntityType, Reference},
+        step,
+    },
 };
 
 /// What becomes of a run as a whole is decided in the turns of this node.
@@ -182,9 +186,9 @@ async fn check(
             fits("parameters", schema, &Value::Object(parameters.clone()))?;
         }
         let whole = Value::Object(parameters.clone());
-        let mut early = Vec::new();
+        let (meter, mut early) = (Meter::new(expression::budget()), Vec::new());
         for (step, block) in course.steps.iter().zip(&found) {
-            let made = check_step(step, &course.label, block, &whole);
+            let made = check_step(step, &course.label, block, &whole, &meter);
             early.push(made.map_err(|why| ("invalid_parameters", format!("step {}: {why}", step.label)))?);
         }
         Ok(Checked::new(run, document, (parameters, ids), course, found, early))
@@ -226,8 +230,8 @@ fn add_defaults(schema: &Value, fields: &mut Map<String, Value>) {
 }
 
 /// What an acquire job is told: what follows from the run's parameters. That much of it has to meet the block's schema.
-fn check_step(step: &Step, label: &str, block: &Block, parameters: &Value) -> Result<Value, String> {
-    let (made, later) = step::early(step, label, parameters)?;
+fn check_step(step: &Step, label: &str, block: &Block, parameters: &Value, meter: &Meter) -> Result<Value, String> {
+    let (made, later) = step::early(step, label, parameters, meter)?;
     let made = Value::Object(made);
     if later.is_empty() {
         return block.fill(made);
