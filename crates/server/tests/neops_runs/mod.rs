@@ -4,6 +4,7 @@ mod ahead;
 mod bad_input;
 mod entities;
 mod given_up;
+mod passwords;
 
 use crate::support::Server;
 use http::Method;

@@ -10,18 +10,18 @@ use crate::{
         body::{Json, Path, empty, id, ok},
         namespace,
         results::{self, StoredResult},
-        runs::ahead,
+        runs::{ahead, reported},
     },
 };
 use axum::{
-    extract::{Request, State},
+    extract::{Request, State as Shared},
     response::Response,
 };
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use windlass_core::{
-    Command, JobId, JobKey, Payload, Refusal,
+    Command, JobId, JobKey, Payload, Refusal, State,
     commands::{
         all::All,
         ask::Both,
@@ -32,6 +32,7 @@ use windlass_core::{
     },
 };
 use windlass_engine::Error;
+use windlass_plan::neops::secrets::Masked;
 
 /// A body above this is taken in only a few at a time.
 const LARGE: u64 = 1 << 20;
@@ -75,7 +76,7 @@ fn holder(job: JobId, who: &crate::auth::Caller) -> Holder {
     Holder { namespace: namespace(), address: Address::Job(job), principal: Some(who.name.clone()) }
 }
 
-pub async fn push(State(neops): State<Neops>, caller: Caller, request: Request) -> Result<Response> {
+pub async fn push(Shared(neops): Shared<Neops>, caller: Caller, request: Request) -> Result<Response> {
     let told = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let _turn = match told {
         Some(told) if told <= LARGE => None,
@@ -106,18 +107,23 @@ pub async fn push(State(neops): State<Neops>, caller: Caller, request: Request) 
         retryable: sent.result.retryable,
         acquires: sent.acquires,
     };
-    let text = write(&neops, kept, size).await?;
+    let (text, masked) = write(&neops, kept, size).await?;
+    let secrets = reported::keep(&neops, job, &masked).await?;
     let holder = holder(job, &caller);
     // Before anything large is written for it, it is asked whether it will be taken.
     if text.len() > LARGE as usize {
         let holds = windlass_core::commands::holds::Holds { holder: holder.clone() };
         neops.engine.run(holds).await.map_err(refused(job))?;
     }
-    if done && went_ahead(&neops, job, &holder, &message, &text).await? {
+    if done && secrets.is_none() && went_ahead(&neops, job, &holder, &message, &text).await? {
         return Ok(empty(StatusCode::CREATED));
     }
     let result = results::keep(&neops, job, text).await?;
-    match report(&neops, holder, done, &message, retryable, result.clone()).await {
+    let reported = match secrets.filter(|_| done) {
+        Some(secrets) => report_with(&neops, holder, &message, result.clone(), secrets).await,
+        None => report(&neops, holder, done, &message, retryable, result.clone()).await,
+    };
+    match reported {
         Ok(()) => Ok(empty(StatusCode::CREATED)),
         Err(error) => {
             results::forget(&neops, &result).await;
@@ -146,11 +152,30 @@ fn said(holder: &Holder, text: &str) -> Option<ReportProgress> {
     (!text.is_empty()).then(|| ReportProgress { holder: holder.clone(), percent: 100.0, message })
 }
 
-async fn write(app: &App, kept: StoredResult, told: usize) -> Result<Vec<u8>> {
-    let write = move || serde_json::to_vec(&kept).map_err(|error| HttpError::bad(error.to_string()));
+/// As it is kept, and the passwords that are masked in it.
+async fn write(app: &App, mut kept: StoredResult, told: usize) -> Result<(Vec<u8>, Masked)> {
+    let mut write = move || {
+        let masked = kept.db_updates.as_deref().map(reported::mask).transpose()?.flatten();
+        let masked = masked.map(|(updates, masked)| {
+            kept.db_updates = Some(updates);
+            masked
+        });
+        let text = serde_json::to_vec(&kept).map_err(|error| HttpError::bad(error.to_string()))?;
+        Ok((text, masked.unwrap_or_default()))
+    };
     match told <= results::SMALL {
         true => write(),
         false => app.aside.run(&namespace(), write).await?,
+    }
+}
+
+/// Reports a success together with the passwords that its result brought.
+async fn report_with(app: &App, holder: Holder, message: &str, result: Payload, secrets: Command) -> Result<(), Error> {
+    let said = said(&holder, cut(message)).map(Into::into);
+    let commands = said.into_iter().chain([secrets, Complete { holder, result }.into()]).collect();
+    match app.engine.run(All { commands }).await {
+        Err(Error::Refused(Refusal::Exists { .. })) => Err(Error::Refused(Refusal::Final { state: State::Completed })),
+        reported => reported.map(drop),
     }
 }
 
@@ -205,7 +230,7 @@ pub struct JobResultData {
     retryable: Option<bool>,
 }
 
-pub async fn get(State(app): State<App>, Path(job): Path<String>) -> Result<Json<JobResultData>> {
+pub async fn get(Shared(app): Shared<App>, Path(job): Path<String>) -> Result<Json<JobResultData>> {
     let id = JobId(id("jobId", &job)?);
     let key = JobKey::new(&namespace(), id);
     let job = app.engine.store().job(&key).await?.ok_or_else(|| not_found(id))?;

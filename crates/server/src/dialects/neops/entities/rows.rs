@@ -17,7 +17,7 @@ use windlass_core::{
     },
 };
 use windlass_engine::{Error, records::Kept, store::RecordQuery};
-use windlass_plan::neops::{entity::id_of, reference::EntityType, updates::is_known_by};
+use windlass_plan::neops::{entity::id_of, reference::EntityType, secrets, updates::is_known_by};
 
 const DEVICE: Records<Value> = Records::new("neops_device", namespace);
 const INTERFACE: Records<Value> = Records::new("neops_interface", namespace);
@@ -192,10 +192,8 @@ pub async fn write(app: &App, entity: EntityType, id: u64, value: Value) -> Resu
     for _ in 0..TRIES {
         let before = find(app, entity, id).await?;
         let mut value = value.clone();
-        if value.get("password").is_none()
-            && let Some(password) = before.as_ref().and_then(|kept| kept.value.get("password"))
-        {
-            value["password"] = password.clone();
+        if let Some(before) = &before {
+            secrets::keep(&before.value, &mut value);
         }
         if before.as_ref().is_some_and(|kept| kept.value == value) {
             return Ok(Wrote::Nothing);

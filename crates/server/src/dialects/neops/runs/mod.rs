@@ -15,6 +15,7 @@ pub mod left;
 mod page;
 mod read;
 mod remedy;
+pub mod reported;
 pub mod row;
 mod steps;
 pub mod submit;
@@ -49,7 +50,7 @@ use std::sync::Arc;
 use submit::Start;
 use windlass_api::Uuid;
 use windlass_core::{Facet, Millis, principal::ANONYMOUS};
-use windlass_plan::neops::{entity::ID_MAX, reference::Reference};
+use windlass_plan::neops::{entity::ID_MAX, reference::Reference, secrets};
 
 /// Entities that a run may be started on.
 const IDS_MAX: usize = 10_000;
@@ -236,7 +237,13 @@ async fn get(State(neops): State<Neops>, Path(run): Path<String>) -> Result<Resp
     let kept = row::look(&neops, run).await?.ok_or_else(|| HttpError::not_found(format!("there is no run {run}")))?;
     let mut shown = kept.value.show();
     shown["context"] = match context(&neops, &kept.value).await? {
-        Some(context) => neops.aside.run(&namespace(), move || without_secrets(context)).await?,
+        Some(mut context) => {
+            let strip = move || {
+                secrets::strip(&mut context);
+                context
+            };
+            neops.aside.run(&namespace(), strip).await?
+        }
         None => context::empty(),
     };
     large(&neops, StatusCode::OK, shown).await
@@ -254,14 +261,4 @@ async fn context(neops: &Neops, row: &Row) -> Result<Option<Value>, Problem> {
         true => context::value(neops, row.uuid, row.context).await.map(Some),
         false => Ok(None),
     }
-}
-
-/// Passwords are for workers.
-fn without_secrets(mut context: Value) -> Value {
-    for list in context.as_object_mut().into_iter().flat_map(|lists| lists.values_mut()) {
-        for entity in list.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
-            entity.remove("password");
-        }
-    }
-    context
 }

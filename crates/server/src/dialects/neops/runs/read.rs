@@ -1,5 +1,6 @@
 //! What turns look at: jobs as they ended, and what they gave.
 
+use super::reported;
 use crate::{
     app::App,
     dialects::neops::{
@@ -99,10 +100,14 @@ pub async fn changes(app: &App, jobs: &[&Job], block: Option<Arc<Block>>) -> Res
     let take = move |text: &[u8], here: bool| changed(block.as_deref(), text, here);
     let mut found: HashMap<JobId, Changed> = results::each(app, &with_results(jobs), take).await?.into_iter().collect();
     let mut all = Vec::new();
-    for changed in jobs.iter().filter_map(|job| found.remove(&job.key.id)) {
-        match changed {
-            Ok(changes) => all.extend(changes),
-            Err(why) => return Ok(Err(why)),
+    for job in jobs {
+        match found.remove(&job.key.id) {
+            None => {}
+            Some(Ok(changes)) => match reported::whole(app, job, changes).await? {
+                Ok(changes) => all.extend(changes),
+                Err(why) => return Ok(Err(why)),
+            },
+            Some(Err(why)) => return Ok(Err(why)),
         }
     }
     Ok(Ok(all))
