@@ -20,8 +20,15 @@ pub struct Overview {
     pub lanes: Vec<Lane>,
     /// Definitions with failed jobs in the last hour or two, at most 20. Only jobs whose workers reported are counted.
     pub failing: Vec<Failing>,
-    /// Workers that are unreachable or offline, at most 20.
+    /// What became of the other jobs in that time: those without a definition, and those whose workers did not report. Absent if
+    /// none of them failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_others: Option<OtherJobs>,
+    /// Workers that registered and are unreachable or offline without having unregistered, the one heard last first; at most 20.
     pub lost_workers: Vec<String>,
+    /// Steps of runs that wait for approval or an event, those of the oldest run first; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_steps: Vec<WaitingStep>,
     /// The store accepts no more writes until there is room on its disk.
     #[serde(default, skip_serializing_if = "is_default")]
     pub store_full: bool,
@@ -56,6 +63,31 @@ pub struct Failing {
     pub definition: String,
     pub completed: u64,
     pub failed: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OtherJobs {
+    pub completed: u64,
+    pub failed: u64,
+}
+
+/// A step that goes on when it is approved or its event comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WaitingStep {
+    pub run: Uuid,
+    /// Absent for a run that was started with its definition in the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    pub step: String,
+    pub job: Uuid,
+    /// The event it waits for. Absent: it waits for approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    /// When it stops waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

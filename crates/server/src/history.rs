@@ -216,6 +216,15 @@ pub async fn told(
     Ok((found, recent.into_iter().rev().take(RECENT_MAX).collect()))
 }
 
+/// What became of all jobs of a namespace in the time that [`definitions`] tells of.
+pub async fn lately(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Figures> {
+    let since = Timestamp((now.0 / HOUR_MS - 1) * HOUR_MS);
+    let whose = Whose { namespace: namespace.clone(), definition: None };
+    let mut sum = Figures::default();
+    rows(app, &whose, false, since).await?.values().for_each(|figures| sum.add(figures));
+    Ok(sum)
+}
+
 /// What became of the jobs of each definition since an hour ago, or up to two.
 pub async fn definitions(app: &App, namespace: &Namespace, now: Timestamp) -> Result<BTreeMap<Arc<str>, Figures>> {
     let hour = now.0 / HOUR_MS;

@@ -1,9 +1,11 @@
 //! How it stands and how it went: what waits and why, what fails, and figures that outlive the server's memory.
 
 use crate::support::Server;
-use http::Method;
+use axum::body::Body;
+use http::{Method, Request, header};
 use serde_json::{Value, json};
 use windlass_core::{Millis, principal::Role};
+use windlass_engine::testing::eventually;
 use windlass_server::history;
 
 async fn work(server: &Server, fails: bool) {
@@ -40,6 +42,71 @@ async fn the_overview_says_what_waits_longest_and_why_and_what_fails() {
     // Nothing of another namespace.
     let other = server.get("/api/v1/overview?namespace=other").await.expect(200);
     assert_eq!((&other["lanes"], &other["failing"]), (&json!([]), &json!([])));
+}
+
+/// One that was made after the clock was last moved: an answer serves all who ask within a second.
+async fn new_overview(server: &Server) -> Value {
+    let now = server.engine.now().await.unwrap();
+    eventually("a new overview", async || {
+        let overview = server.get("/api/v1/overview").await.expect(200);
+        (overview["now"] == json!(windlass_server::wire_time::text(now))).then_some(overview)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_overview_counts_failures_of_jobs_without_a_definition() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/send", json!({"tags": ["mail"]})).await.expect(200);
+    server.post("/api/v1/jobs", json!({"definition": "send"})).await.expect(201);
+    work(&server, true).await;
+    let of_a_definition = server.get("/api/v1/overview").await.expect(200);
+    assert_eq!(of_a_definition["failing_others"], Value::Null, "{of_a_definition}");
+    for fails in [true, true, false] {
+        server.post("/api/v1/jobs", json!({"tags": ["mail"]})).await.expect(201);
+        work(&server, fails).await;
+    }
+    // Its worker never reports: the lease ends, and with it the job.
+    server.post("/api/v1/jobs", json!({"tags": ["mail"], "retry": {"attempts": 1}})).await.expect(201);
+    server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["mail"]})).await.expect(200);
+    for _ in 0..2 {
+        server.pass(Millis::from_secs(61)).await;
+        let overview = new_overview(&server).await;
+        assert_eq!(overview["failing"], json!([{"definition": "send", "completed": 0, "failed": 1}]));
+        assert_eq!(overview["failing_others"], json!({"completed": 1, "failed": 3}), "{overview}");
+        history::write_down(&server.app).await;
+    }
+}
+
+#[tokio::test]
+async fn only_workers_that_went_silent_without_a_word_are_called_lost() {
+    let server = Server::start().await;
+    for worker in ["gone", "crashed"] {
+        server.work("/api/v1/workers/register", json!({"worker": worker, "tags": ["mail"]})).await.expect(200);
+    }
+    server.work("/api/v1/leases/claim", json!({"worker": "script", "tags": ["mail"]})).await.expect(200);
+    server.work("/api/v1/workers/unregister", json!({"worker": "gone"})).await.expect(204);
+    server.pass(Millis::from_secs(600)).await;
+    let overview = server.get("/api/v1/overview").await.expect(200);
+    assert_eq!(overview["lost_workers"], json!(["crashed"]), "{overview}");
+}
+
+#[tokio::test]
+async fn the_overview_names_steps_that_wait_for_approval_or_an_event() {
+    let server = Server::start().await;
+    let source = "steps:\n  ok: {wait: {approval: true}}\n  paid: {wait: {event: payment, timeout: 1h}}\n  later: {wait: {for: 1h}}\n";
+    let run = server.post("/api/v1/runs", json!({"source": source})).await.expect(201)["id"].clone();
+    let steps = server.get("/api/v1/overview").await.expect(200)["waiting_steps"].clone();
+    let told: Vec<_> = steps.as_array().unwrap().iter().map(|one| (&one["run"], &one["step"], &one["event"])).collect();
+    let (ok, paid, payment) = (json!("ok"), json!("paid"), json!("payment"));
+    assert_eq!(told, [(&run, &ok, &Value::Null), (&run, &paid, &payment)], "{steps}");
+    assert!(steps[0]["until"].is_null() && steps[1]["until"].is_string(), "{steps}");
+    let path = format!("/api/v1/runs/{}", run.as_str().unwrap());
+    server.post(&format!("{path}/steps/ok/approve"), json!({})).await.expect(200);
+    server.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+    server.pass(Millis::from_secs(2)).await;
+    let overview = new_overview(&server).await;
+    assert_eq!(overview["waiting_steps"], Value::Null, "{overview}");
 }
 
 fn sums(history: &Value) -> (u64, u64, u64) {
@@ -87,6 +154,16 @@ async fn callers_learn_of_the_namespaces_they_may_see_and_admins_of_the_settings
     server.put("/api/v1/definitions/x?namespace=team", json!({})).await.expect(200);
     let names = server.get("/api/v1/namespaces").await.expect(200);
     assert_eq!(names["items"], json!(["default", "team"]));
+    // Also where there is nothing but a job.
+    server.post("/api/v1/jobs?namespace=bare", json!({})).await.expect(201);
+    let names = server.get("/api/v1/namespaces").await.expect(200);
+    assert_eq!(names["items"], json!(["bare", "default", "team"]));
+    // An admin of one namespace sees that one, with nothing in it yet, and no other.
+    let limited = json!({"principal": "lead", "role": "admin", "namespaces": ["new"]});
+    let token = server.post("/api/v1/tokens", limited).await.expect(201)["token"].as_str().unwrap().to_owned();
+    let request = Request::builder().uri("/api/v1/namespaces").header(header::HOST, "localhost");
+    let request = request.header(header::AUTHORIZATION, format!("Bearer {token}")).body(Body::empty()).unwrap();
+    assert_eq!(server.call(request).await.expect(200)["items"], json!(["new"]));
     let dialects = server.get("/api/v1/dialects").await.expect(200);
     let native = dialects["items"].as_array().unwrap().iter().find(|one| one["name"] == "native").unwrap().clone();
     assert!(native["calls"].as_u64().unwrap() >= 2 && native["last_caller"] == "test-admin", "{native}");

@@ -56,6 +56,30 @@ async fn it_is_not_called_next_while_a_hundred_workers_are_busy() {
 }
 
 #[tokio::test]
+async fn a_worker_that_never_registered_counts_while_it_works() {
+    let server = Server::start().await;
+    let submit = async || server.post("/api/v1/jobs", json!({"tags": ["gpu"]})).await.expect(201);
+    let claim = json!({"worker": "curl", "tags": ["gpu"]});
+    server.work("/api/v1/leases/claim", claim.clone()).await.expect(200);
+    let next = submit().await;
+    let (unknown, why) = code(&server, &next).await;
+    assert_eq!(unknown, "no_worker_offers", "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("if they offer its tags then: curl."), "{why}");
+    server.work("/api/v1/leases/claim", claim).await.expect(200);
+    let next = submit().await;
+    let (busy, why) = code(&server, &next).await;
+    assert_eq!(busy, "workers_busy", "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("curl (not registered, with job"), "{why}");
+    let lanes = server.get("/api/v1/overview").await.expect(200)["lanes"].clone();
+    assert_eq!(lanes[0]["reason_code"], "workers_busy", "{lanes}");
+    // A drain is said of it as of any other.
+    server.post("/api/v1/workers/curl/drain", json!({})).await.expect(200);
+    let (drained, why) = code(&server, &next).await;
+    assert_eq!(drained, "workers_offline", "{why}");
+    assert!(why["summary"].as_str().unwrap().contains("curl is draining"), "{why}");
+}
+
+#[tokio::test]
 async fn what_keeps_a_key_or_gave_a_job_back_is_named() {
     let server = Server::start().await;
     let keyed = json!({"concurrency": {"key": "k", "limit": 1}});

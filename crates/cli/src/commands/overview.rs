@@ -6,7 +6,10 @@ use crate::{
     output::{Facts, clean},
     times,
 };
-use windlass_api::{overview::Overview, stats::Count};
+use windlass_api::{
+    overview::{Overview, WaitingStep},
+    stats::Count,
+};
 
 pub async fn run(context: &Context) -> Done {
     let overview = context.client()?.overview().await?;
@@ -16,6 +19,15 @@ pub async fn run(context: &Context) -> Done {
 
 fn count(count: &Count) -> String {
     format!("{}{}", count.count, if count.more { "+" } else { "" })
+}
+
+fn waiting(step: &WaitingStep) -> String {
+    let run = step.run.to_string();
+    let of = step.workflow.as_deref().map(|name| format!(" of {name}")).unwrap_or_default();
+    match &step.event {
+        Some(event) => format!("{}{of} waits for the event {event}: windlass workflow signal {run} {event}", step.step),
+        None => format!("{}{of} waits for approval: windlass workflow approve {run} {}", step.step, step.step),
+    }
 }
 
 fn text(overview: &Overview) -> String {
@@ -41,6 +53,13 @@ fn text(overview: &Overview) -> String {
     }
     for one in &overview.failing {
         facts.add("Failing", clean(&format!("{}: {} of {}", one.definition, one.failed, one.failed + one.completed)));
+    }
+    if let Some(others) = &overview.failing_others {
+        let all = others.failed + others.completed;
+        facts.add("Failing", format!("jobs without a definition or a report: {} of {all}", others.failed));
+    }
+    for step in &overview.waiting_steps {
+        facts.add("Waiting step", clean(&waiting(step)));
     }
     for worker in &overview.lost_workers {
         facts.add("Lost worker", clean(worker));

@@ -202,6 +202,7 @@ impl Claim {
             declared: Liveness::Online,
             away: false,
             draining: false,
+            unregistered: true,
             policy: *policy,
             extra: None,
         };

@@ -108,6 +108,7 @@ impl RegisterWorker {
             declared: before.as_ref().map_or(declared, |before| before.declared),
             away: before.as_ref().map_or(absent, |before| before.away),
             draining: false,
+            unregistered: false,
             policy: self.policy,
             extra: self.extra.clone(),
         };

@@ -36,6 +36,9 @@ pub struct Worker {
     pub away: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub draining: bool,
+    /// Known by its first claim alone: which tags it has, how many slots, and whether it will come again is not known.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unregistered: bool,
     pub policy: WorkerPolicy,
     #[serde(default, skip_serializing_if = "is_default")]
     pub extra: Option<Arc<str>>,
@@ -116,6 +119,11 @@ impl Worker {
             Some(until) if until <= now => now - self.silent_since(),
             _ => now - self.last_seen,
         }
+    }
+
+    /// It is silent and did not unregister. A worker that never registered has no need to.
+    pub fn is_lost(&self, now: Timestamp) -> bool {
+        !self.away && !self.unregistered && self.liveness(now) != Liveness::Online
     }
 
     /// What a reader sees now, whether or not a sweep ran.

@@ -12,14 +12,17 @@ use crate::{
     wire_time::{maybe, text},
 };
 use axum::{extract::State, response::Response};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 use windlass_api::overview::{
-    Dialect, Dialects, Failing, History, Lane, Namespaces, Overview, Point, ReadHistory, Setting, Settings, Sign, Span,
+    Dialect, Dialects, Failing, History, Lane, Namespaces, OtherJobs, Overview, Point, ReadHistory, Setting, Settings,
+    Sign, Span, WaitingStep,
 };
 use windlass_core::{
-    Job, Millis, Namespace, Timestamp,
-    record::Kind,
-    worker::{Liveness, Worker},
+    Job, JobKey, Millis, Namespace, Timestamp, record::Kind, run::Run, stage::Waiting, worker::Worker,
 };
 use windlass_engine::{
     history::{Figures, MINUTE_MS, Whose},
@@ -64,14 +67,17 @@ async fn overview(State(app): State<App>, ask: Ask) -> Result<Response> {
 async fn make(app: &App, namespace: &Namespace) -> Result<Overview> {
     let now = app.engine.now().await?;
     let (workers, lost_workers) = workers(app, namespace, now).await?;
+    let (failing, failing_others) = failing(app, namespace, now).await?;
     Ok(Overview {
         namespace: namespace.to_string(),
         now: text(now),
         jobs: stats::jobs(app, namespace, None).await?,
         workers,
         lanes: lanes(app, namespace).await?,
-        failing: failing(app, namespace, now).await?,
+        failing,
+        failing_others,
         lost_workers,
+        waiting_steps: waiting_steps(app, namespace).await?,
         store_full: app.engine.is_full(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: app.options.store.to_owned(),
@@ -88,11 +94,12 @@ async fn workers(app: &App, namespace: &Namespace, now: Timestamp) -> Result<(BT
         let liveness = worker.liveness(now);
         *counts.entry(liveness.name().to_owned()).or_default() += 1;
         *counts.entry("draining".to_owned()).or_default() += u64::from(worker.draining);
-        if liveness != Liveness::Online && lost.len() < SHOWN {
-            lost.push(record.key.key.to_string());
+        if worker.is_lost(now) {
+            lost.push((worker.last_seen, record.key.key.to_string()));
         }
     }
-    Ok((counts, lost))
+    lost.sort_by(|a, b| b.cmp(a));
+    Ok((counts, lost.into_iter().map(|(_, name)| name).take(SHOWN).collect()))
 }
 
 async fn lanes(app: &App, namespace: &Namespace) -> Result<Vec<Lane>> {
@@ -126,8 +133,15 @@ async fn lane(app: &App, job: Job, explained: bool) -> Result<Lane> {
     })
 }
 
-async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec<Failing>> {
+/// By definition; and all that ended in the same time beside.
+async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<(Vec<Failing>, Option<OtherJobs>)> {
     let found = history::definitions(app, namespace, now).await?;
+    let all = history::lately(app, namespace, now).await?;
+    let sum = |of: fn(&Figures) -> u64| found.values().map(of).sum::<u64>();
+    let others = OtherJobs {
+        completed: all.completed.saturating_sub(sum(|figures| figures.completed)),
+        failed: all.failed.saturating_sub(sum(|figures| figures.failed)),
+    };
     let mut failing: Vec<Failing> = found
         .into_iter()
         .filter(|(_, figures)| figures.failed > 0)
@@ -139,7 +153,29 @@ async fn failing(app: &App, namespace: &Namespace, now: Timestamp) -> Result<Vec
         .collect();
     failing.sort_by_key(|one| std::cmp::Reverse(one.failed));
     failing.truncate(SHOWN);
-    Ok(failing)
+    Ok((failing, (others.failed > 0).then_some(others)))
+}
+
+async fn waiting_steps(app: &App, namespace: &Namespace) -> Result<Vec<WaitingStep>> {
+    let query = RecordQuery { limit: SHOWN, ..RecordQuery::all(namespace.clone(), Waiting::KIND) };
+    let mut steps = Vec::new();
+    for record in app.engine.store().records(&query).await? {
+        let Ok(waiting) = serde_json::from_str::<Waiting>(&record.value) else { continue };
+        let run = waiting.run.to_string();
+        let row = app.engine.read_record::<Run>(namespace, &run).await?;
+        let job = app.engine.store().job(&JobKey::new(namespace, waiting.job)).await?;
+        // Either may have ended since the list was read.
+        let (Some(row), Some(job)) = (row, job.filter(|job| !job.state.is_final())) else { continue };
+        steps.push(WaitingStep {
+            run: waiting.run.0,
+            workflow: row.definition.map(|definition| definition.name.to_string()),
+            step: job.spec.node.as_ref().map(|node| node.name.to_string()).unwrap_or_default(),
+            job: waiting.job.0,
+            event: waiting.event.map(|event| event.to_string()),
+            until: maybe(job.live.hold_until),
+        });
+    }
+    Ok(steps)
 }
 
 async fn read_history(State(app): State<App>, ask: Ask, Query(query): Query<ReadHistory>) -> Result<Response> {
@@ -177,15 +213,13 @@ fn point(at: Timestamp, figures: &Figures) -> Point {
 }
 
 async fn namespaces(State(app): State<App>, caller: Caller) -> Result<Answer<Namespaces>> {
-    let found = app.engine.store().namespaces(NAMESPACES_MAX).await?;
-    let mut items: Vec<String> =
-        found.iter().filter(|one| caller.check_namespace(one).is_ok()).map(Namespace::to_string).collect();
-    let default = Namespace::default();
-    if caller.check_namespace(&default).is_ok() && !items.iter().any(|name| name == default.as_str()) {
-        items.push(default.to_string());
-    }
-    items.sort();
-    Ok(ok(Namespaces { items }))
+    // A caller limited to some namespaces sees those, whether or not anything is in them yet.
+    let found = match caller.namespaces.is_empty() {
+        true => [app.engine.store().namespaces(NAMESPACES_MAX).await?, vec![Namespace::default()]].concat(),
+        false => caller.namespaces.to_vec(),
+    };
+    let seen: BTreeSet<&Namespace> = found.iter().filter(|one| caller.check_namespace(one).is_ok()).collect();
+    Ok(ok(Namespaces { items: seen.into_iter().map(Namespace::to_string).collect() }))
 }
 
 async fn settings(State(app): State<App>, caller: Caller) -> Result<Answer<Settings>> {

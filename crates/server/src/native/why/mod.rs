@@ -12,6 +12,7 @@ use crate::{
     route::{Access, Route},
 };
 use axum::extract::State;
+use std::collections::HashSet;
 use windlass_api::{Uuid, why::Why};
 use windlass_core::{
     Job, JobId, JobKey, Outcome, State as JobState, Timestamp, WorkerId,
@@ -50,7 +51,7 @@ pub struct Facts {
     /// How the last attempt went, of a job that waits for the next one.
     pub last: Option<Outcome>,
     pub workers: Vec<Seen>,
-    /// Jobs with its tags, or more, that are held by workers which are not registered: those workers fit as well.
+    /// Jobs with its tags, or more, that are held by workers of which nothing else is known: those workers fit as well.
     pub strangers: Vec<Job>,
     /// Claimers that wait on this server for a job like this one.
     pub waiting: usize,
@@ -60,22 +61,34 @@ pub struct Facts {
     pub ahead: usize,
 }
 
-/// A registered worker.
+/// A worker that is known: it registered, or it has claimed before.
 pub struct Seen {
     pub worker: Worker,
     /// What it holds, as far as that bears on the job; empty for those that could not take it.
     pub held: Vec<Job>,
     /// Whether that is known.
     pub looked: bool,
+    /// It holds a job with the tags of this one, or more: so it takes such jobs, whatever it registered.
+    pub holds_alike: bool,
 }
 
 impl Seen {
     fn fits(&self, job: &Job) -> bool {
-        job.spec.tags.subset_of(&self.worker.tags)
+        job.spec.tags.subset_of(&self.worker.tags) || self.holds_alike
     }
 
     fn takes_jobs(&self, now: Timestamp) -> bool {
         !self.worker.draining && self.worker.liveness(now) == Liveness::Online
+    }
+
+    /// It never registered, holds nothing like this job, and is silent: it may never come again.
+    fn is_forgotten(&self, now: Timestamp) -> bool {
+        self.worker.unregistered && !self.holds_alike && self.worker.liveness(now) == Liveness::Offline
+    }
+
+    /// It claims without having registered, so that only its claims say which tags it has.
+    fn is_unknown(&self, now: Timestamp) -> bool {
+        self.worker.unregistered && self.takes_jobs(now)
     }
 
     fn slots(&self) -> usize {
@@ -178,7 +191,13 @@ async fn workers(app: &App, job: &Job, now: Timestamp, running: &[Job]) -> Resul
     let found = app.engine.store().records(&query).await?;
     let known = found.iter().filter_map(|record| serde_json::from_str(&record.value).ok());
     let is_all = running.len() < LOOK_MAX;
-    let mut workers: Vec<Seen> = known.map(|worker| Seen { worker, held: Vec::new(), looked: is_all }).collect();
+    let alike = |other: &&Job| job.spec.tags.subset_of(&other.spec.tags);
+    let holders: HashSet<&WorkerId> = running.iter().filter(alike).filter_map(Job::holder).collect();
+    let seen = |worker: Worker| {
+        let holds_alike = holders.contains(&worker.id);
+        Seen { worker, held: Vec::new(), looked: is_all, holds_alike }
+    };
+    let mut workers: Vec<Seen> = known.map(seen).collect();
     let mut able: Vec<&mut Seen> = workers.iter_mut().filter(|seen| seen.fits(job) && seen.takes_jobs(now)).collect();
     for seen in &mut able {
         let own = running.iter().filter(|job| job.holder() == Some(&seen.worker.id));

@@ -1,7 +1,7 @@
 //! Why nobody has taken a job that could run.
 
 use super::{
-    AHEAD_MAX, Facts, NAMED_MAX, Seen,
+    AHEAD_MAX, Facts, LOOK_MAX, NAMED_MAX, Seen,
     explain::{cause, command, word},
 };
 use crate::wire_time::text;
@@ -9,8 +9,11 @@ use windlass_api::why::Cause;
 use windlass_core::worker::Liveness;
 
 pub(super) fn pending(facts: &Facts) -> Vec<Cause> {
-    let able: Vec<&Seen> = facts.workers.iter().filter(|seen| seen.fits(&facts.job)).collect();
-    let (ready, quiet): (Vec<&Seen>, Vec<&Seen>) = able.into_iter().partition(|seen| seen.takes_jobs(facts.now));
+    let able: Vec<&Seen> =
+        facts.workers.iter().filter(|seen| seen.fits(&facts.job) && !seen.is_forgotten(facts.now)).collect();
+    let (ready, mut quiet): (Vec<&Seen>, Vec<&Seen>) = able.into_iter().partition(|seen| seen.takes_jobs(facts.now));
+    // What is drained can be had back at once, and what was heard last is likeliest to return.
+    quiet.sort_by_key(|seen| (!is_drained(facts, seen), std::cmp::Reverse(seen.worker.last_seen)));
     let free: Vec<&Seen> = ready.iter().copied().filter(|seen| !seen.is_busy()).collect();
     let mut causes = Vec::new();
     if free.is_empty() && facts.waiting == 0 {
@@ -33,6 +36,11 @@ pub(super) fn pending(facts: &Facts) -> Vec<Cause> {
     causes
 }
 
+/// Alive, and kept from claiming by its drain alone.
+fn is_drained(facts: &Facts, seen: &Seen) -> bool {
+    seen.worker.draining && seen.worker.liveness(facts.now) == Liveness::Online
+}
+
 /// How a worker that would fit is started.
 fn another(facts: &Facts) -> String {
     if let Some(start) = &facts.start {
@@ -53,18 +61,21 @@ fn some(named: Vec<String>) -> String {
 }
 
 fn workers_busy(facts: &Facts, ready: &[&Seen]) -> Cause {
+    let stranger = |job: &windlass_core::Job| {
+        let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
+        let worker = job.holder().map(ToString::to_string).unwrap_or_default();
+        format!("{worker} (not registered, with job {}{since})", job.key.id)
+    };
     let busy = |seen: &&Seen| {
+        if let (true, Some(job)) = (seen.worker.unregistered, seen.held.first()) {
+            return stranger(job);
+        }
         let slots = seen.worker.slots.max(1);
         // It has nothing free since it took the last of them.
         let since = seen.held.iter().filter_map(|job| job.live.claimed_at).max();
         let since = since.map(|at| format!(" since {}", text(at))).unwrap_or_default();
         let first = seen.held.first().map(|job| format!(", for example with job {}", job.key.id)).unwrap_or_default();
         format!("{} ({} of {slots}{since}{first})", seen.worker.id, seen.held.len())
-    };
-    let stranger = |job: &windlass_core::Job| {
-        let since = job.live.claimed_at.map(|at| format!(" since {}", text(at))).unwrap_or_default();
-        let worker = job.holder().map(ToString::to_string).unwrap_or_default();
-        format!("{worker} (not registered, with job {}{since})", job.key.id)
     };
     let named: Vec<String> = ready.iter().map(busy).chain(facts.strangers.iter().map(stranger)).collect();
     let words = format!("All workers that fit are busy: {}.", some(named));
@@ -87,9 +98,7 @@ fn workers_offline(facts: &Facts, quiet: &[&Seen]) -> Cause {
     };
     let named = quiet.iter().map(state).collect();
     let words = format!("Workers with the required tags exist, but none of them takes jobs now: {}.", some(named));
-    let draining =
-        quiet.iter().find(|seen| seen.worker.draining && seen.worker.liveness(facts.now) == Liveness::Online);
-    let help = match draining {
+    let help = match quiet.iter().find(|seen| is_drained(facts, seen)) {
         Some(seen) => {
             let line = format!("workers undrain {}", word(seen.worker.id.as_str()));
             format!("End the drain: {}", command(&facts.job, &line))
@@ -101,14 +110,28 @@ fn workers_offline(facts: &Facts, quiet: &[&Seen]) -> Cause {
 
 fn no_worker_offers(facts: &Facts) -> Cause {
     let required = &facts.job.spec.tags;
-    let offered = |tag: &&str| !facts.workers.iter().any(|seen| seen.worker.tags.contains(tag));
+    let (registered, unregistered): (Vec<&Seen>, Vec<&Seen>) =
+        facts.workers.iter().partition(|seen| !seen.worker.unregistered);
+    let offered = |tag: &&str| !registered.iter().any(|seen| seen.worker.tags.contains(tag));
     let missing: Vec<&str> = required.iter().filter(offered).collect();
+    let of = if facts.workers.len() >= LOOK_MAX { format!(" among the first {LOOK_MAX}") } else { String::new() };
     let what = match missing.as_slice() {
-        _ if facts.workers.is_empty() => "No worker is registered in this namespace".to_owned(),
-        [] => format!("No registered worker offers all of {} together", required.iter().collect::<Vec<_>>().join(", ")),
-        missing => format!("No registered worker offers {}", missing.join(", ")),
+        _ if facts.workers.is_empty() || required.is_empty() => "No worker is registered in this namespace".to_owned(),
+        [] => format!(
+            "No registered worker{of} offers all of {} together",
+            required.iter().collect::<Vec<_>>().join(", ")
+        ),
+        missing => format!("No registered worker{of} offers {}", missing.join(", ")),
     };
-    let words = format!("{what}, and no unregistered worker that could take it waits or works.");
+    let unknown: Vec<&Seen> = unregistered.into_iter().filter(|seen| seen.is_unknown(facts.now)).collect();
+    let others = match unknown.as_slice() {
+        [] => ", and no unregistered worker that could take it waits or works.".to_owned(),
+        unknown => format!(
+            ". Workers that claim without having registered take it if they offer its tags then: {}.",
+            some(ids(unknown))
+        ),
+    };
+    let words = format!("{what}{others}");
     Cause { help: Some(format!("Start one: {}", another(facts))), ..cause("no_worker_offers", words) }
 }
 

@@ -20,10 +20,11 @@ fn seen(name: &str, tags: &[&str], silent: i64, draining: bool) -> Seen {
         declared: Liveness::Online,
         away: false,
         draining,
+        unregistered: false,
         policy: WorkerPolicy::default(),
         extra: None,
     };
-    Seen { worker, held: Vec::new(), looked: true }
+    Seen { worker, held: Vec::new(), looked: true, holds_alike: false }
 }
 
 /// Held by `worker` for so many milliseconds.
@@ -90,6 +91,38 @@ fn it_is_not_called_next_while_all_workers_that_fit_are_busy_or_dead() {
     let half = Seen { held: vec![taken("g", &["gpu"], 60_000)], ..seen("g", &["gpu"], 0, false) };
     let half = Seen { worker: Worker { slots: 2, ..half.worker }, ..half };
     assert_eq!(told(&facts(gpu_job(), vec![half], 0)).0, ["ready"]);
+}
+
+#[test]
+fn a_drained_worker_is_named_before_those_that_are_offline() {
+    let mut workers: Vec<Seen> = (0..5).map(|n| seen(&format!("a{n}"), &["gpu"], 900_000 - n, false)).collect();
+    workers.push(seen("z", &["gpu"], 0, true));
+    let (codes, summary, help) = told(&facts(gpu_job(), workers, 0));
+    assert_eq!(codes, ["workers_offline"]);
+    assert!(summary.contains("now: z is draining, a4 has been offline since"), "{summary}");
+    assert!(help.contains("windlass workers undrain z"), "{help}");
+}
+
+#[test]
+fn of_a_worker_that_never_registered_only_what_it_holds_says_what_it_takes() {
+    let script = |silent, held: Vec<Job>| {
+        let known = seen("curl", &[], silent, false);
+        let holds_alike = !held.is_empty();
+        Seen { worker: Worker { unregistered: true, slots: 0, ..known.worker }, held, holds_alike, ..known }
+    };
+    let (codes, summary, _) = told(&facts(gpu_job(), vec![script(0, vec![taken("curl", &["gpu"], 60_000)])], 0));
+    assert_eq!(codes, ["workers_busy"]);
+    assert!(summary.contains("curl (not registered, with job"), "{summary}");
+    let (codes, summary, _) = told(&facts(gpu_job(), vec![script(0, Vec::new())], 0));
+    assert_eq!(codes, ["no_worker_offers"]);
+    assert!(
+        summary.contains("No registered worker offers gpu. ") && summary.contains("offer its tags then: curl"),
+        "{summary}"
+    );
+    // One that has gone says nothing about any job, not even about one that needs no tags.
+    let plain = job(JobState::Pending, &[], Live::default());
+    let (codes, summary, _) = told(&facts(plain, vec![script(600_000, Vec::new())], 0));
+    assert_eq!(codes, ["no_worker_offers"], "{summary}");
 }
 
 #[test]
