@@ -107,6 +107,7 @@ impl Store for Memory {
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
         let state = self.lock();
         let mut found: Vec<Namespace> = state.records.keys().map(|key| key.namespace.clone()).collect();
+        found.extend(state.jobs.keys().map(|key| key.namespace.clone()));
         found.sort();
         found.dedup();
         found.truncate(limit);

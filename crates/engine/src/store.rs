@@ -309,7 +309,7 @@ pub trait Store: Send + Sync + 'static {
     /// The first job in each of a namespace's queues (a lane and a priority), those that have waited longest first, no more than
     /// `limit`; of so many queues as can be looked at.
     async fn queue_heads(&self, namespace: &Namespace, limit: usize) -> Result<Vec<Job>, StoreError>;
-    /// Namespaces that have records, no more than `limit`.
+    /// Namespaces that have records or jobs, by name, no more than `limit`.
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError>;
     /// How many pending jobs of the same lane go before this one, counting no further than `max`.
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError>;

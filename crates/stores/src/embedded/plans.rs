@@ -5,7 +5,7 @@ use rusqlite::{Connection, Params, StatementStatus};
 use windlass_core::Lane;
 
 /// Statements on the paths whose cost must not grow.
-const BOUNDED: [(&str, &str); 57] = [
+const BOUNDED: [(&str, &str); 58] = [
     ("mark load", rows::MARK_LOAD),
     ("job load", rows::JOB_LOAD),
     ("head load", rows::HEAD_LOAD),
@@ -17,6 +17,7 @@ const BOUNDED: [(&str, &str); 57] = [
     ("ahead in a lane", listing::LANE_AHEAD),
     ("queue next", listing::QUEUE_NEXT),
     ("namespace with records next", reads::RECORD_NAMESPACE_NEXT),
+    ("namespace with jobs next", listing::NAMESPACE_NEXT),
     ("newest", load::JOB_NEWEST),
     ("held", load::JOB_HELD),
     ("open jobs of a run", load::JOB_RUN_OPEN),

@@ -3,6 +3,7 @@
 use super::{
     failure::{Failure, Result},
     leases::Leases,
+    listing::NAMESPACE_NEXT,
     rows, write,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -29,13 +30,20 @@ pub(super) const ATTEMPTS: &str = "SELECT body, sum FROM attempts WHERE namespac
 
 pub(super) fn namespaces(connection: &Connection, limit: usize) -> Result<Vec<Namespace>> {
     let mut found: Vec<Namespace> = Vec::new();
-    let mut statement = connection.prepare_cached(RECORD_NAMESPACE_NEXT)?;
     while found.len() < limit {
-        let mut rows = statement.query([found.last().map_or("", Namespace::as_str)])?;
-        let Some(row) = rows.next()? else { break };
-        found.push(rows::to_namespace(rows::text(row, 0)?)?);
+        let last = found.last().map_or("", Namespace::as_str);
+        let of_records = namespace_after(connection, RECORD_NAMESPACE_NEXT, last)?;
+        let of_jobs = namespace_after(connection, NAMESPACE_NEXT, last)?;
+        let Some(next) = of_records.into_iter().chain(of_jobs).min() else { break };
+        found.push(next);
     }
     Ok(found)
+}
+
+fn namespace_after(connection: &Connection, statement: &str, last: &str) -> Result<Option<Namespace>> {
+    let mut statement = connection.prepare_cached(statement)?;
+    let mut rows = statement.query([last])?;
+    rows.next()?.map(|row| rows::to_namespace(rows::text(row, 0)?)).transpose()
 }
 
 fn clamp(count: usize) -> i64 {

@@ -228,7 +228,7 @@ impl Store for Postgres {
     }
 
     async fn namespaces(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
-        self.inner.namespaces_with_records(limit).await
+        self.inner.namespaces_in_use(limit).await
     }
 
     async fn body(&self, key: &JobKey) -> Result<Option<JobBody>, StoreError> {

@@ -247,14 +247,17 @@ impl Inner {
         Ok(found)
     }
 
-    pub async fn namespaces_with_records(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
+    /// Steps over primary keys, however many rows a namespace has.
+    pub async fn namespaces_in_use(&self, limit: usize) -> Result<Vec<Namespace>, StoreError> {
         self.read(async |reader| {
             let mut filter = Filter::default();
             let limit = filter.with(limit as i64, Type::INT8);
+            let next = ["records", "jobs", "jobs_done"]
+                .map(|table| format!("(SELECT min(t.namespace) FROM windlass.{table} t WHERE t.namespace > found.namespace)"))
+                .join(", ");
             let text = format!(
-                "WITH RECURSIVE found AS (SELECT min(namespace) AS namespace FROM windlass.records UNION ALL \
-                 SELECT (SELECT min(r.namespace) FROM windlass.records r WHERE r.namespace > found.namespace) FROM found \
-                 WHERE found.namespace IS NOT NULL) SELECT namespace FROM found WHERE namespace IS NOT NULL LIMIT {limit}"
+                "WITH RECURSIVE found AS (SELECT CAST('' AS text) COLLATE \"C\" AS namespace UNION ALL SELECT LEAST({next}) FROM found \
+                 WHERE found.namespace IS NOT NULL) SELECT namespace FROM found WHERE namespace <> '' LIMIT {limit}"
             );
             let rows = filter.query(&reader, &in_schema(&text, &self.target.schema)).await?;
             rows.iter().map(|row| namespace(row.try_get(0)?)).collect()

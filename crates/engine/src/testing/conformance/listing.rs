@@ -277,7 +277,7 @@ pub async fn bodies(fresh: Fresh) {
     );
 }
 
-/// The one that was queued first, whatever its lane, its priority and its namespace; and namespaces by their records.
+/// The one that was queued first, whatever its lane, its priority and its namespace; and namespaces by their records and jobs.
 pub async fn oldest(fresh: Fresh) {
     let mut bench = Bench::new(fresh);
     let oldest =
@@ -295,7 +295,8 @@ pub async fn oldest(fresh: Fresh) {
     leases(&mut bench, claim("v", tags(&["a"]), 1, 10)).await;
     assert_eq!(oldest(&bench).await, Some(JobKey::new(&ns("a"), id(1))));
     let found = async |limit| bench.store.namespaces(limit).await.expect("the store answers");
-    assert_eq!(found(10).await, [default()], "where workers are");
+    assert_eq!(found(10).await, [ns("a"), default()], "where jobs or workers are");
+    assert_eq!(found(1).await, [ns("a")]);
     assert!(found(0).await.is_empty());
 }
 
