@@ -113,6 +113,34 @@ async fn recovers(count: &AtomicUsize) {
     }
 }
 
+/// However long the database was away. The limit is what we promise, not what we measure.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_back_is_found_within_half_a_second() {
+    let weather = Weather::default();
+    let store = store_behind(&weather, Duration::from_secs(5), Duration::from_secs(30)).await;
+    run(&*store, vec![submit(1).into()]).await.unwrap();
+    weather.refuse(true);
+    weather.cut();
+    let waiting: Vec<_> = (2..6)
+        .map(|id| {
+            let store = store.clone();
+            tokio::spawn(async move { run(&*store, vec![submit(id).into()]).await })
+        })
+        .collect();
+    let read = tokio::spawn({
+        let store = store.clone();
+        async move { store.job(&JobKey::new(&ns(), JobId::from_u128(1))).await }
+    });
+    tokio::time::sleep(Duration::from_millis(2_400)).await; // How long the database is away.
+    weather.refuse(false);
+    let back = Instant::now();
+    for waiting in waiting {
+        waiting.await.unwrap().expect("the database is back in time");
+    }
+    assert!(read.await.unwrap().expect("the database is back in time").is_some());
+    assert!(back.elapsed() < Duration::from_millis(500), "found after {:?}", back.elapsed());
+}
+
 /// As behind a pooler that gives answers to somebody else: the connection is there, and nothing comes on it any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_never_comes_is_given_up_and_what_became_of_the_batch_is_found_out() {

@@ -1,6 +1,7 @@
 //! Opening: migrations, and clear refusals.
 
 use crate::support::{quiet, run, submit};
+use std::time::Duration;
 use windlass_stores::{
     postgres::{OpenError, Options, Postgres},
     testing::Cluster,
@@ -114,5 +115,17 @@ async fn of_several_hosts_one_that_answers_is_used() {
     let database = url.rsplit('/').next().unwrap();
     let several = format!("postgres://postgres@127.0.0.1:1,127.0.0.1:{port}/{database}");
     let store = Postgres::connect(quiet(several)).await.unwrap();
+    run(&store, vec![submit(1).into()]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_host_that_answers_nothing_holds_up_no_other() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = Cluster::shared().fresh_database();
+    let (port, mute) = (Cluster::shared().port(), silent.local_addr().unwrap().port());
+    let database = url.rsplit('/').next().unwrap();
+    let several = format!("postgres://postgres@127.0.0.1:{mute},127.0.0.1:{port}/{database}");
+    let opened = tokio::time::timeout(Duration::from_secs(30), Postgres::connect(quiet(several))).await;
+    let store = opened.expect("waits for a host that answers nothing").unwrap();
     run(&store, vec![submit(1).into()]).await.unwrap();
 }

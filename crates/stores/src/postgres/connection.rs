@@ -11,8 +11,8 @@ use super::{
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::{OnceCell, OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep},
+    sync::{MutexGuard, OnceCell, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, sleep, timeout_at},
 };
 use tokio_postgres::{Client, Row, types::ToSql};
 use uuid::Uuid;
@@ -29,17 +29,30 @@ pub struct Target {
     pub name: String,
     pub(super) texts: Arc<Vec<String>>,
     pub(super) typed: OnceCell<Arc<Vec<Typed>>>,
+    /// Why no connection could be made the last time; none if one was.
+    away: Mutex<Option<String>>,
+    /// While the database is away connections are tried one at a time, so that each can be tried often.
+    turn: tokio::sync::Mutex<()>,
 }
 
 impl Target {
     pub fn new(address: Address, schema: &str, statement_timeout: Duration, name: String) -> Self {
         let texts = Arc::new(texts(schema));
-        Self { address, schema: schema.to_owned(), statement_timeout, name, texts, typed: OnceCell::new() }
+        Self {
+            address,
+            schema: schema.to_owned(),
+            statement_timeout,
+            name,
+            texts,
+            typed: OnceCell::new(),
+            away: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Opens a session and sets it up. A pooler's sessions belong to everybody and are left as they are.
     pub async fn connect(&self, settings: &[&str]) -> Result<Client, tokio_postgres::Error> {
-        let (client, connection) = self.address.config.connect(self.address.tls.clone()).await?;
+        let (client, connection) = self.address.connect().await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = describe(&error), "a database connection ended");
@@ -119,6 +132,8 @@ impl Purpose {
     }
 }
 
+/// How often a connection is tried while the database is away: it is to be found soon after it is back.
+const TRY_EVERY: Duration = Duration::from_millis(100);
 /// Kept plans are thrown away after so many uses of a connection, or after so long, so that none outlives by far the sizes
 /// of the tables it was made for. What is on every batch's way has its plan fixed by how it is written; this is for the rest.
 const PLANS_USED_MAX: u32 = 1_000;
@@ -269,21 +284,35 @@ impl Pool {
 
     async fn connect(&self) -> Result<Connection, StoreError> {
         let deadline = Instant::now() + self.patience;
-        let mut pause = Duration::from_millis(20);
-        loop {
+        while let Some(_turn) = self.turn(deadline).await {
             let failure = match tokio::time::timeout(self.patience, self.try_connect()).await {
-                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Ok(connection)) => {
+                    *self.target.away.lock() = None;
+                    return Ok(connection);
+                }
                 Ok(Err(Failure::Refused(error))) => return Err(error),
                 Ok(Err(Failure::Lost(why) | Failure::Conflict(why))) => why,
                 Ok(Err(Failure::Clock)) => "the database's clock was set".to_owned(),
                 Err(_) => "no answer".to_owned(),
             };
-            if Instant::now() + pause >= deadline {
-                return Err(StoreError::Unavailable(format!("{}: {failure}", self.target.name)));
+            *self.target.away.lock() = Some(failure);
+            if Instant::now() + TRY_EVERY >= deadline {
+                break;
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_secs(1));
+            sleep(TRY_EVERY).await;
         }
+        let failure = self.target.away.lock().clone().unwrap_or_default();
+        Err(StoreError::Unavailable(format!("{}: {failure}", self.target.name)))
+    }
+
+    /// Leave to try: at once where the database answers, else when no other tries. None: the time is up.
+    async fn turn(&self, deadline: Instant) -> Option<Option<MutexGuard<'_, ()>>> {
+        let is_away = || self.target.away.lock().is_some();
+        if !is_away() {
+            return Some(None);
+        }
+        let turn = timeout_at(deadline, self.target.turn.lock()).await.ok()?;
+        Some(is_away().then_some(turn))
     }
 
     async fn try_connect(&self) -> Result<Connection, Failure> {

@@ -101,7 +101,7 @@ impl Ringer {
 
     /// One connection, used for both directions. Ends without an error when the store is gone.
     async fn session(&self, rung: &mut mpsc::Receiver<Vec<Word>>) -> Result<(), tokio_postgres::Error> {
-        let (client, mut connection) = self.target.address.config.connect(self.target.address.tls.clone()).await?;
+        let (client, mut connection) = self.target.address.connect().await?;
         let (heard, mut hears) = mpsc::channel(BELLS_MAX);
         let driver = tokio::spawn(async move {
             while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {

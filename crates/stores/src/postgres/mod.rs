@@ -18,6 +18,7 @@ mod doorbell;
 mod events;
 mod failure;
 mod heads;
+mod hosts;
 mod join_at_once;
 mod known;
 mod lanes;

@@ -22,6 +22,7 @@ pub struct Weather {
 struct Inner {
     delay_ms: AtomicU64,
     silent: AtomicBool,
+    refuses: AtomicBool,
     /// How often the connections there were have been stranded.
     stranded: AtomicU64,
     cut: Notify,
@@ -37,6 +38,10 @@ impl Weather {
     pub fn silence(&self, silent: bool) {
         self.inner.silent.store(silent, Ordering::Relaxed);
         self.inner.changed.notify_waiters();
+    }
+    /// New connections end at once.
+    pub fn refuse(&self, refuses: bool) {
+        self.inner.refuses.store(refuses, Ordering::Relaxed);
     }
     /// Ends all connections there are.
     pub fn cut(&self) {
@@ -77,6 +82,9 @@ pub async fn start(port: u16, weather: Weather) -> u16 {
 }
 
 async fn join(near: TcpStream, port: u16, weather: Weather) {
+    if weather.inner.refuses.load(Ordering::Relaxed) {
+        return;
+    }
     let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
     drop((near.set_nodelay(true), far.set_nodelay(true)));
     let ((near_read, near_write), (far_read, far_write)) = (near.into_split(), far.into_split());
