@@ -292,6 +292,7 @@ pub struct Job {
     /// The worker that holds it, or held it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// As its worker reported it last. Absent once the job is completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// The job was cancelled, and its worker has not reported yet.
@@ -305,6 +306,7 @@ pub struct Job {
     pub run_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<String>,
+    /// When its worker first reported something. If that was the end of the job: when the worker claimed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

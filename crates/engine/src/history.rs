@@ -31,19 +31,28 @@ pub struct Spread {
     /// Empty, or one more than there are bounds.
     pub counts: Vec<u64>,
     pub total_ms: u64,
+    /// The longest. Zero in what was written down before it was kept.
+    pub max_ms: u64,
 }
 
 impl Spread {
+    /// Nothing took longer. No single one took longer than all together.
+    fn longest_ms(&self) -> u64 {
+        if self.max_ms > 0 { self.max_ms } else { self.total_ms }
+    }
+
     fn observe(&mut self, ms: u64) {
         self.counts.resize(BUCKETS, 0);
         let seconds = ms as f64 / 1e3;
         self.counts[LONG.partition_point(|bound| *bound < seconds)] += 1;
         self.total_ms += ms;
+        self.max_ms = self.max_ms.max(ms);
     }
 
     fn add(&mut self, other: &Self) {
         self.counts.resize(self.counts.len().max(other.counts.len()), 0);
         self.counts.iter_mut().zip(&other.counts).for_each(|(own, more)| *own += more);
+        self.max_ms = self.longest_ms().max(other.longest_ms());
         self.total_ms += other.total_ms;
     }
 
@@ -51,16 +60,19 @@ impl Spread {
         self.counts.iter().sum()
     }
 
-    /// About how long this part of them took at most: the bound they lie below, and between bounds in proportion.
+    /// About how long this part of them took at most: the bound they lie below, and between bounds in proportion. Never longer
+    /// than the longest.
     pub fn quantile_ms(&self, part: f64) -> Option<u64> {
         let wanted = (self.count() as f64 * part).max(1.0);
-        let (mut below, mut from) = (0.0, 0.0);
+        let (mut below, mut from) = (0.0_f64, 0.0_f64);
+        let longest = self.longest_ms() as f64 / 1e3;
         for (count, bound) in self.counts.iter().zip(LONG) {
+            let bound = bound.min(longest);
             let here = *count as f64;
             if here > 0.0 && below + here >= wanted {
                 return Some(((from + (bound - from) * (wanted - below) / here) * 1e3).round() as u64);
             }
-            (below, from) = (below + here, *bound);
+            (below, from) = (below + here, bound);
         }
         (self.count() > 0).then_some((from * 1e3) as u64)
     }
@@ -299,6 +311,20 @@ mod tests {
         assert_eq!(told, [(0, 2, 1), (1, 1, 0)]);
         assert_eq!(history.take().len(), 3);
         assert!(history.look(&whose).is_empty());
+    }
+
+    #[test]
+    fn no_quantile_is_longer_than_what_took_longest() {
+        let mut spread = Spread::default();
+        [61_000, 62_000, 63_000].into_iter().for_each(|ms| spread.observe(ms));
+        let told = [0.5, 0.95].map(|part| spread.quantile_ms(part).unwrap());
+        assert!(60_000 < told[0] && told[0] < told[1] && told[1] <= 63_000, "{told:?}");
+        // What was written down before the longest was kept: not longer than all of them together.
+        let old = Spread { max_ms: 0, ..spread.clone() };
+        assert!(old.quantile_ms(0.95).unwrap() <= 186_000);
+        let mut sum = Spread::default();
+        sum.add(&spread);
+        assert_eq!(sum, spread);
     }
 
     #[test]

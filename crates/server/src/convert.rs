@@ -133,13 +133,14 @@ pub fn job(job: &Job) -> api::job::Job {
         attempt: live.attempt,
         attempts_max: spec.policy.retry.attempts,
         worker: live.lease.as_ref().map(|lease| lease.worker.to_string()),
-        progress: live.progress.as_ref().map(progress),
+        // What a completed job reported on its way says no more how far it is.
+        progress: live.progress.as_ref().filter(|_| job.state != job::State::Completed).map(progress),
         cancel_requested: live.cancel.is_some() && !job.state.is_final(),
         error: live.outcome.as_ref().map(error),
         created_at: text(spec.created_at),
         run_at: maybe(live.run_at),
         claimed_at: maybe(live.claimed_at),
-        started_at: maybe(live.started_at),
+        started_at: maybe(started(live.started_at, live.claimed_at, live.finished_at)),
         finished_at: maybe(live.finished_at),
         lease_until: maybe(live.lease.as_ref().filter(|_| job.state.is_held()).and_then(|lease| lease.until)),
         retry_of: spec.retry_of.map(|id| id.0),
@@ -191,6 +192,11 @@ pub fn facets(facets: &[Facet]) -> BTreeMap<String, String> {
     facets.iter().map(|facet| (facet.name.to_string(), facet.value.to_string())).collect()
 }
 
+/// A worker whose only report was its last one has worked since its claim.
+fn started(started: Option<Timestamp>, claimed: Option<Timestamp>, ended: Option<Timestamp>) -> Option<Timestamp> {
+    if started.is_some() && started == ended { claimed.or(started) } else { started }
+}
+
 fn progress(progress: &job::Progress) -> api::job::Progress {
     api::job::Progress { percent: progress.percent, message: progress.message.to_string() }
 }
@@ -206,7 +212,7 @@ fn attempt(attempt: &job::Attempt) -> api::job::Attempt {
         number: attempt.number,
         worker: attempt.worker.to_string(),
         claimed_at: maybe(attempt.claimed_at),
-        started_at: maybe(attempt.started_at),
+        started_at: maybe(started(attempt.started_at, attempt.claimed_at, Some(attempt.ended_at))),
         ended_at: text(attempt.ended_at),
         error: error(&attempt.outcome),
     }
