@@ -278,6 +278,20 @@ async fn a_lease_that_runs_out_costs_a_retry_and_without_one_the_job() {
 }
 
 #[tokio::test]
+async fn a_short_lease_stays_short_when_it_is_renewed() {
+    let server = Server::start().await;
+    start(&server, vec![job("a", &[])]).await;
+    let ask = json!({"worker_id": "w", "labels": [], "lease_ttl_secs": 2});
+    let claimed = post(&server, "/api/jobs/claim", ask).await.expect(200);
+    for _ in 0..3 {
+        server.pass(Millis(1_500)).await;
+        assert_eq!(report(&server, &claimed, "heartbeat", json!({})).await, 200);
+    }
+    server.pass(Millis(2_100)).await;
+    assert_eq!(report(&server, &claimed, "heartbeat", json!({})).await, 409);
+}
+
+#[tokio::test]
 async fn log_chunks_come_back_as_they_were_sent_by_reading_and_by_stream() {
     use http_body_util::BodyExt;
     let server = Server::start().await;

@@ -138,7 +138,7 @@ fn dead(error: HttpError) -> HttpError {
 }
 
 pub async fn heartbeat(State(app): State<App>, caller: Caller, Path(lease): Path<String>) -> Result<StatusCode> {
-    let renew = Renew { holder: holder(&caller, &lease)?, length: Some(translate::RENEWED) };
+    let renew = Renew { holder: holder(&caller, &lease)?, length: None };
     app.engine.run(renew).await.map_err(|error| dead(error.into()))?;
     Ok(StatusCode::OK)
 }

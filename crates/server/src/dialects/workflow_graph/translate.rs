@@ -22,7 +22,6 @@ const OFFLINE_AFTER: Millis = Millis::from_secs(60);
 const DELETE_AFTER: Millis = Millis::from_secs(86_400);
 /// A day is longer than any renewal is late, and 2^64 seconds are no lease.
 const TTL_SECS_MAX: u64 = 86_400;
-pub const RENEWED: Millis = Millis::from_secs(30);
 /// The error of a failed job is shown, not searched: its beginning is enough.
 pub const ERROR_BYTES_MAX: usize = 16 << 10;
 
