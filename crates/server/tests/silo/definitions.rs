@@ -58,6 +58,39 @@ async fn each_file_stands_alone_and_what_was_good_stays() {
 }
 
 #[tokio::test]
+async fn a_schedule_without_cron_fires_only_by_hand_and_the_list_says_so() {
+    let body = "job:\n  name: planned\n  trigger: {type: schedule}\n  compute: {type: custom, command: c}\n";
+    let silo = Silo::start(&[("p.yaml", body), ("m.yaml", &manual("m", ""))]).await;
+    silo.item("P", "part").await;
+    let listed = silo.get("/api/job-definitions").await;
+    let planned = listed.as_array().unwrap().iter().find(|one| one["name"] == "planned").unwrap();
+    assert_eq!((&planned["trigger"]["cron"], &planned["next_run_at"]), (&Value::Null, &Value::Null));
+    assert!(planned["note"].as_str().unwrap().contains("no cron"), "{planned}");
+    assert!(silo.get("/api/job-definitions/m").await["note"].is_null());
+    silo.listening.server.pass(Millis(90_000_000)).await;
+    schedule::tick(silo.app()).await.map_err(|error| error.message).unwrap();
+    assert!(silo.get("/api/jobs").await.as_array().unwrap().is_empty());
+    silo.job("planned", "P").await;
+    assert_eq!(silo.get("/api/jobs").await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn tags_are_told_in_the_order_in_which_they_were_given() {
+    let body = "job:\n  name: d\n  trigger: {type: manual}\n  compute: {type: custom, command: c}\n  runner: {tags: [z, a, m]}\n";
+    let silo = Silo::start(&[("d.yaml", body)]).await;
+    silo.item("P", "part").await;
+    let given = json!({"name": "r", "tags": ["z", "m", "a", "z", "b"]});
+    let made = silo.admin("POST", "/api/runners", given).await.expect(201);
+    let (order, runner) = (json!(["z", "m", "a", "b"]), made["token"].as_str().unwrap());
+    assert_eq!(made["tags"], order);
+    assert_eq!(silo.call(runner, "POST", "/api/runner/heartbeat", Value::Null).await.expect(200)["tags"], order);
+    let id = silo.job("d", "P").await;
+    let tags = json!(["z", "a", "m"]);
+    assert_eq!(silo.get(&format!("/api/jobs/{id}")).await["runner_tags"], tags);
+    assert_eq!(silo.claim(runner).await.unwrap()["job"]["runner_tags"], tags);
+}
+
+#[tokio::test]
 async fn a_calendar_makes_a_job_per_item_unless_the_last_one_is_open() {
     let every_second = "job:\n  name: tick\n  trigger: {type: schedule, cron: '* * * * * *', filter: {item_type: assembly}}\n  compute: {type: custom, command: c}\n";
     let never = "job:\n  name: never\n  trigger: {type: schedule, cron: '0 0 1 1 *'}\n  scope: {type: project, project: NONE}\n  compute: {type: custom, command: c}\n";

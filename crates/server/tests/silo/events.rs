@@ -64,7 +64,7 @@ async fn every_event_says_what_it_must_and_a_reader_that_comes_back_misses_none(
     let silo = Silo::start(&[("d.yaml", &manual("d", "  max_retries: 1\n"))]).await;
     let mut reader = Reader::open(&silo, None).await;
     silo.item("P-1", "part").await;
-    let runner = silo.runner("r", &[]).await;
+    let runner = silo.runner("r", &["z", "a"]).await;
     silo.call(&runner, "POST", "/api/runner/heartbeat", Value::Null).await.expect(200);
     let job = silo.job("d", "P-1").await;
     silo.claim(&runner).await.unwrap();
@@ -80,7 +80,10 @@ async fn every_event_says_what_it_must_and_a_reader_that_comes_back_misses_none(
         &heard.iter().filter(|(_, heard, _)| heard == name).nth(at).unwrap_or_else(|| panic!("{name}: {heard:?}")).2
     };
     assert_eq!(find("item.created", 0)["part_number"], "P-1");
-    assert_eq!((&find("runner.online", 0)["name"], &find("runner.online", 0)["tags"]), (&json!("r"), &json!([])));
+    assert_eq!(
+        (&find("runner.online", 0)["name"], &find("runner.online", 0)["tags"]),
+        (&json!("r"), &json!(["z", "a"]))
+    );
     let made = find("job.created", 0);
     assert_eq!((&made["id"], &made["definition_name"], &made["status"]), (&json!(job), &json!("d"), &json!("pending")));
     assert!(made["item_id"].is_string() && made["priority"] == 100);

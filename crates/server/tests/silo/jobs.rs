@@ -227,7 +227,7 @@ async fn runners_come_go_and_are_told_apart_from_people() {
     assert_eq!(made["token_prefix"], json!(runner[..20]));
     assert_eq!(
         (&made["status"], &made["last_heartbeat"], &made["tags"]),
-        (&json!("offline"), &json!(null), &json!(["a", "b"]))
+        (&json!("offline"), &json!(null), &json!(["b", "a"]))
     );
     for (body, status) in [
         (json!({"name": "w-1"}), 409),

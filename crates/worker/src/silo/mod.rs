@@ -119,6 +119,12 @@ async fn until_end(cli: &Cli, guard: Option<Command>) -> End {
     }
 }
 
+/// Tags that are configured and not registered.
+pub fn missing_tags<'a>(wanted: &'a [String], known: &[serde_json::Value]) -> Vec<&'a str> {
+    let is_known = |tag: &str| known.iter().any(|known| known.as_str() == Some(tag));
+    wanted.iter().map(String::as_str).filter(|tag| !is_known(tag)).collect()
+}
+
 /// The first signal ends what runs and reports it, the second ends at once.
 fn listen(orders: Orders) -> Result<(), String> {
     let heard = |kind| signal(kind).map_err(|error| format!("signals cannot be heard: {error}"));
@@ -192,6 +198,21 @@ impl Runner {
         tracing::info!(server = self.server.client.base(), name, tags, "connected");
         if known != name {
             tracing::warn!(configured = name, registered = known, "the server knows this token by another name");
+        }
+        self.check_tags(answer);
+    }
+
+    /// Jobs for tags that only this configuration names would wait without a word.
+    fn check_tags(&self, answer: &serde_json::Value) {
+        let (Some(wanted), Some(known)) = (&self.config.tags, answer["tags"].as_array()) else { return };
+        let missing = missing_tags(wanted, known);
+        if !missing.is_empty() {
+            let registered = known.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(",");
+            tracing::warn!(
+                missing = missing.join(","),
+                registered,
+                "the configuration names tags this runner is not registered for: it gets no jobs that need them; register the runner again with these tags, or remove them from `tags`"
+            );
         }
     }
 

@@ -3,7 +3,7 @@
 //! Numbers are the engine's own, so they grow over restarts and a reader that comes back with the last one it saw gets
 //! everything since, from the store if need be.
 
-use super::{Silo, body::Params, error::Result, namespace, show};
+use super::{Silo, body::Params, error::Result, namespace, runners, show};
 use crate::{
     app::App,
     auth::Caller,
@@ -172,7 +172,7 @@ pub fn summary(result: &Value) -> String {
 
 async fn online(app: &App, worker: &WorkerId) -> Result<Value> {
     let known = app.engine.read_record::<Worker>(&namespace(), worker.as_str()).await?;
-    let tags: Vec<String> = known.iter().flat_map(|known| known.tags.iter()).map(str::to_owned).collect();
+    let tags = known.as_ref().map(runners::tags).unwrap_or_default();
     let (name, id) = show::runner(worker);
     Ok(json!({"id": id, "name": name, "tags": tags}))
 }

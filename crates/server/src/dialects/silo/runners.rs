@@ -42,6 +42,8 @@ const RUNNER: Kind<Runner> = Kind::new("silo_runner");
 const PREFIX: &str = "silo_runner_";
 const SHOWN_CHARACTERS: usize = 20;
 const TAGS_MAX: usize = 1_000;
+/// Tags that take more are told in the order of the alphabet.
+const ORDER_BYTES_MAX: usize = 32 << 10;
 const HELD_MAX: usize = 100_000;
 
 /// Kept under the runner's name, which is unique.
@@ -60,6 +62,12 @@ impl Runner {
     fn worker(&self) -> WorkerId {
         WorkerId::trusted(&format!("{}/{}", self.name, self.id))
     }
+}
+
+/// A runner's tags in the order in which they were registered. One that was registered by an earlier version has them sorted.
+pub fn tags(worker: &Worker) -> Vec<String> {
+    let kept = worker.extra.as_deref().and_then(|extra| serde_json::from_str(extra).ok());
+    kept.unwrap_or_else(|| worker.tags.iter().map(str::to_owned).collect())
 }
 
 /// A runner dies with nobody but an administrator: its jobs have deadlines of their own.
@@ -88,9 +96,13 @@ impl Create {
             let why = "name: must have 1 to 64 of A-Z a-z 0-9 . _ -, starting with a letter or digit";
             return Err(HttpError::invalid(why));
         }
-        let mut tags = self.tags.clone().unwrap_or_default();
-        tags.sort();
-        tags.dedup();
+        // In the order in which they were given.
+        let mut tags: Vec<String> = Vec::new();
+        for tag in self.tags.iter().flatten() {
+            if tags.len() <= TAGS_MAX && !tags.contains(tag) {
+                tags.push(tag.clone());
+            }
+        }
         if tags.len() > TAGS_MAX || tags.iter().any(|tag| !is_tag(tag)) {
             let why = "tags: each has 1 to 64 of A-Z a-z 0-9 . _ : -, starting with a letter or digit; at most 1000";
             return Err(HttpError::invalid(why));
@@ -131,7 +143,7 @@ pub async fn create(State(app): State<Silo>, caller: Caller, raw: Raw) -> Result
         slots: 1,
         owner: Some(principal.clone()),
         policy: policy(app.own.settings.runner_timeout),
-        extra: None,
+        extra: Some(json!(runner.tags).to_string().into()).filter(|order: &Arc<str>| order.len() <= ORDER_BYTES_MAX),
     };
     let create = CreatePrincipal { namespace: system_namespace(), name: principal, role, namespaces };
     let commands = vec![put, create.into(), issue.into(), register.into()];

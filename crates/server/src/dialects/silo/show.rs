@@ -32,6 +32,9 @@ pub struct Extra {
     pub args: Map<String, Value>,
     pub timeout: u64,
     pub max_retries: u32,
+    /// As the definition lists them. Absent in jobs of an earlier version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runner_tags: Vec<String>,
 }
 
 /// The job's payload: what is too large for lists.
@@ -119,6 +122,10 @@ pub fn job(job: &Job, items: Option<&[ScopeItem]>, result: Value) -> Result<Valu
     }
     // A failed attempt is counted on the job that failed; what a client counts are those before it.
     let retries = live.spent.saturating_sub(u32::from(job.state == State::Failed));
+    let runner_tags: Vec<&str> = match extra.runner_tags.is_empty() {
+        true => job.spec.tags.iter().collect(),
+        false => extra.runner_tags.iter().map(String::as_str).collect(),
+    };
     let progress = live.progress.as_ref();
     let percent =
         if job.state == State::Completed { 100 } else { progress.map_or(0, |progress| progress.percent as i64) };
@@ -139,7 +146,7 @@ pub fn job(job: &Job, items: Option<&[ScopeItem]>, result: Value) -> Result<Valu
         "compute_type": extra.compute_type,
         "compute_command": extra.compute_command,
         "args": extra.args,
-        "runner_tags": job.spec.tags.iter().collect::<Vec<_>>(),
+        "runner_tags": runner_tags,
         "runner_id": runner_id,
         "runner_name": runner_name,
         "timeout_seconds": extra.timeout,

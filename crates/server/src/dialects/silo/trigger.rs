@@ -150,6 +150,7 @@ fn extra(definition: &Definition, trigger: Trigger, target: &Target, asked: &Tri
         args,
         timeout: definition.timeout,
         max_retries: definition.max_retries,
+        runner_tags: definition.runner.tags.clone(),
     }
 }
 

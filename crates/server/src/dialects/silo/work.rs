@@ -5,7 +5,7 @@ use super::{
     dag,
     error::{HttpError, Result},
     jobs::{self, Entry},
-    namespace, products, show,
+    namespace, products, runners, show,
 };
 use crate::{app::App, auth::Caller};
 use axum::{
@@ -48,7 +48,7 @@ pub async fn heartbeat(State(app): State<App>, caller: Caller) -> Result<Json<Va
         "status": "online",
         "runner_id": id,
         "name": name,
-        "tags": worker.tags.iter().collect::<Vec<_>>(),
+        "tags": runners::tags(&worker),
         "server_time": time(worker.last_seen),
     })))
 }

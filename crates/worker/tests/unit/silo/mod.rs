@@ -4,3 +4,4 @@ mod files;
 mod lines;
 mod report;
 mod stop;
+mod tags;

@@ -257,7 +257,7 @@ impl Checker<'_> {
         }
         let cron = self.text(&fields, "cron");
         let zone = self.text(&fields, "timezone");
-        if kind.as_deref() == Some("schedule") {
+        if let (Some("schedule"), Some(cron)) = (kind.as_deref(), cron) {
             self.calendar(&fields, cron, zone);
         }
         let timezone = zone.map(|(zone, _)| zone.to_owned());
@@ -265,13 +265,7 @@ impl Checker<'_> {
         Some(Trigger { kind: kind?, filter, cron: cron.map(|(cron, _)| cron.to_owned()), timezone })
     }
 
-    fn calendar(&mut self, fields: &Fields, cron: Option<(&str, Spot)>, zone: Option<(&str, Spot)>) {
-        let Some((cron, at)) = cron else {
-            if fields.get("cron").is_none() {
-                self.missing(fields, "cron");
-            }
-            return;
-        };
+    fn calendar(&mut self, fields: &Fields, (cron, at): (&str, Spot), zone: Option<(&str, Spot)>) {
         let Err(problem) = Calendar::new(cron, zone.map(|(zone, _)| zone)) else { return };
         let at_zone = problem.0.field.as_deref() == Some("time_zone");
         match zone.filter(|_| at_zone) {

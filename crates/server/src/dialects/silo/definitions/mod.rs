@@ -28,6 +28,8 @@ use windlass_product::{
 
 pub use windlass_product::rules::trigger::Scope as ScopeKind;
 
+/// What the list says of a schedule without `cron`.
+const BY_HAND: &str = "the trigger has no cron: jobs are created only by POST /api/jobs";
 const HEAD: Kind<DefinitionHead> = Kind::new(DefinitionHead::KIND);
 
 /// What a file says, with every default filled in.
@@ -76,6 +78,13 @@ pub struct Runner {
     pub tags: Vec<String>,
 }
 
+impl Trigger {
+    /// A schedule without times.
+    fn is_by_hand(&self) -> bool {
+        self.kind == "schedule" && self.cron.is_none()
+    }
+}
+
 impl Definition {
     /// Every key must match; no key matches all.
     pub fn wants(&self, item: &Item) -> bool {
@@ -96,6 +105,9 @@ impl InForce {
         let mut shown = copy(&self.definition);
         shown["loaded_at"] = json!(time(self.loaded_at));
         shown["next_run_at"] = json!(next_run_at.map(time));
+        if self.definition.trigger.is_by_hand() {
+            shown["note"] = json!(BY_HAND);
+        }
         shown
     }
 }

@@ -54,7 +54,6 @@ fn every_problem_is_told_with_its_place_and_its_field() {
         (body.to_owned() + "  runner: {tags: [a, ' b']}\n", vec![(6, 22, field("runner.tags"))]),
         (body.to_owned() + "  runner: {tags: create}\n", vec![(6, 18, field("runner.tags"))]),
         (body.replace("type: manual", "type: manual\n    cron: '* * * * *'"), vec![(5, 5, field("trigger.cron"))]),
-        (body.replace("type: manual", "type: schedule"), vec![(4, 5, field("trigger.cron"))]),
         (body.replace("type: manual", "type: schedule\n    cron: soon"), vec![(5, 11, field("trigger.cron"))]),
         (
             body.replace("type: manual", "type: schedule\n    cron: '@daily'\n    timezone: Mars/Base"),
