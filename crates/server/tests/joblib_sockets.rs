@@ -6,6 +6,7 @@ use crate::support::{Server, token};
 use axum::body::Body;
 use http::{Method, Request, StatusCode, header};
 use serde_json::{Value, json};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use windlass_core::{Millis, principal::Role};
 use windlass_engine::testing::eventually;
@@ -70,20 +71,44 @@ async fn only_who_says_who_they_are_is_let_in() {
     assert_eq!(client.ask("room_leave", json!({"room_id": "r1"})).await, json!({"room_id": "r1"}));
 }
 
+/// A call of the transport that polls: status and body.
+async fn polled(server: &Listening, method: &str, query: &str, body: &str) -> (String, String) {
+    let mut stream = server.connect().await;
+    let length = body.len();
+    let request = format!(
+        "{method} /socket.io/?EIO=4&transport=polling{query} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let answer = read_answer(&mut stream).await;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+}
+
+#[tokio::test]
+async fn a_poll_is_answered_at_once_when_its_worker_leaves() {
+    let server = listen(quick()).await;
+    let worker = register(&server).await;
+    let (_, open) = polled(&server, "GET", "", "").await;
+    let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();
+    let sid = format!("&sid={}", open["sid"].as_str().unwrap());
+    polled(&server, "POST", &sid, &format!("40{}", json!({"token": admin()}))).await;
+    while !polled(&server, "GET", &sid, "").await.1.contains(r#"40{"sid":"#) {}
+    let room = json!({"job_name": JOB, "worker_id": worker});
+    polled(&server, "POST", &sid, &format!("42{}", json!(["join_job_room", room]))).await;
+    let leave = format!("42{}", json!(["leave_job_room", room]));
+    // The client's next poll is on its way when it says so; a ping would end it after 25 s only.
+    let leaves = async { tokio::join!(polled(&server, "GET", &sid, ""), polled(&server, "POST", &sid, &leave)) };
+    let quickly = Duration::from_secs(10);
+    let ((status, noop), _) = tokio::time::timeout(quickly, leaves).await.expect("the poll waits for a ping");
+    assert_eq!((status.as_str(), noop.as_str()), ("200", "6"));
+    let again = tokio::time::timeout(quickly, polled(&server, "GET", &sid, "")).await;
+    assert_eq!(again.expect("the next poll waits for a ping").1, "6");
+}
+
 #[tokio::test]
 async fn polling_works_as_clients_expect_it() {
     let server = listen(quick()).await;
-    let ask = async |method: &str, query: &str, body: &str| {
-        let mut stream = server.connect().await;
-        let length = body.len();
-        let request = format!(
-            "{method} /socket.io/?EIO=4&transport=polling{query} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let answer = read_answer(&mut stream).await;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
-    };
+    let ask = async |method: &str, query: &str, body: &str| polled(&server, method, query, body).await;
     let (status, open) = ask("GET", "", "").await;
     assert_eq!(status, "200");
     let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();

@@ -19,7 +19,7 @@ use std::{
     collections::HashMap,
     future::ready,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
@@ -43,6 +43,7 @@ pub struct Auth {
 pub struct Session {
     joblib: Joblib,
     user: Arc<str>,
+    opened: Weak<Opened>,
     inside: Mutex<Inside>,
     _listening: Listening,
 }
@@ -75,7 +76,8 @@ pub async fn admit(socket: SocketRef, TryData(auth): TryData<Auth>) -> Result<()
     opened.is_known();
     let listening = listen(&joblib).await;
     let user: Arc<str> = who.id.to_string().into();
-    let session = Session { joblib, user, inside: Mutex::default(), _listening: listening };
+    let session =
+        Session { joblib, user, opened: Arc::downgrade(opened), inside: Mutex::default(), _listening: listening };
     hear(&socket, Arc::new(session));
     Ok(())
 }
@@ -201,6 +203,7 @@ impl Session {
             if *rooms == 0 {
                 inside.workers.remove(&tie);
                 self.joblib.own.sockets.ties.remove(&tie);
+                self.opened.upgrade().inspect(|opened| opened.worker_left());
             }
         }
     }

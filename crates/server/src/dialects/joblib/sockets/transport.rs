@@ -29,8 +29,13 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tower::Service;
 
@@ -40,8 +45,14 @@ const PATHS: [&str; 2] = ["/socket.io", "/socket.io/"];
 const PATH: &str = "/socket.io/";
 /// What of a query means something.
 const PARAMETERS: [&str; 4] = ["EIO", "transport", "sid", "b64"];
-/// The packet that says nothing: what those who poll hear when the server stops. They ask again, and find another one.
+/// The packet that says nothing: what those who poll hear when the server stops, and when their worker has left. They ask again,
+/// unless they end.
 const NOTHING_NEW: &str = "6";
+
+/// How long after its worker left a session is expected to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+/// How long each of its polls is held in that time.
+const LAST_POLLS: Duration = Duration::from_millis(200);
 
 pub fn routes(on: &Mount<Own>) -> Vec<Route> {
     let both = |path| {
@@ -57,12 +68,33 @@ pub struct Opened {
     _permit: ConnectionPermit,
     /// Until it has said who it is.
     stranger: Mutex<Option<ConnectionPermit>>,
+    /// When a worker left its last room here.
+    left: watch::Sender<Option<Instant>>,
 }
 
 impl Opened {
     /// Whoever it is has a token.
     pub fn is_known(&self) {
         *self.stranger.lock() = None;
+    }
+
+    pub fn worker_left(&self) {
+        self.left.send_replace(Some(Instant::now()));
+    }
+
+    /// Comes soon after a worker has left, and for a while after every further poll. A client that ends waits for the answer to
+    /// its poll, and it may be so quick that it never sends its own goodbye.
+    async fn ends(&self) {
+        let mut left = self.left.subscribe();
+        loop {
+            let since = *left.borrow_and_update();
+            if since.is_some_and(|since| since.elapsed() < ENDS_WITHIN) {
+                return sleep(LAST_POLLS).await;
+            }
+            if left.changed().await.is_err() {
+                return future::pending().await;
+            }
+        }
     }
 }
 
@@ -76,15 +108,31 @@ async fn get(State(joblib): State<Joblib>, request: Request) -> Result<Response,
 
 async fn poll(State(joblib): State<Joblib>, request: Request) -> Result<Response, Problem> {
     let head = bare(&joblib, &request)?;
+    let opened = opened(&joblib, &head);
     let request = head.map(|()| request.into_body());
     let mut service = joblib.own.sockets.service.clone();
+    let ends = async {
+        match &opened {
+            Some(opened) => opened.ends().await,
+            None => future::pending().await,
+        }
+    };
     tokio::select! {
         answered = service.call(request) => match answered {
             Ok(response) => Ok(response.map(Body::new)),
             Err(never) => match never {},
         },
         () = joblib.drain.cancelled() => Ok(NOTHING_NEW.into_response()),
+        () = ends => Ok(NOTHING_NEW.into_response()),
     }
+}
+
+/// What is kept for the session that polls.
+fn opened(joblib: &Joblib, head: &http::Request<()>) -> Option<Arc<Opened>> {
+    let is_poll = head.method() == http::Method::GET;
+    let query = head.uri().query().filter(|_| is_poll)?;
+    let sid = query.split('&').find_map(|pair| pair.strip_prefix("sid="))?.parse().ok()?;
+    joblib.own.sockets.io.get_socket(sid)?.req_parts().extensions.get::<Arc<Opened>>().cloned()
 }
 
 fn upgrade(joblib: Joblib, mut request: Request) -> Result<Response, Problem> {
@@ -127,7 +175,8 @@ fn open(joblib: &Joblib, request: &Request) -> Result<Arc<Opened>, Problem> {
     let sockets = &joblib.own.sockets;
     let (permit, stranger) = (sockets.permits.take(address), sockets.strangers.take(address));
     let (permit, stranger) = (permit.map_err(full)?, Mutex::new(Some(stranger.map_err(full)?)));
-    Ok(Arc::new(Opened { joblib: joblib.clone(), _permit: permit, stranger }))
+    let left = watch::Sender::new(None);
+    Ok(Arc::new(Opened { joblib: joblib.clone(), _permit: permit, stranger, left }))
 }
 
 /// What a client sends that leaves: a close frame, masked with zeros, with the code 1001.
