@@ -9,7 +9,9 @@ use windlass_engine::testing::eventually;
 use windlass_server::metrics;
 
 async fn served(server: &Server) -> String {
-    let answer = server.send(Role::Viewer, Method::GET, "/metrics", None).await;
+    let request =
+        Server::request(Role::Viewer, Method::GET, "/metrics").header("accept", "application/openmetrics-text");
+    let answer = server.call(request.body(axum::body::Body::empty()).unwrap()).await;
     assert_eq!(answer.status, 200);
     String::from_utf8(answer.body).unwrap()
 }
@@ -95,4 +97,48 @@ async fn every_metric_is_in_the_documentation() {
     let listed: Vec<_> = metrics::FAMILIES.iter().map(|family| format!("# TYPE {} ", family.name)).collect();
     assert!(listed.iter().all(|line| text.contains(line.as_str())));
     assert_eq!(text.matches("# TYPE ").count(), listed.len());
+}
+
+#[tokio::test]
+async fn the_format_is_the_one_that_is_asked_for() {
+    let server = Server::start().await;
+    server.post("/api/v1/jobs", json!({})).await.expect(201);
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,\
+                      text/plain;version=0.0.4;q=0.4,*/*;q=0.3";
+    for (accept, open) in [
+        (None, false),
+        (Some("*/*"), false),
+        (Some("text/plain"), false),
+        (Some("text/plain;q=0.9, application/openmetrics-text;q=0.1"), false),
+        (Some("application/openmetrics-text;q=0"), false),
+        (Some("text/html, application/json"), false),
+        (Some("application/openmetrics-text"), true),
+        (Some("APPLICATION/OpenMetrics-Text; version=1.0.0"), true),
+        (Some(prometheus), true),
+    ] {
+        let request = Server::request(Role::Viewer, Method::GET, "/metrics");
+        let request = accept.into_iter().fold(request, |request, accept| request.header("accept", accept));
+        let answer = server.call(request.body(axum::body::Body::empty()).unwrap()).await;
+        let (kind, text) = (answer.headers["content-type"].clone(), String::from_utf8(answer.body).unwrap());
+        if open {
+            assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8", "{accept:?}");
+            assert!(text.ends_with("# EOF\n"));
+            continue;
+        }
+        assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8", "{accept:?}");
+        assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{accept:?}");
+        let mut typed = std::collections::HashSet::new();
+        for line in text.lines() {
+            if let Some(family) = line.strip_prefix("# TYPE ") {
+                assert!(typed.insert(family.split(' ').next().unwrap()), "{line}");
+                // What was never typed is what promtool complains of.
+                assert!(!family.ends_with(" unknown") && !family.ends_with(" info"), "{line}");
+            } else if !line.starts_with('#') {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+                assert!(typed.contains(name) || family.is_some_and(|family| typed.contains(family)), "{line}");
+            }
+        }
+        assert!(text.contains("# TYPE windlass_jobs_submitted_total counter\n"), "{text}");
+    }
 }

@@ -16,6 +16,7 @@ use std::{
     },
     time::Duration,
 };
+pub use text::Format;
 use text::{Family, Kind, Samples, Text};
 use windlass_core::Namespace;
 use windlass_engine::{
@@ -229,10 +230,15 @@ impl Metrics {
     }
 
     /// As Prometheus reads it. Some are told of each dialect's namespace.
-    pub async fn text(&self, engine: &Engine, dialects: &[(&'static str, Namespace)]) -> Result<String> {
+    pub async fn text(
+        &self,
+        engine: &Engine,
+        dialects: &[(&'static str, Namespace)],
+        format: Format,
+    ) -> Result<String> {
         let figures = self.figures.get(engine, dialects).await?;
         let seen = Seen { metrics: self, figures: &figures, tally: engine.tally(), counts: engine.counts() };
-        let mut text = Text::default();
+        let mut text = Text::new(format);
         for family in FAMILIES {
             (family.write)(&seen, &mut text.family(family));
         }

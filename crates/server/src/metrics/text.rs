@@ -1,4 +1,4 @@
-//! Metrics as text: OpenMetrics, which Prometheus reads. Each family is declared once, in a table the documentation follows.
+//! Metrics as text, in the two formats that Prometheus reads. Each family is declared once, in a table the documentation follows.
 
 use super::Seen;
 use std::fmt::{Display, Write};
@@ -40,21 +40,41 @@ impl Family {
 
 pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Version 0.0.4: a counter's family has the name of its samples.
+    Prometheus,
+    /// A counter's family has the name without `_total`, and the text says where it ends.
+    OpenMetrics,
+}
+
 /// Values come from tables of ours and need no escaping.
-#[derive(Default)]
-pub struct Text(String);
+pub struct Text {
+    text: String,
+    format: Format,
+}
 
 // Writing to a String does not fail.
 impl Text {
+    pub fn new(format: Format) -> Self {
+        Self { text: String::new(), format }
+    }
+
     pub fn family(&mut self, family: &Family) -> Samples<'_> {
         let Family { name, kind, help, .. } = family;
-        let _ = writeln!(self.0, "# TYPE {name} {}\n# HELP {name} {help}.", kind.name());
-        Samples { text: &mut self.0, name, kind: *kind }
+        let declared = match self.format {
+            Format::Prometheus => family.shown(),
+            Format::OpenMetrics => (*name).to_owned(),
+        };
+        let _ = writeln!(self.text, "# TYPE {declared} {}\n# HELP {declared} {help}.", kind.name());
+        Samples { text: &mut self.text, name, kind: *kind }
     }
 
     pub fn end(mut self) -> String {
-        self.0.push_str("# EOF\n");
-        self.0
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
     }
 }
 
