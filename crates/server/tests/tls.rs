@@ -39,6 +39,13 @@ async fn requests_come_over_tls_and_half_handshakes_are_dropped() {
     drop(stream.read_to_string(&mut answer).await);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 
+    let mut plain = TcpStream::connect(address).await.unwrap();
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    timeout(Duration::from_secs(5), plain.read_to_string(&mut answer)).await.expect("closed in time").unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("this port expects TLS") && answer.contains("https://"), "{answer}");
+
     let mut silent = TcpStream::connect(address).await.unwrap();
     silent.write_all(b"\x16\x03\x01").await.unwrap();
     let closed = timeout(Duration::from_secs(5), silent.read(&mut [0; 16])).await.expect("closed in time");

@@ -17,7 +17,7 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncRead, AsyncWrite},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
@@ -26,6 +26,10 @@ use tokio_rustls::TlsAcceptor;
 /// A head larger than this is refused. So is one with more than a hundred lines, which is the library's own limit: saying it
 /// would only make it prepare that many for each request.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// What a client hears that forgot the TLS.
+const PLAIN_REFUSED: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 101\r\n\
+                             connection: close\r\n\r\n\
+                             This request came as plain HTTP, and this port expects TLS. Use an address that begins with https://\n";
 /// How often a connection that should end is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -55,11 +59,36 @@ async fn says_something(stream: &TcpStream, shared: &Shared) -> bool {
 }
 
 async fn listen_tls(stream: TcpStream, tls: &TlsAcceptor, peer: Peer, guard: ConnectionGuard, shared: &Arc<Shared>) {
+    if speaks_http(&stream).await {
+        return refuse_plain(stream, shared).await;
+    }
     match timeout(shared.limits.handshake, tls.accept(stream)).await {
         Ok(Ok(stream)) => listen(stream, peer, guard, shared).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
+}
+
+/// A TLS handshake begins with byte 22; an HTTP request with its method.
+async fn speaks_http(stream: &TcpStream) -> bool {
+    let mut first = [0];
+    matches!(stream.peek(&mut first).await, Ok(1)) && first[0].is_ascii_uppercase()
+}
+
+async fn refuse_plain(mut stream: TcpStream, shared: &Shared) {
+    tracing::debug!("a client sent HTTP without TLS to a port that expects TLS");
+    let answer = async {
+        stream.write_all(PLAIN_REFUSED.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What is unread when a connection is closed takes the answer with it.
+        let mut rest = [0; 1 << 10];
+        let mut left = HEAD_BYTES_MAX;
+        while let count @ 1.. = stream.read(&mut rest).await? {
+            left = left.checked_sub(count).ok_or(std::io::ErrorKind::InvalidData)?;
+        }
+        std::io::Result::Ok(())
+    };
+    drop(timeout(shared.limits.handshake, answer).await);
 }
 
 async fn listen<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
