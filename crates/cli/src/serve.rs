@@ -201,6 +201,7 @@ fn options(config: &Config, socket: &TcpListener) -> Result<Options, Failure> {
     Ok(Options {
         hosts: config.hosts.clone(),
         origins: config.origins.clone(),
+        proxies: config.proxies.clone(),
         store: if config.database.is_some() { "postgres" } else { "embedded" },
         without_token: if open { config.without_token(socket.local_addr()?.ip()) } else { WithoutToken::Never },
         body_max: config.body_max,

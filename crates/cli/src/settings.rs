@@ -61,7 +61,7 @@ fn value_name(kind: Kind) -> &'static str {
         Kind::Count | Kind::Whole => "N",
         Kind::Bytes => "SIZE",
         Kind::Time => "TIME",
-        Kind::List => "LIST",
+        Kind::List | Kind::Networks => "LIST",
         Kind::Choice(_) => "WORD",
         Kind::Flag => "BOOL",
         Kind::Text | Kind::Secret => "TEXT",

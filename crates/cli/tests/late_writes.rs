@@ -96,6 +96,7 @@ async fn add_token(engine: &Engine, role: Role) -> String {
         shown: name,
         expires_at: None,
         made_by: None,
+        session: false,
     };
     engine.run(issue).await.unwrap();
     token

@@ -1,10 +1,11 @@
 //! From a batch of commands to a set of changes, without I/O: the store loads what is needed and writes what comes out.
 
 use crate::{
-    commands::{Command, Decided, claim::Claim},
+    commands::{Command, Decided, claim::Claim, credential::Credentials},
     desk::{Desk, Stop},
     model::{
         change::Decision,
+        credential::Credential,
         job::Job,
         keys::{HeadQuery, Keys, Rows},
         limits::Limits,
@@ -13,12 +14,15 @@ use crate::{
         time::Timestamp,
     },
 };
+use std::sync::Arc;
 
 /// A command with the randomness it may use, drawn before the batch so that repeating the batch decides the same.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub command: Command,
     pub seed: u64,
+    /// What its sender was admitted with. None: the server itself, or a caller that needs no token.
+    pub by: Option<Arc<Credential>>,
 }
 
 /// What the store supplies once per batch.
@@ -37,6 +41,13 @@ pub struct WaitingClaim {
     pub seed: u64,
     /// The line it stands in.
     pub line: HeadQuery,
+    pub by: Option<Arc<Credential>>,
+}
+
+/// What waiting claims need to be decided.
+fn keys_of_waiting(claims: &[WaitingClaim], keys: &mut Keys) {
+    Credentials::keys(claims.iter().filter_map(|waiting| waiting.by.as_ref()), keys);
+    claims.iter().for_each(|waiting| waiting.claim.keys_in_line(&waiting.line, keys));
 }
 
 /// All claims that wait. Those that fit what a batch made ready are decided with it, as its last commands.
@@ -65,6 +76,7 @@ pub struct Decider<'a> {
     decided: usize,
     replies: Vec<Option<Result<Reply, Refusal>>>,
     desk: Desk,
+    credentials: Credentials,
     asked: Keys,
 }
 
@@ -80,6 +92,7 @@ impl<'a> Decider<'a> {
             decided: 0,
             replies: items.iter().map(|_| None).collect(),
             desk: Desk::new(context.now, context.first_seq, context.limits),
+            credentials: Credentials::new(),
             asked: Keys::default(),
         }
     }
@@ -101,8 +114,9 @@ impl<'a> Decider<'a> {
     /// The keys every command is known to need before any of them is decided.
     pub fn first_keys(&mut self) -> Keys {
         let mut keys = Keys::default();
+        Credentials::keys(self.items.iter().filter_map(|item| item.by.as_ref()), &mut keys);
         self.items.iter().for_each(|item| item.command.keys(&mut keys));
-        self.joined.iter().for_each(|joined| joined.claim.keys_in_line(&joined.line, &mut keys));
+        keys_of_waiting(&self.joined, &mut keys);
         self.asked = keys.clone();
         keys
     }
@@ -117,6 +131,7 @@ impl<'a> Decider<'a> {
                 Some(reply) => {
                     self.replies[at] = Some(reply);
                     self.decided += 1;
+                    self.items.get(at).into_iter().for_each(|item| self.credentials.decided(&item.command));
                 }
                 None => return self.ask(),
             }
@@ -135,7 +150,7 @@ impl<'a> Decider<'a> {
     fn let_join(&mut self) -> Option<Keys> {
         let came = self.waiting.take()?.join(&mut self.desk.made_ready());
         let mut keys = Keys::default();
-        came.iter().for_each(|joined| joined.claim.keys_in_line(&joined.line, &mut keys));
+        keys_of_waiting(&came, &mut keys);
         self.add(came);
         (!keys.is_empty()).then_some(keys)
     }
@@ -144,8 +159,10 @@ impl<'a> Decider<'a> {
     fn try_command(&mut self, at: usize) -> Option<Result<Reply, Refusal>> {
         let decided = match at.checked_sub(self.items.len()) {
             None => {
-                self.desk.begin(self.items[at].seed);
-                self.items[at].command.decide(&mut self.desk)
+                let Item { command, seed, by } = &self.items[at];
+                self.desk.begin(*seed);
+                let stands = self.credentials.check(&mut self.desk, by.as_ref());
+                stands.and_then(|()| command.decide(&mut self.desk))
             }
             Some(at) => self.decide_joined(at),
         };
@@ -162,8 +179,9 @@ impl<'a> Decider<'a> {
     }
 
     fn decide_joined(&mut self, at: usize) -> Decided<Reply> {
-        let WaitingClaim { claim, seed, .. } = &self.joined[at];
+        let WaitingClaim { claim, seed, by, .. } = &self.joined[at];
         self.desk.begin(*seed);
+        self.credentials.check(&mut self.desk, by.as_ref())?;
         let leases = claim.decide(&mut self.desk)?;
         if leases.as_ref().is_ok_and(Vec::is_empty) {
             // It goes on waiting, as if it had not been here.

@@ -124,7 +124,12 @@ impl Work {
             log_bytes += request.commands.iter().map(log_bytes_of).sum::<usize>();
             let promises = request.is_promise();
             callers.push((request.commands.len(), request.reply, request.abandon, request.room, promises));
-            items.extend(request.commands.into_iter().map(|command| Item { command, seed: ids::seed() }));
+            let by = request.by;
+            items.extend(request.commands.into_iter().map(|command| Item {
+                command,
+                seed: ids::seed(),
+                by: by.clone(),
+            }));
         }
         let (commands, begun) = (items.len(), Instant::now());
         let joining = Arc::new(Joining::new(&after.waiters));

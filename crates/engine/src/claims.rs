@@ -80,7 +80,7 @@ impl Engine {
         loop {
             let (reply, receiver) = oneshot::channel();
             let mut delivery = self.delivery(abandon(claim), receiver);
-            waiter.park(Parked { claim: claim.clone(), reply });
+            waiter.park(Parked { claim: claim.clone(), by: self.by.clone(), reply });
             let waited = tokio::select! {
                 answer = delivery.answer() => match self.found(claim, answer?).await? {
                     leases if leases.is_empty() => continue,
@@ -126,7 +126,7 @@ impl Engine {
 
     async fn claim_now(&self, claim: Claim) -> Result<Vec<Leased>, Error> {
         let abandon = abandon(&claim);
-        let receiver = self.inner().intake.enqueue(vec![claim.into()], abandon.clone())?;
+        let receiver = self.inner().intake.enqueue(vec![claim.into()], &self.by, abandon.clone())?;
         leases(self.delivery(abandon, receiver).answer().await?)
     }
 

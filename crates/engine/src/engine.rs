@@ -8,7 +8,7 @@ use crate::{
     feed::Subscription,
     heavy::{self, Heavy},
     history::History,
-    intake::{Intake, is_bulky},
+    intake::{By, Intake, is_bulky},
     request::lost,
     settings::Settings,
     store::{Store, StoreError},
@@ -47,6 +47,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
     pub(crate) batcher: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
+    /// What the caller was admitted with for whom this clone runs commands.
+    pub(crate) by: By,
 }
 
 pub struct Inner {
@@ -69,6 +71,12 @@ impl Engine {
 
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// The same engine for one caller: each of its commands is refused in the transaction that would write it if what the caller was
+    /// admitted with stands for less by then. None: for the server itself.
+    pub fn acting_for(&self, by: By) -> Self {
+        Self { by, ..self.clone() }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -116,9 +124,9 @@ impl Engine {
         let begun = reports.then(std::time::Instant::now);
         let replies = match self.inner.intake.queue.piece() {
             Some(piece) if commands.len() > piece || is_bulky(&commands) => {
-                Box::pin(self.inner.intake.run_in_pieces(commands, piece)).await?
+                Box::pin(self.inner.intake.run_in_pieces(commands, &self.by, piece)).await?
             }
-            _ => self.inner.intake.enqueue(commands, None)?.await.map_err(lost)??,
+            _ => self.inner.intake.enqueue(commands, &self.by, None)?.await.map_err(lost)??,
         };
         if let Some(begun) = begun {
             self.inner.after.tally.report.observe(begun.elapsed());

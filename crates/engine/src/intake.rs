@@ -15,12 +15,16 @@ use tokio::{
 use windlass_core::{
     Command, Namespace, Refusal, Reply,
     commands::{ask::Ask, claim::Claim, holder::Holder, release::Release},
+    credential::Credential,
 };
 
 /// A command's weight is counted in these, so that the queue's room fits a semaphore.
 const ROOM_UNIT: usize = 256;
 /// Bytes that a caller's commands bring into one transaction while others are at work.
 const PIECE_BYTES: usize = 128 << 10;
+
+/// What the sender of commands was admitted with.
+pub type By = Option<Arc<Credential>>;
 
 pub struct Intake {
     pub queue: Arc<Queue>,
@@ -41,7 +45,7 @@ impl Intake {
         for leased in undelivered.into_iter().flatten().filter_map(Claim::read).flatten() {
             let release = Release { holder: Holder::lease(namespace, leased.lease) };
             // If the queue is full the lease simply runs out.
-            drop(self.enqueue(vec![release.into()], None));
+            drop(self.enqueue(vec![release.into()], &None, None));
         }
     }
 
@@ -49,6 +53,7 @@ impl Intake {
     pub async fn run_in_pieces(
         &self,
         commands: Vec<Command>,
+        by: &By,
         piece: usize,
     ) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         let mut room = self.take_room(&commands, weight(&commands))?;
@@ -64,7 +69,7 @@ impl Intake {
             let (piece, weight) = next_piece(&mut commands, piece);
             let units = room.num_permits().min(weight / ROOM_UNIT);
             let room = room.split(units).ok_or(Error::Overloaded)?;
-            replies.extend(self.push(piece, room, None, weight)?.await.map_err(lost)??);
+            replies.extend(self.push(piece, by, room, None, weight)?.await.map_err(lost)??);
             if turn.is_some() && commands.peek().is_some() && self.queue.is_shared() {
                 sleep(begun.elapsed() * rest).await;
             }
@@ -75,11 +80,12 @@ impl Intake {
     pub fn enqueue(
         &self,
         commands: Vec<Command>,
+        by: &By,
         abandon: Option<Namespace>,
     ) -> Result<oneshot::Receiver<Replies>, Error> {
         let weight = weight(&commands);
         let room = self.take_room(&commands, weight)?;
-        self.push(commands, room, abandon, weight)
+        self.push(commands, by, room, abandon, weight)
     }
 
     fn take_room(&self, commands: &[Command], weight: usize) -> Result<OwnedSemaphorePermit, Error> {
@@ -91,12 +97,13 @@ impl Intake {
     fn push(
         &self,
         commands: Vec<Command>,
+        by: &By,
         room: OwnedSemaphorePermit,
         abandon: Option<Namespace>,
         weight: usize,
     ) -> Result<oneshot::Receiver<Replies>, Error> {
         let (is_log, (reply, receiver)) = (is_log(&commands), oneshot::channel());
-        let taken = self.queue.push(Request { commands, reply, room, abandon, weight }, is_log);
+        let taken = self.queue.push(Request { commands, by: by.clone(), reply, room, abandon, weight }, is_log);
         if taken { Ok(receiver) } else { Err(Error::Closed) }
     }
 }

@@ -66,9 +66,9 @@ impl WaitingClaims for Joining {
                 earlier.into_iter().for_each(|joined| joined.room -= 1);
                 continue;
             };
-            let (claim, line) = (taken.parked.claim.clone(), taken.query.clone());
+            let (claim, by, line) = (taken.parked.claim.clone(), taken.parked.by.clone(), taken.query.clone());
             let room = claim.secrets.len().saturating_sub(1);
-            joined.push(Joined { taken, claim: WaitingClaim { claim, seed: ids::seed(), line }, room });
+            joined.push(Joined { taken, claim: WaitingClaim { claim, seed: ids::seed(), line, by }, room });
             if joined.len() >= CLAIMS_MAX {
                 break;
             }

@@ -118,7 +118,7 @@ mod tests {
         let commands: Vec<Command> = (0..commands).map(tell).collect();
         let weight = commands.iter().map(Command::weight).sum();
         let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Request { commands, reply: oneshot::channel().0, room, abandon: None, weight }
+        Request { commands, by: None, reply: oneshot::channel().0, room, abandon: None, weight }
     }
 
     fn taken(lines: &mut Lines, count: usize, each: usize) -> Vec<(String, usize)> {

@@ -183,7 +183,7 @@ mod tests {
     fn request(namespace: &str) -> Request {
         let tell = Tell { namespace: Namespace::new(namespace).unwrap(), topic: "t".into(), data: "{}".into() };
         let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Request { commands: vec![tell.into()], reply: oneshot::channel().0, room, abandon: None, weight: 258 }
+        Request { commands: vec![tell.into()], by: None, reply: oneshot::channel().0, room, abandon: None, weight: 258 }
     }
 
     #[test]

@@ -1,14 +1,17 @@
 //! What a caller asks the batcher for, and what it is answered.
 
 use crate::store::StoreError;
+use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use windlass_core::{Command, Namespace, Refusal, Reply};
+use windlass_core::{Command, Namespace, Refusal, Reply, credential::Credential};
 
 pub type Replies = Result<Vec<Result<Reply, Refusal>>, StoreError>;
 
 /// Commands of one caller, answered together.
 pub struct Request {
     pub commands: Vec<Command>,
+    /// What their sender was admitted with.
+    pub by: Option<Arc<Credential>>,
     pub reply: oneshot::Sender<Replies>,
     /// Room in the queue, given back when the request is answered.
     pub room: OwnedSemaphorePermit,

@@ -36,7 +36,7 @@ impl Engine {
             .batcher()
             .spawn()
             .map_err(|error| StoreError::Unavailable(format!("no thread for the batcher: {error}")))?;
-        let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))) };
+        let engine = Self { inner, batcher: Arc::new(Mutex::new(Some(batcher))), by: None };
         if engine.inner.settings.grace {
             engine.grant_grace().await?;
             if !engine.inner.store.others() {

@@ -246,6 +246,12 @@ pub trait Store: Send + Sync + 'static {
     /// Drives the decider: load what it needs, let it decide, write, commit. Whole or not at all.
     async fn run(&self, batch: Batch) -> Result<Committed, StoreError>;
 
+    /// Returns when every batch that was decided before this call has been written or given up, on other servers too. Needed by those
+    /// that run several batches at a time.
+    async fn outlast_batches(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// How many batches may usefully be on their way at once.
     fn in_flight(&self) -> usize {
         1

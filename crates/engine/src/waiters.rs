@@ -7,7 +7,7 @@
 //! Who has looked and found nothing leaves its claim with its place in line. A batch that makes a job ready takes the claim
 //! along (`joining.rs`), which is the same turn without a second transaction.
 
-use crate::request::Replies;
+use crate::{intake::By, request::Replies};
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::{BTreeMap, HashMap},
@@ -48,6 +48,7 @@ struct Slot {
 /// A claim that a batch may take along, and the way of its answer. No replies at all: nothing was found, go on waiting.
 pub struct Parked {
     pub claim: Claim,
+    pub by: By,
     pub reply: oneshot::Sender<Replies>,
 }
 

@@ -19,7 +19,8 @@ use windlass_engine::{
 };
 
 async fn run(store: &Memory, commands: Vec<Command>) -> Vec<Result<Reply, Refusal>> {
-    let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 }).collect();
+    let items =
+        commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64, by: None }).collect();
     store.run(Batch::new(items, Limits::default())).await.unwrap().replies
 }
 

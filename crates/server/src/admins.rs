@@ -5,6 +5,7 @@ use crate::auth::{Caller, system_namespace};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{
     Timestamp,
+    credential::StandsFor,
     principal::{Principal, Token},
     record::Kind,
 };
@@ -63,6 +64,19 @@ impl<'a> Lookup<'a> {
         }
         let principal = self.principal(&token.principal).await?.filter(|principal| !principal.disabled);
         Ok(principal.map(|principal| Caller::new(principal, &token, hash.clone())))
+    }
+
+    /// Whether a caller may what it might when it was admitted.
+    pub async fn still_holds(&mut self, caller: &Caller) -> Result<bool, Error> {
+        let Some(credential) = &caller.credential else { return Ok(true) };
+        match (&caller.token, &credential.stands_for) {
+            (Some(hash), _) => Ok(self.caller(hash).await?.is_some_and(|now| now.credential == caller.credential)),
+            (None, StandsFor::Version(version)) => {
+                let found = self.engine.record(credential.key()).await?;
+                Ok(found.is_some_and(|found| found.version == *version))
+            }
+            (None, StandsFor::Rights { .. }) => Ok(false),
+        }
     }
 
     async fn is_admins(

@@ -1,11 +1,12 @@
 //! What handlers share.
 
 use crate::{
-    auth::Auth,
+    auth::{Auth, Caller},
     config::values::Values,
     dialect::{Dialect, Dialects},
     health,
     metrics::Metrics,
+    peer::Network,
     trace::Traces,
     without_token::WithoutToken,
 };
@@ -21,6 +22,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Web pages of these origins may call.
     pub origins: Vec<String>,
+    /// Proxies that may say for whom they call.
+    pub proxies: Vec<Network>,
     /// `embedded` or `postgres`, for people.
     pub store: &'static str,
     /// Where artifacts are kept; none: nowhere.
@@ -48,10 +51,13 @@ const LISTS: usize = 8;
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App {
+    shared: Arc<Inner>,
+    /// While a request is answered: what runs commands for its caller.
+    pub engine: Engine,
+}
 
 pub struct Inner {
-    pub engine: Engine,
     pub auth: Auth,
     pub options: Options,
     pub dialects: Dialects,
@@ -96,18 +102,17 @@ pub struct Inner {
 impl Deref for App {
     type Target = Inner;
     fn deref(&self) -> &Inner {
-        &self.0
+        &self.shared
     }
 }
 
 impl App {
     pub fn new(engine: Engine, options: Options) -> Self {
         let aside: Arc<crate::aside::Aside> = Arc::default();
-        Self(Arc::new(Inner {
+        let shared = Arc::new(Inner {
             auth: Auth::new(engine.clone()),
             schemas: crate::schema::Schemas::new(engine.clone(), aside.clone()),
             pairs: crate::schema::pair::Pairs::new(aside.clone()),
-            engine,
             dialects: Dialects::new(&options.dialects, &options.values),
             versions: Default::default(),
             rooms: crate::room::Rooms::new(options.bodies),
@@ -130,6 +135,18 @@ impl App {
             voices: Default::default(),
             drain: CancellationToken::new(),
             store_seen: tokio::sync::Mutex::default(),
-        }))
+        });
+        Self { shared, engine }
+    }
+
+    /// What answers a request of this caller: nothing is written for it once its access has ended.
+    pub fn acting_for(&self, caller: Option<&Caller>) -> Self {
+        let by = caller.and_then(|caller| caller.credential.clone());
+        Self { shared: self.shared.clone(), engine: self.engine.acting_for(by) }
+    }
+
+    /// For what the server does by itself, also where a request is the occasion.
+    pub fn itself(&self) -> Self {
+        self.acting_for(None)
     }
 }

@@ -25,13 +25,14 @@ pub use windlass_core::stage::system_namespace;
 use windlass_core::{
     Namespace, Refusal,
     commands::tokens::UseToken,
+    credential::Credential,
     principal::{ANONYMOUS, Principal, Role, Token},
     reply::KnownToken,
     stage::SYSTEM,
 };
 use windlass_engine::{Engine, Error};
 
-const REMEMBERED: Duration = Duration::from_secs(1);
+pub const REMEMBERED: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 10_000;
 /// Tokens looked for in the store at a time. Others wait for their turn, which is short: none is refused for a crowd.
 const LOOKS: usize = 4;
@@ -54,6 +55,8 @@ pub struct Known {
     pub root: Arc<str>,
     /// Whom a dialect knows under this id, and no principal of ours.
     pub user: Option<Uuid>,
+    /// What it was admitted with. None: it needs nothing.
+    pub credential: Option<Arc<Credential>>,
 }
 
 impl Deref for Caller {
@@ -69,11 +72,13 @@ impl Caller {
         let (name, namespaces): (Arc<str>, _) = (ANONYMOUS.into(), [namespace.clone()].into());
         let works = may == Nameless::Works;
         let role = if works { Role::Editor } else { Role::Viewer };
-        Self::of(Known { root: name.clone(), name, role, works, namespaces, token: None, user: None })
+        Self::of(Known { root: name.clone(), name, role, works, namespaces, token: None, user: None, credential: None })
     }
 
     pub fn new(principal: &Principal, token: &Token, hash: Arc<str>) -> Self {
+        let credential = Some(Arc::new(Credential::token(&system_namespace(), &hash, token, principal)));
         Self::of(Known {
+            credential,
             name: principal.name.clone(),
             role: principal.role,
             works: false,
@@ -91,10 +96,6 @@ impl Caller {
     /// An admin of everything, as opposed to one of some namespaces.
     pub fn rules_all(&self) -> bool {
         self.role == Role::Admin && self.namespaces.is_empty()
-    }
-
-    pub fn may_the_same_as(&self, other: &Self) -> bool {
-        (self.role, self.works, &self.namespaces) == (other.role, other.works, &other.namespaces)
     }
 
     pub fn may(&self, access: Access) -> bool {
@@ -211,16 +212,14 @@ impl Auth {
         }
     }
 
-    /// Whether somebody who has waited for so long need not be asked again who they are.
-    pub fn is_fresh(waited: Duration) -> bool {
-        waited < REMEMBERED
-    }
-
     /// Whether somebody who has waited still may what they might when they came.
     pub async fn still_holds(&self, caller: &Caller) -> Result<bool> {
-        let Some(hash) = caller.token.as_ref() else { return Ok(true) };
-        let now = Lookup::new(&self.engine).await?.caller(hash).await?;
-        Ok(now.is_some_and(|now| now.may_the_same_as(caller)))
+        Ok(Lookup::new(&self.engine).await?.still_holds(caller).await?)
+    }
+
+    /// Counts how often rights were changed on this server.
+    pub fn changes(&self) -> u64 {
+        self.known.lock().forgotten
     }
 
     /// After a token was made or revoked, or a principal disabled: neither a yes nor a no from before holds.

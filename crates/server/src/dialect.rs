@@ -250,6 +250,11 @@ impl<S> With<S> {
     pub fn new(app: App, own: Arc<S>) -> Self {
         Self { app, own }
     }
+
+    /// For what the server does by itself, also where a request is the occasion.
+    pub fn itself(&self) -> Self {
+        Self { app: self.app.itself(), own: self.own.clone() }
+    }
 }
 
 impl<S> Clone for With<S> {

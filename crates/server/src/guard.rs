@@ -3,7 +3,7 @@
 
 use crate::{
     app::App,
-    auth::{Caller, not_valid},
+    auth::{Caller, REMEMBERED, not_valid},
     content,
     last_token::{self, LastToken, TokenHash},
     metrics::Meter,
@@ -25,7 +25,8 @@ use axum::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use hyper::body::Body as _;
-use std::{borrow::Cow, sync::Arc, time::Instant};
+use std::{borrow::Cow, pin::pin, sync::Arc, time::Instant};
+use tokio::time::timeout;
 use windlass_core::Namespace;
 
 /// What the guard of one route knows about it.
@@ -82,19 +83,43 @@ impl Guarded {
         let response = match admit(facts, &mut request).await {
             // What the body takes in memory is free when the answer is made.
             Ok(_held) => {
-                let caller = request.extensions().get::<Caller>().filter(|_| !facts.changes);
-                let share = caller.map(|caller| caller.root.clone());
-                let work = (self.run)(request, facts.app.clone());
-                let response = if self.behind { facts.app.behind.run(work).await } else { work.await };
-                match share {
-                    Some(share) => hold(facts, &share, response).unwrap_or_else(Problem::into_response),
-                    None => response,
+                let caller = request.extensions().get::<Caller>().cloned();
+                let work = (self.run)(request, facts.app.acting_for(caller.as_ref()));
+                let work = async { if self.behind { facts.app.behind.run(work).await } else { work.await } };
+                match caller.filter(|_| !facts.changes) {
+                    Some(caller) => {
+                        let response = while_allowed(&facts.app, &caller, work).await;
+                        let held = response.and_then(|response| hold(facts, &caller.root, response));
+                        held.unwrap_or_else(Problem::into_response)
+                    }
+                    None => work.await,
                 }
             }
             Err(problem) => problem.into_response(),
         };
         finish(&facts.app, &facts.meter, facts.rules.refuse, began, id, origin.as_ref(), response)
     }
+}
+
+/// An answer to a question that took a while: a job that ended, a line that came. Whoever may not know it by now is not told.
+async fn while_allowed(app: &App, caller: &Caller, work: impl Future<Output = Response>) -> Result<Response> {
+    if caller.credential.is_none() {
+        return Ok(work.await);
+    }
+    let (changes, mut work) = (app.auth.changes(), pin!(work));
+    if let Ok(response) = timeout(REMEMBERED, &mut work).await {
+        return if app.auth.changes() == changes { Ok(response) } else { still(app, caller).await.map(|()| response) };
+    }
+    let permit = app.streams.watch(app, caller);
+    still(app, caller).await?;
+    tokio::select! {
+        response = work => Ok(response),
+        () = permit.ended.cancelled() => Err(not_valid()),
+    }
+}
+
+async fn still(app: &App, caller: &Caller) -> Result<()> {
+    if app.auth.still_holds(caller).await? { Ok(()) } else { Err(not_valid()) }
 }
 
 /// A route that asks for no room of its own has the ordinary one; none has less than that if it asks for more.

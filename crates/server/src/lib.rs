@@ -40,6 +40,7 @@ pub mod metrics;
 pub mod native;
 mod once;
 pub mod origin;
+pub mod owners;
 pub mod path;
 pub mod peer;
 pub mod planned;
@@ -80,6 +81,7 @@ impl Default for Options {
         Self {
             hosts: Vec::new(),
             origins: Vec::new(),
+            proxies: Vec::new(),
             store: "embedded",
             artifacts: None,
             artifact_bytes_max: content::BYTES_MAX,

@@ -86,6 +86,7 @@ impl From<Refusal> for Problem {
             Refusal::WorkerDraining { .. } => problem(Code::WorkerDraining),
             Refusal::Cycle { .. } => problem(Code::Cycle),
             Refusal::LastAdmin => problem(Code::LastAdmin),
+            Refusal::AccessEnded => problem(Code::Unauthorized),
             Refusal::Forbidden { .. } => problem(Code::Forbidden),
             Refusal::Damaged { .. } => problem(Code::Damaged),
         }

@@ -6,6 +6,7 @@
 use crate::{
     auth::{Caller, hash},
     host::host_of,
+    owners::OwnedEntries,
     problem::{Code, Problem, Result},
     secret::Secret,
 };
@@ -14,7 +15,7 @@ use http::{HeaderName, header};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{
-    collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 use subtle::ConstantTimeEq;
@@ -23,8 +24,9 @@ use subtle::ConstantTimeEq;
 pub const PREFIX: &str = "wl_page_";
 pub const PAGE_KEY: HeaderName = HeaderName::from_static("windlass-page-key");
 const COOKIE: &str = "windlass_session";
-/// Codes that wait to be used.
-const CODES_MAX: usize = 100;
+/// Codes of one principal, with those it makes tokens for, that wait to be used; and of all.
+const CODES_PER_PRINCIPAL: usize = 20;
+const CODES_MAX: usize = 2_000;
 pub const CODE_LIFE: Duration = Duration::from_secs(600);
 
 /// Cookies do not tell ports apart, and several servers may run on one machine.
@@ -62,22 +64,21 @@ pub fn page_key(token: &str) -> String {
 }
 
 /// One-time codes, by their hashes. In memory: a code is used within minutes, on the server that made it.
-#[derive(Default)]
-pub struct Codes(Mutex<HashMap<String, (Instant, Caller)>>);
+pub struct Codes(Mutex<OwnedEntries<Arc<str>, String, Caller>>);
+
+impl Default for Codes {
+    fn default() -> Self {
+        Self(Mutex::new(OwnedEntries::new(CODES_PER_PRINCIPAL, CODES_MAX, CODE_LIFE)))
+    }
+}
 
 impl Codes {
-    pub fn add(&self, code: &Secret, caller: Caller) -> Result<()> {
-        let mut codes = self.0.lock();
-        codes.retain(|_, (at, _)| at.elapsed() < CODE_LIFE);
-        if codes.len() >= CODES_MAX {
-            return Err(Problem::new(Code::TooMany, "too many one-time codes wait to be used").retry_after(60_000));
-        }
-        codes.insert(hash(code.reveal()), (Instant::now(), caller));
-        Ok(())
+    pub fn add(&self, code: &Secret, caller: Caller) {
+        self.0.lock().add(caller.root.clone(), hash(code.reveal()), caller, Instant::now());
     }
 
     /// Whom the code stands for; it does so only once.
     pub fn take(&self, code: &str) -> Option<Caller> {
-        self.0.lock().remove(&hash(code)).filter(|(at, _)| at.elapsed() < CODE_LIFE).map(|(_, caller)| caller)
+        self.0.lock().take(&hash(code), Instant::now())
     }
 }

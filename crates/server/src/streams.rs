@@ -1,6 +1,6 @@
-//! Who has how many streams open, and that none outlives the rights it was opened with.
+//! Who has how many streams open, and that none of them, and no wait and no socket, outlives the rights it was opened with.
 //!
-//! A stream is open for minutes, so what its token stood for is looked at again: at once when rights were changed on this server, and
+//! All of these are open for minutes, so what its token stood for is looked at again: at once when rights were changed on this server, and
 //! every few seconds for what another server changed and for tokens that run out. Streams of other tokens go on.
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
+use windlass_core::RecordKey;
 use windlass_engine::Error;
 
 /// Open at a time for one principal and those it made tokens for.
@@ -29,12 +30,12 @@ pub struct Streams {
 #[derive(Default)]
 struct Open {
     by_name: HashMap<Arc<str>, usize>,
-    by_token: HashMap<Arc<str>, Listening>,
+    by_credential: HashMap<RecordKey, Listening>,
     is_watched: bool,
     last: u64,
 }
 
-/// The open streams of one token.
+/// The open streams of one token, or of one user of a dialect.
 struct Listening {
     /// Streams that were opened with other rights belong to an earlier one.
     number: u64,
@@ -46,9 +47,10 @@ struct Listening {
 /// A place among a principal's streams.
 pub struct StreamPermit {
     app: App,
-    name: Arc<str>,
-    /// The hash of the token, and the number of its [`Listening`].
-    token: Option<(Arc<str>, u64)>,
+    /// Whose share it counts to.
+    name: Option<Arc<str>>,
+    /// What the caller was admitted with, and the number of its [`Listening`].
+    listening: Option<(RecordKey, u64)>,
     /// The rights it was opened with are gone.
     pub ended: CancellationToken,
 }
@@ -68,32 +70,29 @@ impl Streams {
             return Err(Problem::new(Code::TooMany, why).retry_after(1_000));
         }
         *count += 1;
-        let (token, ended) = match &caller.token {
-            Some(hash) => {
-                let (number, ended) = open.listen(hash, caller);
-                (Some((hash.clone(), number)), ended)
-            }
-            None => (None, CancellationToken::new()),
-        };
-        if token.is_some() && !std::mem::replace(&mut open.is_watched, true) {
-            tokio::spawn(watch(app.clone()));
-        }
-        Ok(StreamPermit { app: app.clone(), name: caller.root.clone(), token, ended })
+        Ok(open.permit(app, caller, Some(caller.root.clone())))
+    }
+
+    /// For a wait or a socket, which have limits of their own.
+    pub fn watch(&self, app: &App, caller: &Caller) -> StreamPermit {
+        self.open.lock().permit(app, caller, None)
     }
 
     fn leave(&self, permit: &StreamPermit) {
         let mut open = self.open.lock();
-        if let Some(count) = open.by_name.get_mut(&permit.name) {
+        if let Some(name) = &permit.name
+            && let Some(count) = open.by_name.get_mut(name)
+        {
             *count -= 1;
             if *count == 0 {
-                open.by_name.remove(&permit.name);
+                open.by_name.remove(name);
             }
         }
-        let Some((hash, number)) = &permit.token else { return };
-        if let Some(listening) = open.by_token.get_mut(hash).filter(|listening| listening.number == *number) {
+        let Some((key, number)) = &permit.listening else { return };
+        if let Some(listening) = open.by_credential.get_mut(key).filter(|listening| listening.number == *number) {
             listening.count -= 1;
             if listening.count == 0 {
-                open.by_token.remove(hash);
+                open.by_credential.remove(key);
             }
         }
     }
@@ -104,27 +103,26 @@ impl Streams {
         let listening: Vec<_> = self
             .open
             .lock()
-            .by_token
+            .by_credential
             .iter()
-            .map(|(hash, one)| (hash.clone(), one.number, one.caller.clone()))
+            .map(|(key, one)| (key.clone(), one.number, one.caller.clone()))
             .collect();
         if listening.is_empty() {
             return Ok(());
         }
         let mut lookup = Lookup::new(&app.engine).await?;
-        for (hash, number, before) in listening {
-            let now = lookup.caller(&hash).await?;
-            if !now.is_some_and(|now| now.may_the_same_as(&before)) {
-                self.end(&hash, number);
+        for (key, number, caller) in listening {
+            if !lookup.still_holds(&caller).await? {
+                self.end(&key, number);
             }
         }
         Ok(())
     }
 
-    fn end(&self, hash: &Arc<str>, number: u64) {
+    fn end(&self, key: &RecordKey, number: u64) {
         let mut open = self.open.lock();
-        if open.by_token.get(hash).is_some_and(|listening| listening.number == number)
-            && let Some(listening) = open.by_token.remove(hash)
+        if open.by_credential.get(key).is_some_and(|listening| listening.number == number)
+            && let Some(listening) = open.by_credential.remove(key)
         {
             listening.ended.cancel();
         }
@@ -133,15 +131,27 @@ impl Streams {
     /// Whether there is anybody left to look after; if not, whoever opens the next stream sees to it.
     fn is_quiet(&self) -> bool {
         let mut open = self.open.lock();
-        open.is_watched = !open.by_token.is_empty();
+        open.is_watched = !open.by_credential.is_empty();
         !open.is_watched
     }
 }
 
 impl Open {
-    fn listen(&mut self, hash: &Arc<str>, caller: &Caller) -> (u64, CancellationToken) {
-        if let Some(known) = self.by_token.get_mut(hash) {
-            if known.caller.may_the_same_as(caller) {
+    fn permit(&mut self, app: &App, caller: &Caller, name: Option<Arc<str>>) -> StreamPermit {
+        let app = app.itself();
+        let Some(key) = caller.credential.as_ref().map(|credential| credential.key()) else {
+            return StreamPermit { app, name, listening: None, ended: CancellationToken::new() };
+        };
+        let (number, ended) = self.listen(key, caller);
+        if !std::mem::replace(&mut self.is_watched, true) {
+            tokio::spawn(watch(app.clone()));
+        }
+        StreamPermit { app, name, listening: Some((key.clone(), number)), ended }
+    }
+
+    fn listen(&mut self, key: &RecordKey, caller: &Caller) -> (u64, CancellationToken) {
+        if let Some(known) = self.by_credential.get_mut(key) {
+            if known.caller.credential == caller.credential {
                 known.count += 1;
                 return (known.number, known.ended.clone());
             }
@@ -150,7 +160,7 @@ impl Open {
         self.last += 1;
         let (number, ended) = (self.last, CancellationToken::new());
         let listening = Listening { number, count: 1, caller: caller.clone(), ended: ended.clone() };
-        self.by_token.insert(hash.clone(), listening);
+        self.by_credential.insert(key.clone(), listening);
         (number, ended)
     }
 }
@@ -170,9 +180,13 @@ async fn watch(app: App) {
     }
 }
 
-/// After a token was ended or a principal changed: nothing that was let in before is taken for granted.
+/// After a token was ended or a principal changed: nothing that was let in before is taken for granted, and nothing that was decided
+/// before is written after this.
 pub async fn rights_changed(app: &App) {
     app.auth.forget();
+    if let Err(error) = app.engine.store().outlast_batches().await {
+        tracing::warn!(%error, "batches that were under way when rights were changed may be written a moment later");
+    }
     if let Err(error) = app.streams.look(app).await {
         tracing::warn!(%error, "streams of ended tokens end a little later");
     }

@@ -14,6 +14,7 @@ mod dialects;
 mod edge;
 mod examples;
 mod golden;
+mod in_flight;
 mod items;
 mod joblib;
 mod joblib_sockets;

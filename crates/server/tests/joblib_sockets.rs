@@ -390,3 +390,49 @@ async fn two_polls_of_one_session_at_once_end_it() {
     let mut third = get(&query).await;
     assert!(read_answer(&mut third).await.starts_with("HTTP/1.1 400"), "the session is over");
 }
+
+/// Whether its socket ends, and with it what it is told.
+async fn is_closed(client: &mut Client) -> bool {
+    let ends = async {
+        loop {
+            match client.packet().await {
+                Got::Text(text) if text.starts_with("41") => return,
+                Got::Text(_) => {}
+                Got::Close | Got::End => return,
+            }
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), ends).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_socket_ends_with_the_token_or_the_user_it_was_opened_with_and_others_go_on() {
+    let server = listen(quick()).await;
+    let call = async |token: &str, method: Method, path: &str, body: Value| {
+        let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+        let request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        let request = request.header(header::CONTENT_TYPE, "application/json");
+        server.server.call(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    let made = call(&admin(), Method::POST, "/api/v1/tokens", json!({"principal": "p", "role": "editor"})).await;
+    let made = made.expect(201);
+    let mut users = Vec::new();
+    for name in ["a", "b", "c"] {
+        let email = format!("{name}@example.org");
+        let user = crate::joblib::register(&server.server, &email, "right").await;
+        let bearer = crate::joblib::token(&server.server, &email, "right").await;
+        users.push((Client::connect(&server, &bearer).await, format!("/users/{}", user["id"].as_str().unwrap())));
+    }
+    let mut of_token = Client::connect(&server, made["token"].as_str().unwrap()).await;
+    let mut stays = Client::connect(&server, &admin()).await;
+    let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    call(&admin(), Method::DELETE, &path, Value::Null).await.expect(204);
+    call(&admin(), Method::PATCH, &users[0].1, json!({"is_active": false})).await.expect(200);
+    call(&admin(), Method::PATCH, &users[1].1, json!({"password": "another"})).await.expect(200);
+    call(&admin(), Method::DELETE, &users[2].1, Value::Null).await.expect(204);
+    assert!(is_closed(&mut of_token).await, "the token was revoked");
+    for (client, path) in &mut users {
+        assert!(is_closed(client).await, "{path}");
+    }
+    stays.is_heard().await;
+}

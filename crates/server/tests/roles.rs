@@ -106,6 +106,7 @@ async fn issue(engine: &Engine, name: &str, role: Role, namespaces: Vec<Namespac
         shown: name,
         expires_at,
         made_by: None,
+        session: false,
     };
     engine.run(issue).await.unwrap();
 }

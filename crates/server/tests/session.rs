@@ -139,3 +139,31 @@ async fn pages_are_told_what_changed_in_their_namespace_and_only_there() {
         assert!(ids.iter().all(|id| text.contains(id.as_str())), "{text}");
     }
 }
+
+#[tokio::test]
+async fn codes_and_sessions_of_one_principal_displace_its_own_oldest_and_those_of_no_other() {
+    let server = Server::start().await;
+    let make_code = async |role: Role| {
+        let made = server.send(role, Method::POST, "/api/v1/session/codes", Some(json!({}))).await;
+        json!({"code": made.expect(201)["code"]})
+    };
+    let sign_in = async |body: Value| ask(&server, Method::POST, "/api/v1/session", &[], Some(body)).await;
+    let (of_admin, first) = (make_code(Role::Admin).await, make_code(Role::Viewer).await);
+    let mut last = first.clone();
+    for _ in 0..200 {
+        last = make_code(Role::Viewer).await;
+    }
+    sign_in(of_admin).await.expect(201);
+    sign_in(last).await.expect(201);
+    sign_in(first).await.expect(401);
+
+    let other = Page::open(&server, json!({"token": token(Role::Admin)})).await;
+    let mut pages = Vec::new();
+    for _ in 0..102 {
+        pages.push(Page::open(&server, json!({"token": token(Role::Viewer)})).await);
+        server.pass(Millis(1)).await;
+    }
+    for (page, status) in [(&other, 200), (&pages[0], 401), (&pages[1], 401), (&pages[2], 200), (&pages[101], 200)] {
+        page.get(&server, "/api/v1/session").await.expect(status);
+    }
+}

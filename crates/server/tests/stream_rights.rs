@@ -171,3 +171,38 @@ async fn a_claim_that_waits_gets_nothing_once_its_token_has_ended() {
         assert!(found["leases"][0]["job"].is_string() || found["job"].is_object(), "nobody else holds it: {found}");
     }
 }
+
+#[tokio::test]
+async fn a_wait_for_an_end_or_for_lines_ends_with_its_token_and_tells_nothing() {
+    for on_other in [false, true] {
+        let world = World::start().await;
+        let (stays, _) = world.make(ADMIN, json!({"principal": "stays", "role": "viewer"})).await;
+        let source = json!({"source": "steps: {a: {tags: [none]}}"});
+        let run = world.server.post("/api/v1/runs", source).await.expect(201);
+        for path in [
+            format!("/api/v1/jobs/{}/wait?wait_ms=60000", world.job),
+            format!("/api/v1/jobs/{}/logs?wait_ms=60000", world.job),
+            format!("/api/v1/runs/{}/wait?wait_ms=60000", run["id"].as_str().unwrap()),
+        ] {
+            let (reader, id) = world.make(ADMIN, json!({"principal": "reader", "role": "viewer"})).await;
+            let ask = async |token: &str, path: &str| {
+                let request = request(token, Method::GET, path, &Value::Null);
+                let service = if on_other { world.other.clone() } else { world.server.service() };
+                service.oneshot(request).await.unwrap().status()
+            };
+            for token in [&reader, &stays] {
+                // From here on the server remembers it, so that it waits as soon as it is asked.
+                assert_eq!(ask(token, "/api/v1/jobs").await, 200);
+            }
+            let waits = async {
+                tokio::select! {
+                    status = ask(&reader, &path) => assert_eq!(status, StatusCode::UNAUTHORIZED, "{path}"),
+                    status = ask(&stays, &path) => panic!("{path}: {status} for the one that stays"),
+                }
+            };
+            let end = async { world.server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204) };
+            let both = async { tokio::join!(waits, end) };
+            tokio::time::timeout(PATIENCE, both).await.expect("it ends in time");
+        }
+    }
+}

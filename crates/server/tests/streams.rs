@@ -108,7 +108,7 @@ async fn nobody_hears_of_namespaces_that_are_not_theirs() {
     server.engine.run(create).await.unwrap();
     let hash = auth::hash("limited-token").into();
     let (namespace, shown) = (auth::system_namespace(), "limited".into());
-    let issue = IssueToken { namespace, principal: name, hash, shown, expires_at: None, made_by: None };
+    let issue = IssueToken { namespace, principal: name, hash, shown, expires_at: None, made_by: None, session: false };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/jobs?namespace=other", json!({})).await.expect(201);
     server.put("/api/v1/definitions/d?namespace=other", json!({})).await.expect(200);

@@ -62,6 +62,7 @@ async fn guessing_tokens_costs_the_engine_nothing() {
         shown: "a-token".into(),
         expires_at: None,
         made_by: None,
+        session: false,
     };
     server.engine.run(issue).await.unwrap();
     server.post("/api/v1/tokens", json!({"principal": "ci", "role": "worker"})).await.expect(201);

@@ -11,6 +11,7 @@ mod counts;
 mod crash_embedded;
 mod crash_postgres;
 mod embedded;
+mod postgres_access;
 mod postgres_clock;
 mod postgres_cluster;
 mod postgres_crash;

@@ -403,7 +403,7 @@ async fn idle() -> (Postgres, Postgres) {
 /// New jobs beside a claim that waits; how many flights it took.
 async fn served(store: &Postgres, new: &[u128], waiting: Claim) -> (u64, Committed) {
     let waiting = Standing::new(vec![(waiting, 1)]);
-    let items = new.iter().map(|id| Item { command: submit(*id).into(), seed: 1 });
+    let items = new.iter().map(|id| Item { command: submit(*id).into(), seed: 1, by: None });
     let batch = Batch { waiting: Some(waiting), ..Batch::new(items.collect(), Limits::default()) };
     let before = store.flights();
     let committed = store.run(batch).await.unwrap();

@@ -78,7 +78,7 @@ async fn serve() -> String {
         engine.run(create).await.unwrap();
         let hash = auth::hash(token).into();
         let (namespace, principal, shown) = (auth::system_namespace(), name.into(), name.into());
-        let issue = IssueToken { namespace, principal, hash, shown, expires_at: None, made_by: None };
+        let issue = IssueToken { namespace, principal, hash, shown, expires_at: None, made_by: None, session: false };
         engine.run(issue).await.unwrap();
     }
     let service = Service::new(App::new(engine, Options::default()));

@@ -68,6 +68,7 @@ pub mod cancel;
 pub mod cancel_run;
 pub mod claim;
 pub mod complete;
+pub mod credential;
 pub mod definitions;
 pub mod doubt;
 pub mod due;

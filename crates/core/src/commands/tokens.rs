@@ -31,6 +31,8 @@ pub struct IssueToken {
     pub expires_at: Option<Timestamp>,
     /// The hash of the token that makes this one. Absent: nobody's, so that it ends by itself only.
     pub made_by: Option<Arc<str>>,
+    /// The session of a page.
+    pub session: bool,
 }
 
 /// Ends what was made with it as well.
@@ -94,7 +96,7 @@ fn is_upheld(desk: &mut Desk, namespace: &Namespace, token: &Token) -> Result<bo
 }
 
 /// A token that may be called with, and whom it stands for. Unknown, expired and revoked look the same.
-fn valid(desk: &mut Desk, namespace: &Namespace, hash: &str) -> Result<(Token, Principal), Stop> {
+pub(super) fn valid(desk: &mut Desk, namespace: &Namespace, hash: &str) -> Result<(Token, Principal), Stop> {
     let token = desk.peek::<Token>(namespace, hash)?.filter(|token| token.is_valid(desk.now())).ok_or_else(unknown)?;
     if !is_upheld(desk, namespace, &token)? {
         return Err(unknown().into());
@@ -155,6 +157,7 @@ impl IssueToken {
             made_by,
             root: root.filter(|root| *root != self.principal),
             has_made: false,
+            session: self.session,
             kept: None,
         };
         desk.put(&self.namespace, &self.hash, &token)?;
@@ -248,6 +251,7 @@ impl KeepToken {
             made_by: Vec::new(),
             root: None,
             has_made: false,
+            session: false,
             kept: None,
         };
         let old = known.clone();

@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod counts;
+pub mod credential;
 pub mod definition;
 pub mod digest;
 pub mod event;

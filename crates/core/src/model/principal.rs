@@ -2,12 +2,20 @@
 //!
 //! Only the SHA-256 of a token is ever seen in here; the engine's caller draws the token, shows it once and hashes it.
 
-use crate::model::{is_default, name::Namespace, record::Kind, time::Timestamp};
+use crate::model::{
+    is_default,
+    name::{Facet, Namespace},
+    record::Kind,
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What callers without a token are called. No principal may have this name, or it would have a share in what they hold.
 pub const ANONYMOUS: &str = "anonymous";
+
+/// Sessions are found by this and their principal.
+pub const SESSION: &str = "session";
 
 /// How long a line of tokens that were made with one another may get.
 pub const LINE_MAX: usize = 16;
@@ -76,6 +84,9 @@ pub struct Token {
     /// Whether others were made with it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub has_made: bool,
+    /// Whether it is the session of a page.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub session: bool,
     /// Present for a token that an operator keeps in a file or a variable.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: Option<KeptOutside>,
@@ -109,6 +120,9 @@ impl Kind for Token {
     }
     fn parent(&self) -> Option<Arc<str>> {
         Some(self.principal.clone())
+    }
+    fn facets(&self) -> Vec<Facet> {
+        self.session.then(|| Facet::new(SESSION, &self.principal)).into_iter().collect()
     }
 }
 

@@ -44,6 +44,11 @@ pub enum Refusal {
     Cycle { path: Vec<String> },
     #[error("no admin of all namespaces would be left with a valid token; do it anyway with `force`")]
     LastAdmin,
+    /// What the command was sent with was revoked, has expired, or may less by now.
+    #[error(
+        "this access was ended or changed while the request was under way, and nothing was written; sign in again, or ask an admin"
+    )]
+    AccessEnded,
     #[error("{why}")]
     Forbidden { why: String },
     /// What is stored cannot be read. Only commands that need this very record are refused.
@@ -81,6 +86,7 @@ impl Refusal {
             Refusal::WorkerDraining { .. } => "worker-draining",
             Refusal::Cycle { .. } => "cycle",
             Refusal::LastAdmin => "last-admin",
+            Refusal::AccessEnded => "unauthorized",
             Refusal::Forbidden { .. } => "forbidden",
             Refusal::Damaged { .. } => "damaged",
         }

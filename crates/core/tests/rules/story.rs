@@ -1,6 +1,7 @@
 //! What the tests of the rules are written in: short sentences about jobs by number and workers by name.
 
 use crate::tables::Tables;
+use std::sync::Arc;
 use uuid::Uuid;
 use windlass_core::{
     Command, Job, JobId, JobKey, LeaseId, Leased, Millis, Namespace, Reason, Refusal, Reply, RunId, State, Tags,
@@ -18,6 +19,8 @@ use windlass_core::{
         submit_run::{RunNode, SubmitRun},
         workers::{Heartbeat, RegisterWorker, UnregisterWorker},
     },
+    credential::Credential,
+    decider::Item,
     job::ConcurrencyKey,
     policy::{Backoff, LeaseEnd, RetryPolicy, Unregister, WorkerPolicy},
     record::Kind,
@@ -109,6 +112,16 @@ impl Story {
         let answers = self.tables.run(self.now, commands);
         self.tables.check();
         answers
+    }
+
+    /// Each with what its sender was admitted with.
+    pub fn batch_by(&mut self, commands: Vec<(Option<Arc<Credential>>, Command)>) -> Vec<Answer> {
+        let items = commands.into_iter().map(|(by, command)| Item { command, seed: 1, by }).collect();
+        self.tables.run_items(self.now, items)
+    }
+
+    pub fn run_by(&mut self, by: &Arc<Credential>, command: impl Into<Command>) -> Answer {
+        self.batch_by(vec![(Some(by.clone()), command.into())]).remove(0)
     }
 
     pub fn run(&mut self, command: impl Into<Command>) -> Answer {

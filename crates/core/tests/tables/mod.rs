@@ -41,7 +41,11 @@ impl DerefMut for Tables {
 impl Tables {
     /// Decides and writes one batch.
     pub fn run(&mut self, now: Timestamp, commands: Vec<Command>) -> Vec<Result<Reply, Refusal>> {
-        let items: Vec<Item> = commands.into_iter().map(|command| self.item(command)).collect();
+        let items = commands.into_iter().map(|command| self.item(command)).collect();
+        self.run_items(now, items)
+    }
+
+    pub fn run_items(&mut self, now: Timestamp, items: Vec<Item>) -> Vec<Result<Reply, Refusal>> {
         let context = Context { now, first_seq: self.next_seq, limits: self.limits };
         let (mut loads, mut loaded) = (0, 0);
         let decision = drive(Decider::new(&items, context), |keys| {
@@ -71,7 +75,7 @@ impl Tables {
 
     fn item(&mut self, command: Command) -> Item {
         self.seed += 1;
-        Item { command, seed: self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
+        Item { command, seed: self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), by: None }
     }
 
     /// What holds for all rows together, whatever happened before. Linear in the rows, so not for every write.

@@ -52,7 +52,7 @@ impl Bench {
     pub async fn run(&mut self, commands: Vec<Command>) -> TestResult<Committed> {
         let seeded = |command| {
             self.seeds += 1;
-            Item { command, seed: self.seeds }
+            Item { command, seed: self.seeds, by: None }
         };
         let items = commands.into_iter().map(seeded).collect();
         self.run_items(items).await

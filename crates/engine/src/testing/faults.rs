@@ -182,7 +182,8 @@ struct Work<'a> {
 
 impl Work<'_> {
     async fn run(&mut self, commands: Vec<Command>) -> TestResult<Vec<Result<Reply, Refusal>>> {
-        let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1 });
+        let items =
+            commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1, by: None });
         let batch = Batch::new(items.collect(), Limits::default());
         for _ in 0..3 {
             match self.store.run(batch.clone()).await {
@@ -291,7 +292,7 @@ impl Work<'_> {
                 return Ok(());
             }
             let put = PutSchedule { namespace: ns(), schedule: schedule.clone() };
-            let items = vec![Item { command: put.into(), seed: 1 }];
+            let items = vec![Item { command: put.into(), seed: 1, by: None }];
             let _maybe_done = self.store.run(Batch::new(items, Limits::default())).await;
         }
         Err("the schedule never came to be".into())

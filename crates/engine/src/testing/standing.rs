@@ -25,7 +25,7 @@ impl Standing {
                 Offer::Registered => Tags::default(),
             };
             let line = HeadQuery { namespace: claim.namespace.clone(), offered };
-            WaitingClaim { claim, seed, line }
+            WaitingClaim { claim, seed, line, by: None }
         };
         Arc::new(Self { waiting: Mutex::new(claims.into_iter().map(waits).collect()), joined: Mutex::default() })
     }

@@ -160,6 +160,7 @@ pub struct Config {
     pub tls: Option<(PathBuf, PathBuf)>,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
+    pub proxies: Vec<peer::Network>,
     pub admin_token: Option<Secret>,
     /// As it was written; see [`Config::without_token`].
     without_token: String,
@@ -202,6 +203,8 @@ impl Config {
             tls,
             hosts: value::list(read.text(table::hosts)),
             origins: value::list(read.text(table::origins)),
+            // Checked when it was read.
+            proxies: value::networks(read.text(table::proxies)).unwrap_or_default(),
             admin_token: read.some(table::admin_token).map(Secret::new),
             without_token: read.text(table::without_token).to_owned(),
             log: read.text(table::log).to_owned(),

@@ -21,6 +21,8 @@ pub enum Kind {
     Flag,
     /// Separated by commas; in a file also a list.
     List,
+    /// IP addresses and networks, separated like a list.
+    Networks,
     Choice(&'static [&'static str]),
     /// Never shown.
     Secret,
@@ -72,6 +74,8 @@ settings! { SETTINGS:
     tls_key: Kind::Path, "", "Private key (PEM)";
     hosts: Kind::List, "", "Host names the server accepts, in addition to localhost and the address it listens on; * accepts any";
     origins: Kind::List, "", "Origins whose web pages may call the API, e.g. https://app.example.com";
+    proxies: Kind::Networks, "", "Addresses or networks of reverse proxies, e.g. 10.0.0.5, 10.1.0.0/16. Limits on failed logins, device logins and guests \
+         then count for the client that such a proxy names in X-Forwarded-For. Default: none; the header is ignored";
     admin_token: Kind::Secret, "", "The admin token, at least 16 characters. Default: a new token, written to admin.token in the data folder";
     without_token: Kind::Choice(crate::without_token::CHOICES), "auto", "Who may call without a token, on the paths of dialects whose clients cannot send one: never (nobody), loopback (programs on this \
          machine), anyone (everybody who can reach the port, who can then run jobs) or auto (loopback if the server listens on a \

@@ -1,18 +1,20 @@
 //! Values as people write them.
 
 use super::table::Kind;
+use crate::peer::{Network, NotANetwork};
 use std::time::Duration;
 use windlass_core::Millis;
 
 pub fn check(kind: Kind, text: &str) -> Result<(), String> {
     if text.is_empty() {
         return match kind {
-            Kind::Text | Kind::Path | Kind::Url | Kind::List | Kind::Secret => Ok(()),
+            Kind::Text | Kind::Path | Kind::Url | Kind::List | Kind::Networks | Kind::Secret => Ok(()),
             _ => Err("may not be empty".into()),
         };
     }
     match kind {
         Kind::Text | Kind::Path | Kind::List | Kind::Secret => Ok(()),
+        Kind::Networks => networks(text).map(drop),
         Kind::Address => address(text),
         Kind::Url => url(text),
         Kind::Count => count(text).map(drop),
@@ -75,6 +77,10 @@ pub fn time(text: &str) -> Result<Duration, String> {
     // Settings were never particular about capitals.
     let length: Millis = text.to_ascii_lowercase().parse()?;
     Ok(Duration::from_millis(length.0.unsigned_abs()))
+}
+
+pub fn networks(text: &str) -> Result<Vec<Network>, String> {
+    list(text).iter().map(|part| part.parse().map_err(|error: NotANetwork| error.to_string())).collect()
 }
 
 pub fn list(text: &str) -> Vec<String> {

@@ -1,11 +1,8 @@
 //! How many connections there may be, in all and from one address.
 
+use crate::peer;
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
-    sync::Arc,
-};
+use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
 pub struct ConnectionPermits {
     total_max: usize,
@@ -84,13 +81,5 @@ impl Drop for ConnectionPermit {
 
 /// What an address is counted as. None for loopback: a reverse proxy or a test on this machine is everybody.
 fn network(address: IpAddr) -> Option<IpAddr> {
-    let address = address.to_canonical();
-    if address.is_loopback() {
-        return None;
-    }
-    Some(match address {
-        IpAddr::V4(_) => address,
-        // Whoever has one IPv6 address has a whole /64 of them.
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
-    })
+    (!address.to_canonical().is_loopback()).then(|| peer::network(address))
 }

@@ -5,6 +5,7 @@ use crate::{
     ask::{Answer, Sent, ok},
     auth::{self, Caller, not_valid, system_namespace},
     convert,
+    owners::oldest_beyond,
     problem::{Code, Problem, Result},
     route::{Access, Header, Route},
     secret::{self, Secret},
@@ -20,16 +21,20 @@ use http::{HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use windlass_api::session::{Session, SignIn, SignInCode};
 use windlass_core::{
-    Millis, Namespace,
+    Facet, Millis, Namespace,
     commands::{
         audited::Audited,
         tokens::{IssueToken, RevokeToken},
     },
-    principal::Role,
+    principal::{Role, SESSION, Token},
+    record::Kind,
 };
+use windlass_engine::{records::readable, store::RecordQuery};
 
 /// A working day; whoever needs longer signs in again.
 const LIFE: Millis = Millis::from_secs(12 * 3_600);
+/// Of one principal at a time.
+const SESSIONS_MAX: usize = 100;
 const KEY: Header = Header::text("Windlass-Page-Key", "`page_key` of the session, if the call comes with its cookie.");
 
 pub fn routes() -> Vec<Route> {
@@ -86,7 +91,25 @@ fn set_cookie(response: &mut Response, cookie: &str) -> Result<()> {
     Ok(())
 }
 
+/// A principal that signs in once more than it may ends its oldest session.
+async fn make_room(app: &App, caller: &Caller) -> Result<()> {
+    let query = RecordQuery::all(system_namespace(), Token::KIND);
+    let query = RecordQuery { facet: Some(Facet::new(SESSION, &caller.name)), ..query };
+    let found = app.engine.records(&query).await?;
+    let sessions = found.iter().filter_map(|record| Some((readable::<Token>(record)?.created_at, &record.key.key)));
+    let oldest = oldest_beyond(sessions.collect(), SESSIONS_MAX - 1).into_iter();
+    let revoke = |hash: &Arc<str>| RevokeToken { namespace: system_namespace(), hash: hash.clone() };
+    let ended: Vec<_> = oldest.map(|hash| Audited::new(&caller.name, revoke(hash))).collect();
+    if !ended.is_empty() {
+        // Another sign-in may have ended one of them.
+        app.engine.run_many(ended).await?;
+        rights_changed(app).await;
+    }
+    Ok(())
+}
+
 async fn issue(app: &App, caller: &Caller) -> Result<Secret> {
+    make_room(app, caller).await?;
     let token = secret::draw(PREFIX);
     let command = IssueToken {
         namespace: system_namespace(),
@@ -95,6 +118,7 @@ async fn issue(app: &App, caller: &Caller) -> Result<Secret> {
         shown: secret::shown(&token).into(),
         expires_at: Some(app.engine.now().await? + LIFE),
         made_by: Some(caller.token.clone().ok_or_else(not_valid)?),
+        session: true,
     };
     app.engine.run(Audited::new(&caller.name, command)).await?;
     // That it was unknown may be remembered.
@@ -129,7 +153,7 @@ async fn sign_out(State(app): State<App>, caller: Caller, request: Request) -> R
 
 async fn make_code(State(app): State<App>, caller: Caller) -> Result<Answer<SignInCode>> {
     let code = secret::draw("");
-    app.codes.add(&code, caller)?;
+    app.codes.add(&code, caller);
     let expires_ms = u64::try_from(CODE_LIFE.as_millis()).unwrap_or(u64::MAX);
     Ok(Answer(StatusCode::CREATED, SignInCode { code: code.reveal().to_owned(), expires_ms }))
 }

@@ -99,6 +99,7 @@ async fn create(State(app): State<App>, caller: Caller, Sent(body): Sent<CreateT
         shown,
         expires_at,
         made_by: caller.token.clone(),
+        session: false,
     };
     let made = match known {
         Some(_) => app.engine.run(Audited::new(&caller.name, issue)).await?,

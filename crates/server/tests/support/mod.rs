@@ -195,6 +195,6 @@ async fn add_token(engine: &Engine, role: Role) {
     engine.run(create).await.unwrap();
     let hash = auth::hash(&name).into();
     let (namespace, principal) = (auth::system_namespace(), name.clone());
-    let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None };
+    let issue = IssueToken { namespace, principal, hash, shown: name, expires_at: None, made_by: None, session: false };
     engine.run(issue).await.unwrap();
 }

@@ -21,6 +21,7 @@ fn every_refusal_has_a_kind_of_its_own() {
         Refusal::WorkerDraining { worker: "w".into() },
         Refusal::Cycle { path: vec![] },
         Refusal::LastAdmin,
+        Refusal::AccessEnded,
         Refusal::Forbidden { why: "no".into() },
         Refusal::Damaged { what: "record", name: "r".into(), why: "bits".into() },
     ];

@@ -10,7 +10,7 @@
 
 use super::{
     Inner,
-    claim_at_once::Claimed,
+    claim_at_once::{Claimed, versions},
     connection::{Connection, Lent},
     failure::Failure,
     join_at_once::{Joined, place},
@@ -21,7 +21,7 @@ use super::{
 use std::sync::atomic::Ordering;
 use tokio_postgres::Row;
 use uuid::Uuid;
-use windlass_core::{Decision, JobChange, Keys, Rows, Step, Timestamp};
+use windlass_core::{Access, Decision, JobChange, Keys, RecordKey, Rows, Step, Timestamp};
 use windlass_engine::store::Batch;
 
 /// A decision by what is known, and the time it was made at.
@@ -35,8 +35,15 @@ pub struct Foreseen {
 
 pub enum Kind {
     /// Jobs that end, and new ones, and waiting claims that take those.
-    Jobs(Option<Joined>),
+    Jobs(Jobs),
     Claims(Claimed),
+}
+
+#[derive(Default)]
+pub struct Jobs {
+    joined: Option<Joined>,
+    /// What the callers were admitted with: looked at, and to be as it was.
+    records: Vec<(RecordKey, u64)>,
 }
 
 type Answers<'a> = Vec<Sent<'a, Result<Vec<Row>, Failure>>>;
@@ -53,11 +60,14 @@ impl Inner {
         let mut decider = batch.decider(now, 0);
         let mut keys = decider.first_keys();
         let (wanted, new) = (std::mem::take(&mut keys.jobs), std::mem::take(&mut keys.new_jobs));
-        if keys != Keys::default() || (wary && !new.is_empty()) || !wanted.is_disjoint(&new) {
+        let looked = std::mem::take(&mut keys.records);
+        let looks_only = looked.values().all(|access| *access == Access::Look);
+        if keys != Keys::default() || !looks_only || (wary && !new.is_empty()) || !wanted.is_disjoint(&new) {
             return None;
         }
-        let jobs = self.known.all(wanted.iter())?;
-        let (decision, joined) = match decider.step(Rows { jobs, ..Rows::default() }) {
+        let (jobs, records) = (self.known.all(wanted.iter())?, self.known.records(looked.keys())?);
+        let versions = versions(&records);
+        let (decision, joined) = match decider.step(Rows { jobs, records, ..Rows::default() }) {
             Step::Done(decision) => (decision, None),
             Step::Need(keys) => self.foresee_joined(&mut decider, &keys).map(|(decision, by)| (decision, Some(by)))?,
         };
@@ -66,7 +76,7 @@ impl Inner {
             decision,
             now,
             database,
-            kind: Kind::Jobs(joined),
+            kind: Kind::Jobs(Jobs { joined, records: versions }),
         })
     }
 
@@ -89,7 +99,9 @@ impl Inner {
                 match (&kind, clock) {
                     (Kind::Claims(claimed), _) => self.ahead.was_right(&claimed.query),
                     // It is committed: whatever is wrong with the answer is no reason to do it again.
-                    (Kind::Jobs(Some(_)), Some(row)) => place(&mut decision, row.try_get(1).unwrap_or_default()),
+                    (Kind::Jobs(Jobs { joined: Some(_), .. }), Some(row)) => {
+                        place(&mut decision, row.try_get(1).unwrap_or_default())
+                    }
                     (Kind::Jobs(_), _) => {}
                 }
                 self.known.learn(&mut decision);
@@ -109,14 +121,15 @@ impl Inner {
     }
 
     fn doubt(&self, decision: &Decision, kind: &Kind) {
-        let records = match kind {
+        let (records, joined) = match kind {
             Kind::Claims(claimed) => {
                 self.ahead.was_wrong(&claimed.query);
-                &claimed.records[..]
+                (&claimed.records, None)
             }
-            Kind::Jobs(joined) => joined.as_ref().map_or(&[][..], |joined| &joined.records),
+            Kind::Jobs(Jobs { joined, records }) => (records, joined.as_ref()),
         };
-        self.known.forget_records(records.iter().map(|(key, _)| key));
+        let joined = joined.map_or(&[][..], |joined| &joined.records);
+        self.known.forget_records(records.iter().chain(joined).map(|(key, _)| key));
         if decision.jobs.iter().any(|change| change.old.is_none()) {
             self.wary_for.store(WARY_FOR, Ordering::Relaxed);
         }
@@ -126,16 +139,16 @@ impl Inner {
 
 /// The first that answers with a row answers with the database's time; and with the place of the first new job, if there are any.
 fn writes(decision: &Decision, kind: &Kind, by: Unlooked) -> Vec<Write> {
-    let joined = match kind {
+    let Jobs { joined, records } = match kind {
         Kind::Claims(claimed) => return vec![write::claim_known(decision, claimed, by)],
-        Kind::Jobs(joined) => joined,
+        Kind::Jobs(jobs) => jobs,
     };
     if decision.jobs.iter().all(|change| change.old.is_some()) {
-        return vec![write::finish_known(decision, by, true)];
+        return vec![write::finish_known(decision, records, by, true)];
     }
     let mut writes: Vec<Write> = joined.iter().map(|joined| write::check_nothing_waits(joined, by)).collect();
     writes.extend(write::add_jobs(decision, by));
-    writes.push(write::finish_known(decision, by, false));
+    writes.push(write::finish_known(decision, records, by, false));
     writes
 }
 

@@ -30,6 +30,9 @@ use windlass_core::{
     WorkerId, WorkerKey, select,
 };
 
+/// Bytes of a record that is remembered although no claim looked at it.
+const SMALL: usize = 2 << 10;
+
 type RowsSent<'a> = Option<Sent<'a, Result<Vec<Row>, Failure>>>;
 type Heads<'a> = Sent<'a, Result<Vec<Head>, Failure>>;
 
@@ -89,10 +92,10 @@ impl<'a> Loader<'a> {
                 rows.records.push(record);
             }
         }
-        if !keys.heads.is_empty() {
-            let looks = |record: &&Record| keys.records.get(&record.key) == Some(&Access::Look);
-            self.known.saw(rows.records.iter().filter(looks).cloned());
-        }
+        // Of workers that claim, and of what callers were admitted with: what the next batch looks at, too.
+        let looks = |record: &&Record| keys.records.get(&record.key) == Some(&Access::Look);
+        let again = |record: &&Record| !keys.heads.is_empty() || record.value.len() <= SMALL;
+        self.known.saw(rows.records.iter().filter(looks).filter(again).cloned());
         read_siblings(&mut names, &mut rows, answer(siblings).await?)?;
         self.add_locked(&mut names, &mut rows.jobs, &answer(jobs).await?)?;
         for row in answer(payloads).await? {

@@ -26,6 +26,7 @@ mod load;
 mod marks;
 mod migrate;
 mod open;
+mod outlast;
 mod pipe;
 mod read;
 mod rows;
@@ -169,6 +170,12 @@ impl Store for Postgres {
         let inner = self.inner.clone();
         let task = tokio::spawn(async move { inner.run_batch(&batch).await });
         task.await.map_err(|error| StoreError::Corrupt(format!("a batch was not finished: {error}")))?
+    }
+
+    /// Those that are under way when this is called, by their locks. A server that died in the middle of one is given up by the database
+    /// within a minute (`idle_in_transaction_session_timeout`).
+    async fn outlast_batches(&self) -> Result<(), StoreError> {
+        self.inner.outlast_batches().await
     }
 
     fn in_flight(&self) -> usize {

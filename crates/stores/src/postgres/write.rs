@@ -292,8 +292,9 @@ pub struct Unlooked {
     pub clock: Option<i64>,
 }
 
-/// The ends of jobs, each of which must still be as it was known, and the events. `alone`: there is no other statement.
-pub fn finish_known(decision: &Decision, by: Unlooked, alone: bool) -> Write {
+/// The ends of jobs, each of which must still be as it was known, and the events; so must the records that were looked at. `alone`:
+/// there is no other statement.
+pub fn finish_known(decision: &Decision, looked: &[(RecordKey, u64)], by: Unlooked, alone: bool) -> Write {
     let mut ends: Vec<&JobChange> = decision.jobs.iter().filter(|change| change.old.is_some()).collect();
     ends.sort_by(|a, b| a.key().cmp(b.key()));
     let old: Vec<&Job> = ends.iter().filter_map(|change| change.old.as_ref()).collect();
@@ -304,6 +305,7 @@ pub fn finish_known(decision: &Decision, by: Unlooked, alone: bool) -> Write {
     columns.push(Box::new(by.clock));
     columns.push(Box::new((!alone).then(|| by.batch.to_string())));
     columns.extend(event_columns(decision, by.now, by.batch));
+    columns.extend(version_columns(looked));
     Write { sql: Sql::FinishKnown, columns }
 }
 

@@ -29,7 +29,8 @@ pub fn open(folder: &Path, clock: &Arc<Simulated>) -> Embedded {
 }
 
 pub fn batch(commands: Vec<Command>) -> Batch {
-    let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: 7 + at as u64 }).collect();
+    let items =
+        commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: 7 + at as u64, by: None }).collect();
     Batch::new(items, Limits::default())
 }
 

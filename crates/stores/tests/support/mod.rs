@@ -48,7 +48,8 @@ pub fn lease_of(replies: &[Result<Reply, Refusal>]) -> LeaseId {
 }
 
 pub fn batch(commands: Vec<Command>) -> Batch {
-    let items = commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1 }).collect();
+    let items =
+        commands.into_iter().enumerate().map(|(at, command)| Item { command, seed: at as u64 + 1, by: None }).collect();
     Batch::new(items, Limits::default())
 }
 

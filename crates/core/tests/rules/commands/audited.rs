@@ -30,7 +30,7 @@ fn an_act_is_noted_with_its_author_and_a_refused_one_is_not() {
     let create = CreatePrincipal { namespace: ns(), name: "bob".into(), role: Role::Worker, namespaces: Vec::new() };
     let (principal, shown) = (Arc::from("bob"), Arc::from("wl_work_1"));
     let hash = "a".repeat(64).into();
-    let issue = IssueToken { namespace: ns(), principal, hash, shown, expires_at: None, made_by: None };
+    let issue = IssueToken { namespace: ns(), principal, hash, shown, expires_at: None, made_by: None, session: false };
     let both = All { commands: vec![create.into(), issue.into()] };
     let submit = Submit { namespace: ns(), job: once(1) };
     let commands: Vec<Command> = vec![put.into(), delete.into(), both.into(), submit.clone().into()];

@@ -6,6 +6,7 @@ mod cancel;
 mod cancel_run;
 mod claim;
 mod complete;
+mod credential;
 mod definitions;
 mod doubt;
 mod due;

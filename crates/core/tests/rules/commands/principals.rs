@@ -27,6 +27,7 @@ fn issue(digit: &str) -> IssueToken {
         shown: "wl_1".into(),
         expires_at: None,
         made_by: None,
+        session: false,
     }
 }
 

@@ -129,7 +129,7 @@ async fn take_all(store: Arc<dyn Store>, claimer: u128) -> Vec<JobId> {
     loop {
         round += 1;
         let asked: Claim = claim(&format!("w{claimer}"), tags(&TAGS), 3, (claimer << 64) | (round << 8) | 1);
-        let items = vec![Item { command: asked.into(), seed: round as u64 }];
+        let items = vec![Item { command: asked.into(), seed: round as u64, by: None }];
         match store.run(Batch::new(items, Limits::default())).await {
             Ok(mut outcome) => match outcome.replies.remove(0) {
                 Ok(Reply::Leases(leases)) if leases.is_empty() => return taken,

@@ -9,7 +9,7 @@ use windlass_core::{Command, Limits, RecordKey, Reply, State, Tags, What, comman
 
 async fn run(bench: &Bench, command: Command, waiting: Vec<Claim>) -> Committed {
     let claims = waiting.into_iter().map(|claim| (claim, 7)).collect();
-    let batch = Batch::new(vec![Item { command, seed: 7 }], Limits::default());
+    let batch = Batch::new(vec![Item { command, seed: 7, by: None }], Limits::default());
     let batch = Batch { waiting: Some(Standing::new(claims)), ..batch };
     bench.store.run(batch).await.unwrap_or_else(|error| panic!("{error}"))
 }

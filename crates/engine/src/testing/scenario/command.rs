@@ -294,7 +294,7 @@ impl Builder<'_> {
                 let expires_at = options.time("expires")?;
                 let made_by = options.text("made-by").map(|maker| token_hash(&maker).into());
                 let (principal, shown) = (principal.into(), name.into());
-                IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
+                IssueToken { namespace, principal, hash, shown, expires_at, made_by, session: false }.into()
             }
             ["revoke", name] => RevokeToken { namespace, hash: token_hash(name).into() }.into(),
             ["use", name] => UseToken { namespace, hash: token_hash(name).into() }.into(),

@@ -72,6 +72,7 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::TooMany { setting, .. } => setting.to_string(),
         Refusal::NotHolder
         | Refusal::LastAdmin
+        | Refusal::AccessEnded
         | Refusal::NotStarted
         | Refusal::AlreadyStarted
         | Refusal::KeyReused { .. }

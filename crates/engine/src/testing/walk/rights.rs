@@ -49,7 +49,7 @@ pub(super) fn issue_token(world: &mut World) -> Command {
     let expires_at = world.dice.maybe_millis(50, 60_000).map(|length| now + length);
     let (principal, shown) = (world.dice.name(&PRINCIPALS), "wl_abc".into());
     let made_by = world.dice.percent(40).then(|| token(world));
-    IssueToken { namespace, principal, hash, shown, expires_at, made_by }.into()
+    IssueToken { namespace, principal, hash, shown, expires_at, made_by, session: false }.into()
 }
 
 pub(super) fn revoke_token(world: &mut World) -> Command {

@@ -105,7 +105,7 @@ impl World {
     }
 
     pub fn item(&mut self, command: Command) -> Item {
-        Item { command, seed: self.dice.bits() }
+        Item { command, seed: self.dice.bits(), by: None }
     }
 
     /// A job that was submitted before, or rarely one that never was.

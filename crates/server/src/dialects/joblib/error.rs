@@ -155,6 +155,7 @@ impl From<Refusal> for HttpError {
             | Refusal::WorkerDraining { .. }
             | Refusal::Cycle { .. }
             | Refusal::LastAdmin
+            | Refusal::AccessEnded
             | Refusal::Forbidden { .. }
             | Refusal::Damaged { .. } => Problem::from(refusal).into(),
         }

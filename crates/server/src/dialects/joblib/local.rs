@@ -1,6 +1,6 @@
 //! Where a caller is: whether it is a program on this machine, as the setting `without_token` has it, and its address.
 
-use crate::{app::App, listener::Peer};
+use crate::{app::App, listener::Peer, peer::client};
 use axum::{
     body::Body,
     extract::{FromRef, FromRequestParts, Request},
@@ -28,14 +28,18 @@ where
 pub struct Address(pub IpAddr);
 
 impl Address {
-    pub fn of(parts: &Parts) -> Self {
-        Self(parts.extensions.get::<Peer>().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.address.ip()))
+    pub fn of(parts: &Parts, app: &App) -> Self {
+        let peer = parts.extensions.get::<Peer>().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.address.ip());
+        Self(client(peer, &parts.headers, &app.options.proxies))
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Address {
+impl<S: Sync> FromRequestParts<S> for Address
+where
+    App: FromRef<S>,
+{
     type Rejection = Infallible;
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(parts))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(parts, &App::from_ref(state)))
     }
 }

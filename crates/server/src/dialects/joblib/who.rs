@@ -12,7 +12,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use std::sync::Arc;
 use windlass_api::Uuid;
-use windlass_core::principal::Role;
+use windlass_core::{credential::Credential, principal::Role};
 
 #[derive(Clone, Debug)]
 pub struct Who {
@@ -27,12 +27,21 @@ impl Who {
         Self { id, superuser: caller.role == Role::Admin, caller }
     }
 
-    /// A user, with all that its token lets it do.
-    pub fn user(id: Uuid, superuser: bool) -> Caller {
+    /// A user, with all that its token lets it do, for as long as the record of the user stays as it is.
+    pub fn user(id: Uuid, superuser: bool, credential: Credential) -> Caller {
         let name: Arc<str> = format!("joblib:{id}").into();
         let role = if superuser { Role::Admin } else { Role::Editor };
-        let namespaces = [super::namespace()].into();
-        Caller::of(Known { root: name.clone(), name, role, works: true, namespaces, token: None, user: Some(id) })
+        let (namespaces, credential) = ([super::namespace()].into(), Some(Arc::new(credential)));
+        Caller::of(Known {
+            root: name.clone(),
+            name,
+            role,
+            works: true,
+            namespaces,
+            token: None,
+            user: Some(id),
+            credential,
+        })
     }
 
     /// Whether this is a user, and not a principal of ours.

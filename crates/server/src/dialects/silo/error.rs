@@ -106,6 +106,7 @@ impl From<Refusal> for HttpError {
             | Refusal::WorkerNotOnline { .. }
             | Refusal::WorkerDraining { .. }
             | Refusal::Cycle { .. } => Self::conflict(text),
+            Refusal::AccessEnded => Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text),
             Refusal::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", text),
             Refusal::Damaged { .. } => Self::internal(text),
         }

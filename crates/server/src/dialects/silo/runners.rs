@@ -135,6 +135,7 @@ pub async fn create(State(app): State<Silo>, caller: Caller, raw: Raw) -> Result
         shown: runner.token_prefix.as_str().into(),
         expires_at: None,
         made_by: caller.token.clone(),
+        session: false,
     };
     let register = RegisterWorker {
         namespace: namespace(),

@@ -148,6 +148,7 @@ async fn issue(app: &App, caller: &Caller, token: &Token, text: &str) -> Result<
         shown: token.token_prefix.as_str().into(),
         expires_at: None,
         made_by: caller.token.clone(),
+        session: false,
     };
     match app.engine.run(Audited::new(&caller.name, All { commands: vec![put, open, issue.into()] })).await {
         Ok(_) => Ok(()),

@@ -51,6 +51,7 @@ impl From<Refusal> for HttpError {
                 HttpError::bare(StatusCode::CONFLICT)
             }
             Refusal::TooLarge { .. } => HttpError(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
+            Refusal::AccessEnded => HttpError(StatusCode::UNAUTHORIZED, refusal.to_string()),
             Refusal::TooMany { .. } => HttpError(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
             Refusal::NotStarted
             | Refusal::AlreadyStarted

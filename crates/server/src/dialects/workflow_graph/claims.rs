@@ -4,17 +4,14 @@ use super::{
     body::{HttpError, Json, Path, Result, Sent},
     namespace, status, translate, wire,
 };
-use crate::{
-    app::App,
-    auth::{Auth, Caller, not_valid},
-};
+use crate::{app::App, auth::Caller};
 use axum::extract::{FromRequestParts, State};
 use http::{StatusCode, request::Parts};
 use std::{
     collections::{BTreeMap, HashMap},
     convert::Infallible,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use windlass_core::{
     JobKey, Leased, Payload, WorkerId,
@@ -40,7 +37,6 @@ pub async fn claim(
     hold: Hold,
     Sent(body): Sent<wire::Claim>,
 ) -> Result<Json<Option<wire::Claimed>>> {
-    let begun = Instant::now();
     let claim = claim::Claim {
         namespace: namespace(),
         worker: WorkerId::new(&body.worker_id)?,
@@ -52,18 +48,12 @@ pub async fn claim(
         request_id: None,
     };
     let Some(leased) = app.engine.claim(claim, hold.0).await?.pop() else { return Ok(Json(StatusCode::OK, None)) };
-    let still = if Auth::is_fresh(begun.elapsed()) { Ok(true) } else { app.auth.still_holds(&caller).await };
-    let told = match still {
-        Ok(true) => claimed(&app, &leased, &body).await,
-        Ok(false) => Err(not_valid().into()),
-        Err(problem) => Err(problem.into()),
-    };
-    match told {
+    match claimed(&app, &leased, &body).await {
         Ok(claimed) => Ok(Json(StatusCode::OK, Some(claimed))),
-        // A worker that cannot be told its job, or may not have it by now, must not hold it.
+        // A worker that cannot be told its job must not hold it.
         Err(error) => {
             let holder = Holder { principal: Some(caller.name.clone()), ..Holder::lease(&namespace(), leased.lease) };
-            drop(app.engine.run(Release { holder }).await);
+            drop(app.itself().engine.run(Release { holder }).await);
             Err(error)
         }
     }

@@ -148,7 +148,7 @@ pub async fn upload(State(joblib): State<Joblib>, request: Request) -> Result<St
     let name = provider.full_name();
     let say = json!({"provider_name": name, "request_hash": hash});
     let ready = tell("provider_result_ready", &json!({"room": provider.room_id, "say": say}));
-    answers::keep(&joblib, &answers::key(&name, &hash), bytes, ready).await?;
+    answers::keep(&joblib, provider.user_id, &answers::key(&name, &hash), bytes, ready).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -60,7 +60,7 @@ impl Audience {
         seats.taken += 1;
         let start = || {
             let (follows, told) = watch::channel(false);
-            joblib.own.sockets.runtime().spawn(pump::run(joblib.clone(), follows));
+            joblib.own.sockets.runtime().spawn(pump::run(joblib.itself(), follows));
             told
         };
         seats.pump.get_or_insert_with(start).clone()

@@ -7,7 +7,7 @@ use super::{
     ties::Tie,
     transport::Opened,
 };
-use crate::problem::Problem;
+use crate::{auth::Caller, problem::Problem};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,6 +23,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
 };
+use tokio_util::sync::{CancellationToken, DropGuard};
 use windlass_core::{
     Millis, WorkerId,
     commands::{doubt::Doubt, tell::Tell},
@@ -46,6 +47,7 @@ pub struct Session {
     opened: Weak<Opened>,
     inside: Mutex<Inside>,
     _listening: Listening,
+    _gone: DropGuard,
 }
 
 #[derive(Default)]
@@ -76,10 +78,35 @@ pub async fn admit(socket: SocketRef, TryData(auth): TryData<Auth>) -> Result<()
     opened.is_known();
     let listening = listen(&joblib).await;
     let user: Arc<str> = who.id.to_string().into();
-    let session =
-        Session { joblib, user, opened: Arc::downgrade(opened), inside: Mutex::default(), _listening: listening };
+    let gone = end_with_access(&joblib, &who.caller, &socket);
+    let session = Session {
+        joblib,
+        user,
+        opened: Arc::downgrade(opened),
+        inside: Mutex::default(),
+        _listening: listening,
+        _gone: gone,
+    };
     hear(&socket, Arc::new(session));
     Ok(())
+}
+
+/// Ends a socket when the token or the user it was opened with is no longer what it was. Holds the socket's id alone: a socket holds
+/// its session.
+fn end_with_access(joblib: &Joblib, caller: &Caller, socket: &SocketRef) -> DropGuard {
+    let permit = joblib.streams.watch(joblib, caller);
+    let (id, gone, joblib) = (socket.id, CancellationToken::new(), joblib.clone());
+    let over = gone.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = permit.ended.cancelled() => {}
+            () = over.cancelled() => return,
+        }
+        if let Some(socket) = joblib.own.sockets.io.get_socket(id) {
+            drop(socket.disconnect());
+        }
+    });
+    gone.drop_guard()
 }
 
 async fn who(joblib: &Joblib, token: &str) -> Result<Who, Problem> {

@@ -10,7 +10,7 @@ use super::{
         settings::Whoever,
         who::Who,
     },
-    Unwritten, User, add, busy, check_address, check_password, find, write,
+    Unwritten, User, access_changed, add, busy, check_address, check_password, find, write,
 };
 use crate::app::App;
 use axum::extract::State;
@@ -109,7 +109,7 @@ impl Change {
         let user = self.changed(&before.value, hash, joblib.engine.wall().await?);
         match write(joblib, Some(&before), &user).await {
             Ok(()) => {
-                joblib.own.users.known.forget();
+                access_changed(joblib).await;
                 Ok(ok(user.show()))
             }
             Err(Unwritten::Taken) => Err(HttpError::plain(StatusCode::BAD_REQUEST, "UPDATE_USER_EMAIL_ALREADY_EXISTS")),

@@ -7,7 +7,7 @@ use super::{
         error::{HttpError, Result},
         who::Who,
     },
-    ADDRESS, GONE, USER,
+    ADDRESS, GONE, USER, access_changed,
     accounts::Change,
     address_key, bearer, busy, find, mint,
 };
@@ -56,7 +56,7 @@ pub async fn delete(State(joblib): State<Joblib>, Path(text): Path<String>) -> R
         Err(Error::Refused(Refusal::NotFound { .. } | Refusal::VersionMismatch { .. })) => return Err(busy()),
         Err(error) => return Err(error.into()),
     }
-    joblib.own.users.known.forget();
+    access_changed(&joblib).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

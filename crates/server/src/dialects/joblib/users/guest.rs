@@ -23,7 +23,7 @@ pub async fn create(State(joblib): State<Joblib>, local: Local, Address(from): A
         return Err(HttpError::plain(StatusCode::FORBIDDEN, why));
     }
     if !local.0 {
-        let begun = joblib.own.users.begun.take(from, "guest", Instant::now());
+        let begun = joblib.own.users.begun.take_from(from, Instant::now());
         begun.map_err(too_many("too many guests came from this address"))?;
     }
     let name = windlass_engine::ids::secret().simple().to_string();

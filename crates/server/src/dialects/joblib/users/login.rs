@@ -11,7 +11,7 @@ use super::{
     bearer, mint, password, too_many, with_address,
 };
 use crate::{app::App, ask};
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{FromRef, FromRequest, Request, State};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 use std::{net::IpAddr, time::Instant};
@@ -23,11 +23,14 @@ pub struct Form {
     from: IpAddr,
 }
 
-impl<S: Sync> FromRequest<S> for Form {
+impl<S: Sync> FromRequest<S> for Form
+where
+    App: FromRef<S>,
+{
     type Rejection = HttpError;
-    async fn from_request(request: Request, _: &S) -> Result<Self> {
+    async fn from_request(request: Request, state: &S) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let Address(from) = Address::of(&parts);
+        let Address(from) = Address::of(&parts, &App::from_ref(state));
         let is_form = parts.headers.get(header::CONTENT_TYPE).is_some_and(is_form);
         let bytes = ask::read(body).await?;
         let sent = if is_form { &*bytes } else { &[] };

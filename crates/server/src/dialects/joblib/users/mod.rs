@@ -23,6 +23,7 @@ use crate::{
     problem::Problem,
     records::Records,
     route::{Access, Route},
+    streams::rights_changed,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -106,6 +107,12 @@ pub struct Users {
 /// Tells somebody who came too often how long to wait.
 fn too_many(why: &'static str) -> impl Fn(Duration) -> HttpError {
     move |wait| HttpError::plain(http::StatusCode::TOO_MANY_REQUESTS, why).retry_after(wait.as_secs() + 1)
+}
+
+/// After a user was changed: what was let in before is asked again, and what was under way writes nothing.
+async fn access_changed(joblib: &Joblib) {
+    joblib.own.users.known.forget();
+    rights_changed(joblib).await;
 }
 
 fn address_key(email: &str) -> String {

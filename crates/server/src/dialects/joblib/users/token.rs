@@ -6,7 +6,7 @@
 use super::super::namespace;
 use super::{
     super::{Joblib, Own, error::UNAUTHORIZED, who::Who},
-    GONE, Unwritten, User, find,
+    GONE, USER, Unwritten, User, find,
     jwt::{Key, Said, Wrong},
     write,
 };
@@ -28,8 +28,8 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_api::Uuid;
-use windlass_core::{Millis, Refusal, Timestamp, commands::records::Expect};
-use windlass_engine::Error;
+use windlass_core::{Millis, Refusal, Timestamp, commands::records::Expect, credential::Credential};
+use windlass_engine::{Error, records::Kept};
 
 const REMEMBERED: Duration = Duration::from_secs(1);
 const REMEMBERED_MAX: usize = 10_000;
@@ -130,14 +130,16 @@ pub async fn caller(joblib: &Joblib, token: &str) -> Result<Caller, Problem> {
     if left.0 <= 0 {
         return Err(wrong(Wrong::Token));
     }
-    let user = match find(joblib, said.user).await? {
-        Some(user) => user.value,
+    let found = match find(joblib, said.user).await? {
+        Some(user) => user,
         None => first_sight(joblib, said.user, now).await?.ok_or_else(|| wrong(Wrong::Payload))?,
     };
+    let user = &found.value;
     if !user.is_active || issued_at(&said, joblib.own.settings.token_lifetime) < user.tokens_since {
         return Err(wrong(Wrong::Payload));
     }
-    let caller = Who::user(user.id, user.is_superuser);
+    let credential = Credential::record(USER.key(&user.id.to_string()), found.version);
+    let caller = Who::user(user.id, user.is_superuser, credential);
     joblib.own.users.known.keep(hash, &caller, left, forgotten);
     Ok(caller)
 }
@@ -148,14 +150,13 @@ fn issued_at(said: &Said, lifetime: Millis) -> Timestamp {
 }
 
 /// A user whom only another server with the same secret knows.
-async fn first_sight(joblib: &Joblib, id: Uuid, now: Timestamp) -> Result<Option<User>, Problem> {
+async fn first_sight(joblib: &Joblib, id: Uuid, now: Timestamp) -> Result<Option<Kept<User>>, Problem> {
     if !joblib.own.settings.foreign_users || GONE.find(joblib, &id.to_string()).await?.is_some() {
         return Ok(None);
     }
     let user = User { id, tokens_since: Timestamp(0), ..User::new(format!("{id}@elsewhere.invalid"), None, now) };
     match write(joblib, None, &user).await {
-        Ok(()) => Ok(Some(user)),
-        Err(Unwritten::Taken | Unwritten::Changed) => Ok(find(joblib, id).await?.map(|found| found.value)),
+        Ok(()) | Err(Unwritten::Taken | Unwritten::Changed) => find(joblib, id).await,
         Err(Unwritten::Other(problem)) => Err(problem),
     }
 }

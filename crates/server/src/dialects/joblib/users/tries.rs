@@ -1,5 +1,6 @@
 //! How often somebody may guess passwords. Counted before a password is checked, so that guesses made together count too.
 
+use crate::peer::network;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{
@@ -26,23 +27,36 @@ pub struct Tries(Mutex<HashMap<Of, (Instant, u32)>>);
 /// One try, which is taken back if it was right.
 pub struct Try([Of; 3]);
 
+/// What one address (IPv6: one /64) may begin.
+const BEGUN_MOST: u32 = 100;
+
 impl Tries {
     /// Or how long to wait.
     pub fn take(&self, address: IpAddr, account: &str, now: Instant) -> Result<Try, Duration> {
         let of = parts(address, account);
+        self.count(of.into_iter().zip(MOST), now)?;
+        Ok(Try(of))
+    }
+
+    /// The same for what needs no account.
+    pub fn take_from(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+        self.count([(Of::Address(network(address)), BEGUN_MOST)].into_iter(), now)
+    }
+
+    fn count(&self, of: impl ExactSizeIterator<Item = (Of, u32)> + Clone, now: Instant) -> Result<(), Duration> {
         let mut counts = self.0.lock();
         if counts.len() + of.len() > REMEMBERED_MAX {
             counts.retain(|_, (since, _)| now.duration_since(*since) < WITHIN);
         }
-        for (of, most) in of.iter().zip(MOST) {
-            if let Some((since, count)) = counts.get(of)
+        for (of, most) in of.clone() {
+            if let Some((since, count)) = counts.get(&of)
                 && *count >= most
                 && now.duration_since(*since) < WITHIN
             {
                 return Err(WITHIN - now.duration_since(*since));
             }
         }
-        for of in of {
+        for (of, _) in of {
             // Where there is no room, what is counted already still is.
             let full = counts.len() >= REMEMBERED_MAX;
             match counts.get_mut(&of) {
@@ -52,7 +66,7 @@ impl Tries {
                 None => drop(counts.insert(of, (now, 1))),
             }
         }
-        Ok(Try(of))
+        Ok(())
     }
 
     pub fn was_right(&self, Try(of): Try) {
@@ -67,12 +81,8 @@ impl Tries {
     }
 }
 
-/// An IPv6 address counts with its whole /64.
 fn parts(address: IpAddr, account: &str) -> [Of; 3] {
-    let address = match address.to_canonical() {
-        IpAddr::V6(six) => IpAddr::V6((u128::from(six) & (u128::MAX << 64)).into()),
-        four => four,
-    };
+    let address = network(address);
     let mut name = [0; 16];
     name.copy_from_slice(&Sha256::digest(account)[..16]);
     [Of::Both(address, name), Of::Address(address), Of::Account(name)]

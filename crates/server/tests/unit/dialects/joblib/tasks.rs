@@ -1,12 +1,13 @@
 use std::{sync::Arc, time::Duration};
 use windlass_core::{
-    Job, LeaseId, Tags, WorkerId,
+    Job, LeaseId, RecordKey, Tags, WorkerId,
     commands::{
         claim::Claim,
         holder::Holder,
         release::Release,
         submit::{NewJob, Submit},
     },
+    credential::Credential,
 };
 use windlass_engine::{Engine, Error, Settings, clock::System, ids, memory::Memory};
 use windlass_server::dialects::joblib::{
@@ -32,7 +33,8 @@ async fn a_task_that_another_worker_holds_by_now_is_left_to_it() {
     let lease = LeaseId::new(seen.key.id, seen.live.lease.as_ref().unwrap().secret);
     engine.run(Release { holder: Holder::lease(&namespace(), lease) }).await.unwrap();
     let now = claimed(&engine, "second").await;
-    let who = Who::of(Who::user(ids::secret(), false));
+    let key = RecordKey { namespace: namespace(), kind: "user".into(), key: "u".into() };
+    let who = Who::of(Who::user(ids::secret(), false, Credential::record(key, 1)));
     for to in ["running", "failed", "cancelled"] {
         let moved = shift(&engine, &seen, to, "", &who).await;
         assert!(matches!(&moved, Err(Error::Refused(refusal)) if is_late(refusal)), "{to}: {moved:?}");
