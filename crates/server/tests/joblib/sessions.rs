@@ -114,3 +114,15 @@ async fn a_code_expires_and_is_forgotten_later() {
     assert_eq!(poll(&server, &code, &secret).await.0, 404);
     assert_eq!(poll(&server, "NONESUCH", &secret).await.0, 404);
 }
+
+#[tokio::test]
+async fn a_device_that_a_stolen_token_approved_gets_nothing_once_the_password_was_changed() {
+    let server = Server::start().await;
+    register(&server, "u@example.org", "old").await;
+    let stolen = token(&server, "u@example.org", "old").await;
+    let (code, secret) = begin(&server).await;
+    send(&server, Method::PATCH, &format!("/auth/cli-login/{code}"), &stolen, None).await.expect(200);
+    let own = token(&server, "u@example.org", "old").await;
+    send(&server, Method::PATCH, "/users/me", &own, Some(json!({"password": "new"}))).await.expect(200);
+    assert_eq!(poll(&server, &code, &secret).await.0, 404);
+}

@@ -235,3 +235,19 @@ async fn a_slash_too_many_leads_back_and_what_is_not_there_says_so() {
     assert_eq!(other.expect(405)["detail"], "Method Not Allowed");
     assert_eq!(call(&server, From::Here, Method::GET, "//evil.example/", None, None).await.status, 404);
 }
+
+#[tokio::test]
+async fn who_took_the_default_admins_address_does_not_become_superuser_without_its_password() {
+    let values = Values::default()
+        .with(settings::joblib_admin_email, "root@example.org")
+        .with(settings::joblib_admin_password, "top secret");
+    for (password, promoted) in [("guessed", false), ("top secret", true)] {
+        let server = with(values.clone()).await;
+        super::register(&server, "root@example.org", password).await;
+        let started = duties::start(&server.app, None, None).await;
+        let bearer = token(&server, "root@example.org", password).await;
+        let shown = send(&server, Method::GET, "/users/me", &bearer, None).await.expect(200);
+        assert_eq!(shown["is_superuser"], promoted, "{password}");
+        drop(started);
+    }
+}

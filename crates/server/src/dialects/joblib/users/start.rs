@@ -1,7 +1,7 @@
 //! At the start: the default admin is made, or made superuser.
 
-use super::{super::Joblib, Unwritten, User, with_address, write};
-use crate::{problem::Problem, running::Running};
+use super::{super::Joblib, Unwritten, User, access_changed, with_address, write};
+use crate::{problem::Problem, running::Running, secret::Secret};
 
 const SECRET_BYTES_MIN: usize = 16;
 
@@ -18,11 +18,28 @@ pub async fn run(joblib: Joblib) -> Running {
     Running::default()
 }
 
+/// Anybody can register with an address. Whoever verified it, or knows the password that the operator set, is meant.
+async fn is_theirs(joblib: &Joblib, user: &User, password: &Secret) -> Result<bool, Problem> {
+    let knows = async {
+        let (passwords, stored) = (&joblib.own.users.passwords, user.hash.as_deref());
+        passwords.fits(&joblib.engine, password.reveal().to_owned(), stored).await
+    };
+    Ok(user.is_verified || (!password.reveal().is_empty() && knows.await?))
+}
+
 async fn admin(joblib: &Joblib) -> Result<(), Problem> {
     let Some((email, password)) = &joblib.own.settings.admin else { return Ok(()) };
     loop {
         let before = with_address(joblib, email).await?;
         let mut user = match &before {
+            Some(before) if !is_theirs(joblib, &before.value, password).await? => {
+                tracing::error!(
+                    "the user with the address {email} was not made superuser: the address is not verified, and the user's password is \
+                     not the one of joblib_admin_password. If the user is the admin, set that password or verify the user \
+                     (PATCH /users/ID with is_verified); if not, delete the user"
+                );
+                return Ok(());
+            }
             Some(before) => before.value.clone(),
             None if super::check_address(email).is_err() || super::check_password(password.reveal()).is_err() => {
                 tracing::error!(
@@ -42,7 +59,7 @@ async fn admin(joblib: &Joblib) -> Result<(), Problem> {
         }
         match write(joblib, before.as_ref(), &user).await {
             Ok(()) => {
-                joblib.own.users.known.forget();
+                access_changed(joblib).await;
                 return Ok(());
             }
             // Another server was faster.
