@@ -318,3 +318,30 @@ async fn a_store_without_any_admin_gets_one_at_the_next_start_and_one_with_other
     let second = held(&folder);
     assert!(first != second && is_valid(&server, &second).await && !is_valid(&server, &first).await);
 }
+
+#[tokio::test]
+async fn an_admin_of_one_namespace_learns_of_no_principal_of_another() {
+    let server = Server::start().await;
+    make(&server, ADMIN, json!({"principal": "theirs", "role": "editor", "namespaces": ["b"]})).await;
+    make(&server, ADMIN, json!({"principal": "everywhere", "role": "viewer"})).await;
+    let (local, _) = make(&server, ADMIN, json!({"principal": "local", "role": "admin", "namespaces": ["a"]})).await;
+    for role in ["viewer", "editor", "admin", "worker"] {
+        for namespaces in [json!([]), json!(["b"]), json!(["a"])] {
+            let ask = async |name: &str| {
+                let body = json!({"principal": name, "role": role, "namespaces": namespaces});
+                let mut refused = call(&server, &local, Method::POST, "/api/v1/tokens", body).await.expect(403);
+                refused["request_id"].take();
+                refused
+            };
+            let (known, everywhere) = (ask("theirs").await, ask("everywhere").await);
+            assert_eq!(known, everywhere, "{role} {namespaces}");
+            if namespaces != json!(["a"]) {
+                assert_eq!(known, ask("nobody").await, "{role} {namespaces}");
+            }
+        }
+    }
+    // Where it rules it is told as before.
+    make(&server, &local, json!({"principal": "own", "role": "viewer", "namespaces": ["a"]})).await;
+    let other = json!({"principal": "own", "role": "editor", "namespaces": ["a"]});
+    call(&server, &local, Method::POST, "/api/v1/tokens", other).await.expect(409);
+}

@@ -74,6 +74,11 @@ async fn create(State(app): State<App>, caller: Caller, Sent(body): Sent<CreateT
     let namespaces = body.namespaces.iter().map(|name| Namespace::new(name)).collect::<Result<Vec<_>, _>>()?;
     let name: Arc<str> = body.principal.as_str().into();
     let known = app.engine.read_record::<Row>(&system_namespace(), &name).await?;
+    // What the caller asks for, before what is there: of principals that it does not rule over it learns nothing.
+    let reaches = known.as_ref().is_none_or(|known| rules(&caller, &known.namespaces));
+    if !reaches || (known.is_none() || !namespaces.is_empty()) && !rules(&caller, &namespaces) {
+        return Err(Problem::new(Code::Forbidden, "a token may not reach further than the one that makes it"));
+    }
     if let Some(known) = &known
         && (known.role != role || (!namespaces.is_empty() && known.namespaces != namespaces))
     {
@@ -85,9 +90,6 @@ async fn create(State(app): State<App>, caller: Caller, Sent(body): Sent<CreateT
         return Err(Problem::new(Code::Exists, why).at("role"));
     }
     let namespaces = known.as_ref().map_or(namespaces, |known| known.namespaces.clone());
-    if !rules(&caller, &namespaces) {
-        return Err(Problem::new(Code::Forbidden, "a token may not reach further than the one that makes it"));
-    }
     let token = secret::draw_token(role);
     let (hash, shown): (Arc<str>, Arc<str>) = (auth::hash(token.reveal()).into(), secret::shown(&token).into());
     let now = app.engine.now().await?;
