@@ -49,46 +49,70 @@ async fn two_servers_share_the_sessions_of_a_pooler() {
     let left = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE '%listen%' \
                 AND pid <> pg_backend_pid()";
     assert_eq!(cluster.sql(name, left), "0");
-    let (client, connection) =
-        tokio_postgres::connect(&pooler.through(&direct), tokio_postgres::NoTls).await.expect("the pooler answers");
+    assert_eq!(state_of_sessions(&pooler.through(&direct)).await, ["0on"; 6]);
+}
+
+/// How many statements are prepared in each session, and one of the settings of our own.
+async fn state_of_sessions(url: &str) -> Vec<String> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("the pooler answers");
     tokio::spawn(connection);
+    let text = "SELECT (SELECT count(*) FROM pg_prepared_statements)::text || current_setting('enable_seqscan')";
+    let mut found = Vec::new();
     for _ in 0..6 {
-        let text = "SELECT (SELECT count(*) FROM pg_prepared_statements)::text || current_setting('enable_seqscan')";
-        let rows = client.simple_query(text).await.unwrap();
-        let values: Vec<&str> = rows
-            .iter()
-            .filter_map(|row| match row {
-                tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(values, ["0on"]);
+        found.push(client.query_typed(text, &[]).await.unwrap()[0].get(0));
     }
+    found
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooler_nobody_mentioned_is_named_as_the_likely_cause() {
+async fn a_pooler_nobody_mentioned_is_noticed_before_anything_is_set_or_prepared() {
     let cluster = Cluster::shared();
     let direct = cluster.fresh_database();
-    let pooler = cluster.pooler(3);
-    // Several at once, so that the pooler has to use more than one session.
-    let clients: Vec<_> = (1..=4u128)
-        .map(|client| {
-            let url = pooler.through(&direct);
-            tokio::spawn(async move {
-                let store = Postgres::connect(quiet(url)).await.map_err(|error| error.to_string())?;
-                for n in 1..=50 {
-                    run(&store, vec![submit(client * 1_000 + n).into()]).await.map_err(|error| error.to_string())?;
-                }
-                Ok::<(), String>(())
+    for sessions in [1, 2, 3] {
+        let pooler = cluster.pooler(sessions);
+        // Several at once, so that the pooler has to use more than one session.
+        let clients: Vec<_> = (1..=4u128)
+            .map(|client| {
+                let url = pooler.through(&direct);
+                tokio::spawn(async move {
+                    let store = Postgres::connect(Options::new(url)).await.unwrap();
+                    assert!(store.bells().is_none(), "it was taken for a database");
+                    for n in 1..=30 {
+                        let id = ((sessions as u128) << 64) + client * 1_000 + n;
+                        run(&store, vec![submit(id).into()]).await.unwrap();
+                    }
+                })
             })
-        })
-        .collect();
-    let mut failures = Vec::new();
-    for client in clients {
-        failures.extend(client.await.unwrap().err());
+            .collect();
+        for client in clients {
+            client.await.unwrap();
+        }
+        assert_eq!(state_of_sessions(&pooler.through(&direct)).await, ["0on"; 6]);
     }
-    assert!(failures.iter().any(|failure| failure.contains("pooled=true")), "{failures:?}");
+    assert!(Postgres::connect(Options::new(direct)).await.unwrap().bells().is_some(), "there is no pooler");
+}
+
+/// A program that takes the pooler for a database prepares its statements in sessions that are given to others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_that_were_left_behind_in_a_poolers_sessions_are_in_nobodys_way() {
+    let cluster = Cluster::shared();
+    let direct = cluster.fresh_database();
+    let pooler = cluster.pooler(2);
+    let (client, connection) =
+        tokio_postgres::connect(&pooler.through(&direct), tokio_postgres::NoTls).await.expect("the pooler answers");
+    tokio::spawn(connection);
+    let left: String = (0..2_000).map(|number| format!("PREPARE s{number} AS SELECT {number};")).collect();
+    let all = "SELECT 1 WHERE (SELECT count(*) FROM pg_prepared_statements) < 2000";
+    while client.query_typed(all, &[]).await.unwrap().len() + client.query_typed(all, &[]).await.unwrap().len() > 0 {
+        // In the session whose turn it is, unless they are there already.
+        drop(client.batch_execute(&format!("BEGIN; {left} COMMIT")).await);
+        drop(client.batch_execute("ROLLBACK").await);
+    }
+    for (id, params) in [(1, ""), (2, "?pooled=true")] {
+        let url = format!("{}{params}", pooler.through(&direct));
+        let store = Postgres::connect(quiet(url)).await.unwrap();
+        run(&store, vec![submit(id).into()]).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

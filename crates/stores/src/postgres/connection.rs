@@ -52,15 +52,21 @@ impl Target {
 
     /// Opens a session and sets it up. A pooler's sessions belong to everybody and are left as they are.
     pub async fn connect(&self, settings: &[&str]) -> Result<Client, tokio_postgres::Error> {
+        let client = self.open().await?;
+        if !self.address.pooled {
+            client.batch_execute(&self.set(FOR_GOOD, settings)).await?;
+        }
+        Ok(client)
+    }
+
+    /// Opens a session and leaves it as it is.
+    pub async fn open(&self) -> Result<Client, tokio_postgres::Error> {
         let (client, connection) = self.address.connect().await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = describe(&error), "a database connection ended");
             }
         });
-        if !self.address.pooled {
-            client.batch_execute(&self.set(FOR_GOOD, settings)).await?;
-        }
         Ok(client)
     }
 

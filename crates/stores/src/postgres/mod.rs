@@ -28,6 +28,7 @@ mod migrate;
 mod open;
 mod outlast;
 mod pipe;
+mod pooler;
 mod read;
 mod rows;
 mod run;

@@ -11,7 +11,7 @@ use super::{
     known::Known,
     lanes::Lanes,
     marks::Marks,
-    migrate,
+    migrate, pooler,
     time::Time,
 };
 use parking_lot::Mutex;
@@ -80,7 +80,15 @@ impl OpenError {
 }
 
 pub async fn open(options: Options) -> Result<Postgres, OpenError> {
-    let target = Arc::new(target(&options)?);
+    let mut target = target(&options)?;
+    if !target.address.pooled && pooler::is_between(&target).await {
+        tracing::info!(
+            name = target.name,
+            "there is a pooler that gives every transaction another session (pooled=true)"
+        );
+        target.address.pooled = true;
+    }
+    let target = Arc::new(target);
     let client = target.connect(READER_SETTINGS).await.map_err(|error| OpenError::connecting(&target.name, &error))?;
     check_server(&client, &target.name, options.allow_unsafe).await?;
     let others =

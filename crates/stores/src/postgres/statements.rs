@@ -201,6 +201,7 @@ impl Target {
     pub async fn typed(&self, client: &Client) -> Result<Arc<Vec<Typed>>, Failure> {
         let learn = async || {
             client.batch_execute("BEGIN READ ONLY").await?;
+            deallocate_left_over(client).await?;
             let types: Vec<Vec<Type>> =
                 prepare(client, &self.texts).await?.iter().map(|statement| statement.params().to_vec()).collect();
             client.batch_execute("COMMIT").await?;
@@ -209,6 +210,17 @@ impl Target {
         };
         self.typed.get_or_try_init(learn).await.cloned()
     }
+}
+
+/// Names that our driver gives prepared statements, one after the other in each process.
+const OUR_NAMES: &str = "SELECT name FROM pg_prepared_statements WHERE name ~ '^s[0-9]+$'";
+
+/// A session of a pooler may still have statements of a program that took it for its own, under the names that come next.
+async fn deallocate_left_over(client: &Client) -> Result<(), Failure> {
+    for row in client.query_typed(OUR_NAMES, &[]).await? {
+        client.batch_execute(&format!("DEALLOCATE {}", row.try_get::<_, String>(0)?)).await?;
+    }
+    Ok(())
 }
 
 /// All of them, for this schema.
