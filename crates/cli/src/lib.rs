@@ -9,6 +9,7 @@ mod context;
 mod demo;
 pub mod dialects;
 pub mod fail;
+mod files;
 mod ids;
 pub mod output;
 mod pages;

@@ -3,7 +3,10 @@
 //! Flags win over environment variables, those over the profile, that over what is found on this machine. The admin token
 //! a server left in its data folder is only ever sent to this machine: a mistyped address must not give it away.
 
-use crate::profile::{Profile, Profiles};
+use crate::{
+    files,
+    profile::{Profile, Profiles},
+};
 use anyhow::Context as _;
 use clap::Args;
 use std::{
@@ -109,7 +112,7 @@ impl Found {
             builder = builder.token(token);
         }
         if let Some(file) = &self.ca_cert {
-            let pem = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+            let pem = files::read(file, files::SMALL_MAX)?;
             builder = builder.root_certificate(pem);
         }
         Ok(builder.build()?)
@@ -117,8 +120,8 @@ impl Found {
 }
 
 pub fn read_token(file: &Path) -> anyhow::Result<String> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("no token can be read from {}", file.display()))?;
+    let text = files::read_text(file, files::SMALL_MAX)
+        .with_context(|| format!("no token can be read from {}", file.display()))?;
     let token = text.trim();
     anyhow::ensure!(!token.is_empty(), "{} is empty; it should hold a token", file.display());
     Ok(token.to_owned())

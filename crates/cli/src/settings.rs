@@ -1,7 +1,8 @@
 //! The server's settings as flags, made from its table, and what they come to with variables and a file.
 
+use crate::files;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use std::{env, fs, path::PathBuf};
+use std::{env, path::PathBuf};
 use windlass_server::config::{
     ConfigError, Effective, Sources, effective,
     table::{Kind, Setting},
@@ -21,9 +22,9 @@ impl Settings {
     pub fn effective(&self) -> Result<Vec<Effective>, ConfigError> {
         let file = self.file.clone().or_else(|| env::var_os("WINDLASS_CONFIG").map(PathBuf::from));
         let file = match file {
-            Some(path) => match fs::read_to_string(&path) {
+            Some(path) => match files::read_text(&path, files::SMALL_MAX) {
                 Ok(text) => Some((path, text)),
-                Err(error) => return Err(ConfigError::File { path, why: error.to_string() }),
+                Err(error) => return Err(ConfigError::File { path, why: error.root_cause().to_string() }),
             },
             None => None,
         };

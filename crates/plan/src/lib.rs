@@ -19,6 +19,6 @@ pub mod template;
 pub mod vars;
 pub mod workflow;
 
-pub use format::{Fault, is_native};
+pub use format::{BYTES_MAX, Fault, is_native};
 pub use meter::{Budget, Meter};
 pub use workflow::Workflow;

@@ -9,7 +9,7 @@ use crate::{
     definition,
     definition_faults::{self, Settings},
     flows::folder,
-    folders::{InFile, Loaded, Watch, list, on_change},
+    folders::{self, InFile, Loaded, Watch, list, on_change},
     problem::Problem,
 };
 use serde::{
@@ -75,11 +75,7 @@ async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Result<(Str
 /// A file's definition and its name, or everything that is wrong with it, at most [`FAULTS_MAX`] faults.
 pub fn read(file: &Path, limits: &Limits) -> Result<(String, DefinitionBody), Vec<InFile>> {
     let unread = |error: std::io::Error| vec![fault(file, error.to_string())];
-    let size = std::fs::metadata(file).map_err(unread)?.len();
-    if size > definition::BYTES_MAX as u64 {
-        return Err(vec![fault(file, format!("{size} bytes; a definition may have {}", definition::BYTES_MAX))]);
-    }
-    let text = std::fs::read_to_string(file).map_err(unread)?;
+    let text = folders::read(file, definition::BYTES_MAX).map_err(unread)?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let fault = |fault| InFile { file: file.to_owned(), fault };
     checked(&text, stem, limits).map_err(|faults| faults.into_iter().map(fault).collect())

@@ -1,8 +1,12 @@
 //! Folders of definitions: their files, what became of them, and that a change is noticed.
 
 use notify::{RecursiveMode, Watcher};
+use rustix::fs::OFlags;
 use std::{
     fmt,
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -38,6 +42,27 @@ impl fmt::Display for InFile {
             _ => write!(f, "{file}:{line}:{column}: {why}"),
         }
     }
+}
+
+/// Reads a file of a folder: a regular file of text with no more than so many bytes, whatever it says about its size and however it
+/// grows meanwhile. Nothing else is waited for or read, neither a pipe nor a device, even if it took the file's place after the
+/// folder was listed.
+pub fn read(path: &Path, bytes_max: usize) -> io::Result<String> {
+    let refused = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(refused("this is not a regular file".into()));
+    }
+    let mut bytes = Vec::new();
+    let size = file.metadata()?.len();
+    if size <= bytes_max as u64 {
+        // One more than allowed, to see whether it has grown.
+        file.take(bytes_max as u64 + 1).read_to_end(&mut bytes)?;
+    }
+    if size.max(bytes.len() as u64) > bytes_max as u64 {
+        return Err(refused(format!("the file is larger than {bytes_max} bytes, the most that is read")));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("the file is not valid UTF-8".into()))
 }
 
 pub fn list(folder: &Path) -> std::io::Result<Vec<PathBuf>> {

@@ -4,7 +4,7 @@ use crate::support::Server;
 use std::fs;
 use windlass_core::Namespace;
 use windlass_engine::testing::eventually;
-use windlass_server::{definitions, duties, flows::folder};
+use windlass_server::{definitions, dialects::workflow_graph, duties, flows::folder};
 
 #[tokio::test]
 async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
@@ -45,6 +45,31 @@ async fn a_faulty_file_is_told_with_its_place_and_leaves_the_good_version() {
     }
     let other = folder::load(&server.app, &Namespace::default(), place.path()).await;
     assert_eq!((other.faults.len(), other.changed.len()), (1, 0), "what is no workflow is left alone");
+}
+
+/// The most memory this process has had, in bytes.
+fn memory_peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10
+}
+
+#[tokio::test]
+async fn a_huge_file_in_a_folder_is_a_fault_and_takes_no_memory() {
+    let server = Server::start().await;
+    let place = tempfile::tempdir().unwrap();
+    fs::File::create(place.path().join("huge.yaml")).unwrap().set_len(2 << 30).unwrap();
+    fs::write(place.path().join("small.yaml"), "windlass: workflow\nsteps:\n  a: {}\n").unwrap();
+    let before = memory_peak();
+    let loaded = definitions::load(&server.app, &Namespace::default(), place.path()).await;
+    let other = folder::load(&server.app, &Namespace::default(), place.path()).await;
+    let graphs = workflow_graph::folder::load(&server.app, place.path()).await.unwrap();
+    let refused = graphs[0].result.as_ref().unwrap_err();
+    for why in [loaded.faults[0].to_string(), other.faults[0].to_string(), refused.clone()] {
+        assert!(why.contains("the file is larger than"), "{why}");
+    }
+    assert_eq!((loaded.changed.len(), loaded.faults.len(), other.unchanged, graphs.len()), (1, 1, 1, 1));
+    assert!(memory_peak() - before < 256 << 20, "the file was read");
 }
 
 #[tokio::test]

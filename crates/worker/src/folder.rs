@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder},
-    io,
+    io::{self, Read},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
@@ -75,6 +75,16 @@ impl Folder {
     }
 }
 
+/// A command that is still at work may make it larger while it is read.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(RESULT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > RESULT_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {RESULT_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
 /// A file that a command may have written; none where there is nothing in it.
 pub fn read_written(path: &Path) -> io::Result<Option<String>> {
     match fs::symlink_metadata(path) {
@@ -82,7 +92,7 @@ pub fn read_written(path: &Path) -> io::Result<Option<String>> {
         Ok(meta) if meta.len() > RESULT_BYTES_MAX => {
             Err(io::Error::other(format!("{} bytes are too many", meta.len())))
         }
-        Ok(_) => fs::read_to_string(path).map(|text| Some(text).filter(|text| !text.trim().is_empty())),
+        Ok(_) => read_bounded(path).map(|text| Some(text).filter(|text| !text.trim().is_empty())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

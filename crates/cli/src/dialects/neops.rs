@@ -6,7 +6,7 @@ use super::{Noun, Part};
 use crate::{
     context::{Context, Done},
     fail::code,
-    output,
+    files, output,
 };
 use anyhow::Context as _;
 use clap::{Args, FromArgMatches};
@@ -109,9 +109,7 @@ impl Neops {
 
 fn read(file: &PathBuf, rows: &mut Vec<Row>, faults: &mut Vec<String>) -> anyhow::Result<()> {
     let shown = file.display();
-    let size = std::fs::metadata(file).with_context(|| format!("{shown} cannot be read"))?.len();
-    anyhow::ensure!(size <= FILE_BYTES_MAX, "{shown} has {size} bytes; at most {FILE_BYTES_MAX}");
-    let text = std::fs::read(file).with_context(|| format!("{shown} cannot be read"))?;
+    let text = files::read(file, FILE_BYTES_MAX)?;
     let lists: HashMap<String, Vec<Value>> = match serde_json::from_slice(&text) {
         Ok(lists) => lists,
         Err(error) => {

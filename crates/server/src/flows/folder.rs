@@ -3,25 +3,31 @@
 use super::stored;
 use crate::{
     app::App,
-    folders::{InFile, Loaded},
+    folders::{self, InFile, Loaded},
     problem::Problem,
 };
 use std::{path::Path, sync::Arc};
 use windlass_core::Namespace;
-use windlass_plan::{Fault, Workflow, is_native};
+use windlass_plan::{BYTES_MAX, Fault, Workflow, is_native};
 
 /// Loads one file if it is a workflow of ours; None: it is something else. A faulty file leaves the version in force.
 pub async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Option<Result<(String, bool), InFile>> {
     let path = file.to_owned();
     let read = move || {
-        let text = std::fs::read_to_string(&path).ok().filter(|text| is_native(text))?;
+        let text = match folders::read(&path, BYTES_MAX) {
+            Ok(text) if is_native(&text) => text,
+            Ok(_) => return None,
+            Err(error) => return Some(Err(error.to_string())),
+        };
         let made = Workflow::parse(&text);
-        Some((text, made))
+        Some(Ok((text, made)))
     };
     let in_file = |fault| InFile { file: file.to_owned(), fault };
     let refused = |problem: Problem| in_file(Fault::nowhere(problem.0.to_string()));
     let (text, made) = match app.aside.run(namespace, read).await {
-        Ok(read) => read?,
+        Ok(None) => return None,
+        Ok(Some(Ok(read))) => read,
+        Ok(Some(Err(why))) => return Some(Err(in_file(Fault::nowhere(why)))),
         Err(problem) => return Some(Err(refused(problem))),
     };
     let made = match made {
@@ -42,7 +48,7 @@ pub async fn load_file(app: &App, namespace: &Namespace, file: &Path) -> Option<
 /// Loads the workflows of ours in a folder of workflows; the others are the dialect's.
 pub async fn load(app: &App, namespace: &Namespace, folder: &Path) -> Loaded {
     let mut loaded = Loaded::default();
-    for file in crate::folders::list(folder).unwrap_or_default() {
+    for file in folders::list(folder).unwrap_or_default() {
         match load_file(app, namespace, &file).await {
             Some(Ok((name, true))) => loaded.changed.push(name),
             Some(Ok((_, false))) => loaded.unchanged += 1,

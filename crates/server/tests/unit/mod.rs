@@ -9,6 +9,7 @@ mod content;
 mod definitions;
 mod dialects;
 mod flows;
+mod folders;
 mod guard;
 mod last_token;
 mod listener;

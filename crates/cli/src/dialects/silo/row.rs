@@ -1,8 +1,8 @@
 //! Rows as the files have them, with the places they are at, and what they mean.
 
 use super::{csv, json};
-use crate::output::clean;
-use anyhow::{Context as _, bail};
+use crate::{files, output::clean};
+use anyhow::bail;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use windlass_api::item::Relation;
@@ -163,11 +163,13 @@ impl Kind {
 pub const NO_KIND: &str = "these are neither items (part_number), revisions (part_number, revision_number), \
     BOM rows (parent_part_number, child_part_number) nor projects (code)";
 
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// Reads one file.
 pub fn read(file: &Path, rows: &mut Rows, faults: &mut Faults) -> anyhow::Result<()> {
     let name: Arc<str> = file.display().to_string().into();
-    let bytes = std::fs::read(file).with_context(|| format!("{name} cannot be read"))?;
-    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not valid UTF-8"))?;
+    let text = files::read_text(file, FILE_BYTES_MAX)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("csv") => csv::read(&name, text, rows, faults),

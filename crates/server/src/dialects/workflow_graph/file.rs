@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use windlass_yaml::{Booleans, Fault, Ordered, Spanned};
 
 /// Larger files are no workflows.
-const BYTES_MAX: usize = 4 << 20;
+pub const BYTES_MAX: usize = 4 << 20;
 
 #[derive(Deserialize)]
 struct File {

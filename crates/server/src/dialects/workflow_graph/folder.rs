@@ -4,7 +4,7 @@ use super::{
     file,
     status::{self, Stored},
 };
-use crate::{app::App, running::Running};
+use crate::{app::App, folders, running::Running};
 use std::path::{Path, PathBuf};
 use windlass_core::commands::all::All;
 
@@ -57,14 +57,14 @@ fn is_definition(path: &Path) -> bool {
 
 /// The folder may hold workflows of the native kind as well; those are loaded as such.
 fn is_ours(path: &Path) -> bool {
-    std::fs::read_to_string(path).is_ok_and(|text| windlass_plan::is_native(&text))
+    folders::read(path, file::BYTES_MAX).is_ok_and(|text| windlass_plan::is_native(&text))
 }
 
 async fn load_one(app: &App, path: &Path) -> Result<String, String> {
     let id = path.file_stem().and_then(|stem| stem.to_str()).ok_or("the file's name is not UTF-8")?.to_owned();
     let path = path.to_owned();
     let read = move || {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let text = folders::read(&path, file::BYTES_MAX).map_err(|error| error.to_string())?;
         file::parse(&text).map_err(|fault| fault.to_string())
     };
     let made = app.aside.run(&super::namespace(), read).await.map_err(|problem| problem.0.to_string())??;

@@ -7,10 +7,13 @@ use super::{
     Definition, InForce,
     file::{self, Fault},
 };
-use crate::dialects::silo::{
-    Silo,
-    error::{HttpError, Result},
-    namespace, schedule,
+use crate::{
+    dialects::silo::{
+        Silo,
+        error::{HttpError, Result},
+        namespace, schedule,
+    },
+    folders,
 };
 use serde_json::{Value, json};
 use std::{
@@ -76,21 +79,13 @@ fn list(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > file::BYTES_MAX as u64 {
-        return Err(format!("the file is larger than {} bytes", file::BYTES_MAX));
-    }
-    std::fs::read_to_string(path).map_err(|error| error.to_string())
-}
-
 fn look(folder: &Path, priority: i32) -> std::io::Result<Found> {
     let mut found = Found::default();
     for (name, path) in list(folder)? {
         let fault = |at: file::Spot, field: Option<&str>, message: String| {
             vec![Fault { file: name.clone(), line: at.0, column: at.1, field: field.map(str::to_owned), message }]
         };
-        let text = read(&path);
+        let text = folders::read(&path, file::BYTES_MAX).map_err(|error| error.to_string());
         let parsed = match &text {
             Ok(text) => file::parse(&name, text, priority),
             Err(why) => Err(fault((1, 1), None, why.clone())),
