@@ -58,6 +58,7 @@ codes! {
     Damaged "damaged" 500 "Stored data cannot be read" "Run `windlass doctor`. Only calls that need this record fail.",
     Internal "internal" 500 "The server failed" "The server's log has the details under the request id.",
     Unavailable "unavailable" 503 "The server cannot do this now" "Repeat the request after `retry_after_ms`. With a key, submit and claim are safe to repeat.",
+    OverQuota "over-quota" 507 "The namespace stores as much as it may" "Wait until finished jobs are removed after their retention time, delete records, or raise `stored_bytes_per_namespace_max`.",
     StoreFull "store-full" 507 "The disk is full" "Free some space. The server then accepts writes again without a restart.",
 }
 

@@ -16,6 +16,13 @@ pub struct Stats {
     pub workers: BTreeMap<String, u64>,
     /// Number of claims that wait for a job on this server.
     pub waiting_claims: u64,
+    /// Bytes that the namespace stores: payloads, results, logs, records and events, without artifacts. About: what is small is counted in
+    /// steps.
+    #[serde(default)]
+    pub stored_bytes: u64,
+    /// How many it may store (`stored_bytes_per_namespace_max`). Absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes_max: Option<u64>,
     pub version: String,
     pub store: String,
     /// Who may call without a token, where a dialect's clients cannot send one: `never`, `loopback` or `anyone`.

@@ -97,6 +97,9 @@ fn threads(config: &Config) -> usize {
     if config.database.is_some() { cores } else { cores.saturating_sub(1).max(1) }
 }
 
+/// How many bytes a namespace may store in a database, whose disk we do not see.
+const QUOTA: u64 = 64 << 30;
+
 async fn serve(config: Config) -> Result<(), Failure> {
     // Before anything is opened, so that a signal during the start is not lost.
     let signals = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -114,6 +117,7 @@ async fn serve(config: Config) -> Result<(), Failure> {
     unfinished::check(&*store, &place).await.map_err(|error| Failure(NO_STORE, error))?;
     settings.limits = config.limits;
     settings.events_kept = config.events_kept;
+    settings.quotas = quotas(&config);
     let engine = Engine::start(store, settings).await.map_err(|error| Failure(NO_STORE, error.into()))?;
     let alone = config.database.is_none();
     let admin = bootstrap::admin(&engine, config.admin_token.as_ref(), &config.data, alone).await?;
@@ -174,10 +178,20 @@ async fn open(config: &Config) -> anyhow::Result<(Arc<dyn Store>, EngineSettings
         }
         None => {
             let sync = if config.unsafe_no_fsync { embedded::Sync::Off } else { embedded::Sync::Full };
-            let store = Embedded::open(&config.data, embedded::Options { sync, ..embedded::Options::default() })?;
+            let reserve = Some(config.disk_reserve);
+            let options = embedded::Options { sync, reserve, ..embedded::Options::default() };
+            let store = Embedded::open(&config.data, options)?;
             Ok((Arc::new(store), EngineSettings::default()))
         }
     }
+}
+
+/// With a store of our own, one namespace leaves others half of the disk.
+fn quotas(config: &Config) -> Quotas {
+    let half_of_disk = || embedded::disk_bytes(&config.data).map(|bytes| bytes / 2);
+    let auto = || if config.database.is_some() { None } else { half_of_disk() };
+    let each = config.quotas.each.unwrap_or_else(|| auto().unwrap_or(QUOTA));
+    Quotas { each, of: Arc::new(config.quotas.of.clone()) }
 }
 
 /// Where artifacts are kept.

@@ -57,6 +57,8 @@ const FOREIGN: [(&str, &[&str]); 4] = [
             // Encrypted lines to PostgreSQL.
             "percent-encoding",
             "rusqlite",
+            // How much of a disk is free, and keeping some of it back.
+            "rustix",
             "rustls",
             "rustls-platform-verifier",
             "serde",

@@ -8,6 +8,7 @@ use crate::{
     history::History,
     notices::Notices,
     request::Replies,
+    reserve::Reserve,
     store::{Committed, StoreError},
     tally::Tally,
     waiters::Waiters,
@@ -61,6 +62,7 @@ pub struct After {
     pub damage: watch::Sender<u64>,
     /// The last batch that had something to write found no room for it.
     full: AtomicBool,
+    pub reserve: Reserve,
 }
 
 impl After {
@@ -78,6 +80,7 @@ impl After {
             log_bytes: AtomicU64::new(0),
             damage: watch::Sender::new(0),
             full: AtomicBool::new(false),
+            reserve: Reserve::default(),
         }
     }
 
@@ -119,7 +122,10 @@ impl After {
     pub fn failed(&self, error: &StoreError) {
         match error {
             StoreError::Corrupt(_) => self.damage.send_modify(|count| *count += 1),
-            StoreError::Full(_) => self.full.store(true, Relaxed),
+            StoreError::Full(_) => {
+                self.full.store(true, Relaxed);
+                self.reserve.found_full();
+            }
             // Somebody may have tried to renew: the next sweep finds out for how long, whether or not it was awake meanwhile.
             StoreError::Unavailable(_) => self.alarm.store_is_away(),
             StoreError::Conflict(_) => {}

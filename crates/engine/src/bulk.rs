@@ -60,8 +60,14 @@ impl Rows {
             decision.edges.extend(edges);
             decision.jobs.push(JobChange { old: None, new: Some(job) });
         }
-        let new = |record: Record| RecordChange { key: record.key.clone(), old_version: None, new: Some(record) };
-        let gone = |key: RecordKey| RecordChange { key, old_version: Some(1), new: None };
+        let new = |record: Record| RecordChange {
+            key: record.key.clone(),
+            old_version: None,
+            old_bytes: 0,
+            new: Some(record),
+        };
+        // They are small, and are there for the time of the move alone.
+        let gone = |key: RecordKey| RecordChange { key, old_version: Some(1), old_bytes: 256, new: None };
         decision.records = self.records.drain(..).map(new).chain(self.gone.drain(..).map(gone)).collect();
         decision
     }

@@ -6,6 +6,7 @@ use crate::{
     error::Error,
     ids,
     request::Replies,
+    reserve,
     waiters::{Parked, Waiter},
 };
 use std::time::Duration;
@@ -35,6 +36,9 @@ enum Waited {
 impl Engine {
     /// Claims jobs; if there are none, waits for some, at most so long. An empty list means none came.
     pub async fn claim(&self, mut claim: Claim, wait: Duration) -> Result<Vec<Leased>, Error> {
+        if let Some(refusal) = self.inner().after.reserve.refuse_claim(self.store().reserve_left()) {
+            return Err(reserve::as_error(refusal));
+        }
         self.inner().crowd.admit_claim(&**self.store(), &self.settings().limits, &claim).await?;
         let deadline = Instant::now() + wait;
         if !matches!(claim.offer, Offer::Tags(_)) {

@@ -9,7 +9,9 @@ use crate::{
     heavy::{self, Heavy},
     history::History,
     intake::{By, Intake, is_bulky},
+    quota::Usage,
     request::lost,
+    reserve,
     settings::Settings,
     store::{Store, StoreError},
     tally::Tally,
@@ -57,6 +59,7 @@ pub struct Inner {
     pub intake: Arc<Intake>,
     pub heavy: Heavy,
     pub crowd: Arc<Crowd>,
+    pub usage: Usage,
     pub after: Arc<After>,
     /// Other servers use the store too, and it does not pass on what they do.
     pub deaf: AtomicBool,
@@ -86,7 +89,7 @@ impl Engine {
     /// Runs one command. Answered after its transaction has committed and, if it is a promise, when no power cut can undo it.
     pub async fn run<A: Ask>(&self, command: A) -> Result<A::Reply, Error> {
         let reply = self.run_all(vec![command.into()]).await?.pop().ok_or_else(mixed_up)?;
-        A::read(reply?).ok_or_else(mixed_up)
+        A::read(reply.map_err(reserve::as_error)?).ok_or_else(mixed_up)
     }
 
     /// Runs several commands, each accepted or refused by itself, and answers them together. For all-or-nothing there
@@ -104,6 +107,54 @@ impl Engine {
     }
 
     async fn run_all(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let mut refused = Vec::new();
+        for (at, command) in commands.iter().enumerate() {
+            refused.extend(self.refuse_for_space(command).await?.map(|refusal| (at, refusal)));
+        }
+        if refused.is_empty() {
+            self.run_admitted(commands).await
+        } else {
+            Box::pin(self.run_rest(commands, refused)).await
+        }
+    }
+
+    async fn refuse_for_space(&self, command: &Command) -> Result<Option<Refusal>, Error> {
+        let Inner { store, settings, after, usage, .. } = &*self.inner;
+        match after.reserve.refuse(store.reserve_left(), command) {
+            Some(refusal) => Ok(Some(refusal)),
+            None => usage.refuse(&**store, &settings.quotas, command).await,
+        }
+    }
+
+    /// Without those for which there is no room: a report goes through although the log beside it does not.
+    async fn run_rest(
+        &self,
+        commands: Vec<Command>,
+        refused: Vec<(usize, Refusal)>,
+    ) -> Result<Vec<Result<Reply, Refusal>>, Error> {
+        let is_refused = |at: usize| refused.binary_search_by_key(&at, |(at, _)| *at).is_ok();
+        let rest = commands.into_iter().enumerate().filter(|(at, _)| !is_refused(*at));
+        let rest: Vec<Command> = rest.map(|(_, command)| command).collect();
+        let mut replies = if rest.is_empty() { Vec::new() } else { self.run_admitted(rest).await? };
+        for (at, refusal) in refused {
+            replies.insert(at.min(replies.len()), Err(refusal));
+        }
+        Ok(replies)
+    }
+
+    /// Whether a schedule's job would find no room.
+    pub(crate) async fn has_no_room(&self, namespace: &Namespace) -> Result<bool, Error> {
+        let Inner { store, settings, after, usage, .. } = &*self.inner;
+        Ok(after.reserve.is_in_use(store.reserve_left())
+            || usage.is_over(&**store, &settings.quotas, namespace).await?)
+    }
+
+    /// How many bytes a namespace keeps, and how many it may keep, if there is a limit.
+    pub async fn stored_bytes(&self, namespace: &Namespace) -> Result<(u64, Option<u64>), Error> {
+        Ok((self.inner.store.stored_bytes(namespace).await?, self.inner.settings.quotas.of(namespace)))
+    }
+
+    async fn run_admitted(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         self.inner.crowd.admit(&*self.inner.store, &self.inner.settings.limits, &commands).await?;
         if heavy::of(&commands).is_some() {
             return Box::pin(self.run_heavy(commands)).await;
@@ -280,9 +331,9 @@ impl Engine {
         self.inner.after.waiters.register(query, usize::MAX).expect("there is no limit")
     }
 
-    /// Whether the store had no room for what was last to be written. It may have some by now.
+    /// Whether the store has only its reserve left, or had no room for what was last to be written. It may have some by now.
     pub fn is_full(&self) -> bool {
-        self.inner.after.is_full()
+        self.inner.store.reserve_left().is_some() || self.inner.after.is_full()
     }
 
     pub fn counts(&self) -> Counts {

@@ -11,8 +11,11 @@ use std::{
     sync::Arc,
 };
 use windlass_core::{
-    Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp, commands::due::Due,
-    counts, decider, select, tables::Tables,
+    Job, JobKey, Lane, LogAppend, Namespace, Record, RecordKey, StateCounts, Tags, Timestamp,
+    commands::due::Due,
+    counts::{self, Counted},
+    decider, select,
+    tables::Tables,
 };
 
 pub struct Memory {
@@ -74,7 +77,13 @@ impl Store for Memory {
         let of = |job: &&Job| {
             job.key.namespace == *namespace && definition.is_none_or(|name| counts::definition_of(job) == name)
         };
-        Ok(StateCounts::of_all(state.jobs.values().filter(of)))
+        let mut counts = StateCounts::of_all(state.jobs.values().filter(of));
+        if definition.is_none() {
+            let jobs = state.jobs.values().filter(of).map(counts::job_bytes);
+            let records = state.records.values().filter(|record| record.key.namespace == *namespace);
+            counts.add(Counted::Bytes, jobs.chain(records.map(counts::record_bytes)).sum());
+        }
+        Ok(counts)
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {

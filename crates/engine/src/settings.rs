@@ -1,7 +1,7 @@
 //! What an operator may tune about the engine.
 
-use std::time::Duration;
-use windlass_core::{Limits, Millis};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use windlass_core::{Limits, Millis, Namespace, stage};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -24,6 +24,27 @@ pub struct Settings {
     pub grace: bool,
     /// How long events can be replayed.
     pub events_kept: Millis,
+    pub quotas: Quotas,
+}
+
+/// How many bytes namespaces may keep: payloads, results, logs, records and events.
+#[derive(Clone, Debug, Default)]
+pub struct Quotas {
+    /// 0: no limit.
+    pub each: u64,
+    /// Of namespaces that have one of their own.
+    pub of: Arc<BTreeMap<Namespace, u64>>,
+}
+
+impl Quotas {
+    /// None: no limit.
+    pub fn of(&self, namespace: &Namespace) -> Option<u64> {
+        // Without them nobody can sign in, and nothing can be revoked.
+        if namespace.as_str() == stage::SYSTEM {
+            return None;
+        }
+        Some(self.of.get(namespace).copied().unwrap_or(self.each)).filter(|max| *max > 0)
+    }
 }
 
 impl Default for Settings {
@@ -39,6 +60,7 @@ impl Default for Settings {
             poll_every: None,
             grace: true,
             events_kept: Millis::from_secs(86_400),
+            quotas: Quotas::default(),
         }
     }
 }

@@ -309,6 +309,10 @@ pub trait Store: Send + Sync + 'static {
     /// How many jobs a namespace has in each state; or how many of them are of one definition. Exact, and kept with every change:
     /// it costs the same however many jobs there are.
     async fn job_counts(&self, namespace: &Namespace, definition: Option<&str>) -> Result<StateCounts, StoreError>;
+    /// How many bytes a namespace keeps, about: payloads, results, logs, records and events. May be a moment old.
+    async fn stored_bytes(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        Ok(self.job_counts(namespace, None).await?.bytes())
+    }
     /// The pending job that has waited longest in its place, of the heads of so many queues (a lane and a priority) as can be
     /// looked at; none where nothing is pending. Says how old the oldest is, and costs nothing that grows with the jobs.
     async fn oldest_pending(&self) -> Result<Option<Job>, StoreError>;
@@ -345,6 +349,12 @@ pub trait Store: Send + Sync + 'static {
     /// Namespaces whose pending jobs have more than so many distinct sets of tags, as far as is known. Must not take long.
     fn crowded(&self, _max: usize) -> Vec<Namespace> {
         Vec::new()
+    }
+
+    /// While only the disk's reserve is left, how many bytes it has. Commands that may not use it are refused meanwhile (see
+    /// `Command::may_use_reserve`). Must not take long.
+    fn reserve_left(&self) -> Option<u64> {
+        None
     }
 
     /// News from other servers; none where there can be no other.

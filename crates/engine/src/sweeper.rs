@@ -6,7 +6,7 @@
 use crate::{engine::Engine, error::Error, grace, store::Trim};
 use std::{sync::atomic::Ordering, time::Duration};
 use tokio::time::timeout;
-use windlass_core::{Command, Timestamp};
+use windlass_core::{Command, Timestamp, commands::due::Due, record::Kind, schedule::Schedule};
 
 /// Rows handled in one transaction.
 const PAGE: usize = 256;
@@ -98,7 +98,21 @@ pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
             return Ok((done, until));
         }
         done += page.due.len();
-        engine.run_many(page.due.into_iter().map(Command::Due).collect()).await?;
+        let mut commands = Vec::with_capacity(page.due.len());
+        for due in page.due {
+            commands.push(Command::Due(if_room(engine, due).await?));
+        }
+        engine.run_many(commands).await?;
+    }
+}
+
+/// A schedule makes jobs, for which there may be no room.
+async fn if_room(engine: &Engine, due: Due) -> Result<Due, Error> {
+    match due {
+        Due::Record(key) if *key.kind == *Schedule::KIND && engine.has_no_room(&key.namespace).await? => {
+            Ok(Due::Later(key))
+        }
+        due => Ok(due),
     }
 }
 

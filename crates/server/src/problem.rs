@@ -79,6 +79,8 @@ impl From<Refusal> for Problem {
             Refusal::Invalid { field, ref why } => Problem::invalid(field, why),
             Refusal::TooLarge { field, .. } => problem(Code::TooLarge).at(field),
             Refusal::TooMany { .. } => problem(Code::TooMany).retry_after(1_000),
+            Refusal::OverQuota { .. } => problem(Code::OverQuota).retry_after(10_000),
+            Refusal::StoreFull { .. } => problem(Code::StoreFull).retry_after(1_000),
             Refusal::KeyReused { .. } => problem(Code::KeyReused),
             Refusal::Exists { .. } => problem(Code::Exists),
             Refusal::VersionMismatch { .. } => problem(Code::VersionMismatch),

@@ -30,6 +30,7 @@ mod neops_runs;
 #[cfg(feature = "schema")]
 mod openapi;
 mod overview;
+mod quotas;
 mod rights;
 mod roles;
 mod schedules;

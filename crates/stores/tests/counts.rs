@@ -7,6 +7,7 @@ use windlass_core::{
     Command, JobId, Namespace, State, StateCounts, Timestamp,
     commands::{
         definitions::PutDefinition,
+        due::Due,
         submit::{NewJob, Submit},
     },
     counts,
@@ -56,6 +57,7 @@ async fn counts(store: &dyn Store) -> Vec<StateCounts> {
     for definition in DEFINITIONS {
         let of = |job: &&windlass_core::Job| definition.is_none_or(|name| counts::definition_of(job) == name);
         let found = store.job_counts(&ns(), definition).await.unwrap();
+        let found = found.without_bytes();
         assert_eq!(found, StateCounts::of_all(jobs.iter().filter(of)), "{definition:?}");
         told.push(found);
     }
@@ -118,10 +120,10 @@ async fn jobs_of_hundreds_of_definitions_are_counted_through_a_restart() {
 
 /// As the version before left it.
 const WITHOUT_COUNTS: &str =
-    "DROP TABLE job_counts; DROP TABLE job_counts_begun; ALTER TABLE events DROP COLUMN counts;
+    "DROP TABLE job_counts; DROP TABLE job_counts_begun; DROP TABLE job_bytes_begun; ALTER TABLE events DROP COLUMN counts;
     ALTER TABLE events DROP COLUMN counts_sum; DELETE FROM meta WHERE name = 'counted_event'; PRAGMA user_version = 3";
 /// The first slice is written, and then somebody pulls the plug.
-const KILLED: &str = "DELETE FROM job_counts; INSERT INTO job_counts_begun VALUES ('', x'');
+const KILLED: &str = "DELETE FROM job_counts WHERE state < 100; INSERT INTO job_counts_begun VALUES ('', x'');
     CREATE TRIGGER plug BEFORE UPDATE ON job_counts_begun WHEN OLD.namespace <> '' BEGIN SELECT RAISE(ABORT, 'killed'); END";
 
 #[tokio::test]
@@ -175,6 +177,80 @@ async fn a_wrong_count_is_found() {
     sql(folder.path(), "UPDATE events SET counts = NULL");
     let found = store.check().await.unwrap();
     assert!(found.iter().any(|one| one.contains("number of jobs")), "{found:?}");
+}
+
+fn large(id: u128) -> Command {
+    let payload = "x".repeat(100_000).as_str().into();
+    Submit { namespace: ns(), job: NewJob { payload, ..NewJob::new(JobId::from_u128(id)) } }.into()
+}
+
+/// What a namespace keeps grows with payloads and results, and events leave when they are old.
+async fn bytes_are_counted(store: &dyn Store) {
+    let kept = async || store.stored_bytes(&ns()).await.unwrap();
+    let begun = kept().await;
+    local::run(store, (1..=3).map(large).collect()).await;
+    let submitted = kept().await - begun;
+    assert!((300_000..310_000).contains(&submitted), "{submitted}");
+    let leases = local::leases(&local::run(store, vec![local::claim(1)]).await);
+    let before = kept().await;
+    local::run(store, vec![local::complete(leases[0], &"y".repeat(50_000))]).await;
+    let reported = kept().await - before;
+    assert!((50_000..51_000).contains(&reported), "{reported}");
+    let before = kept().await;
+    store.trim(Trim { events_before: Timestamp(i64::MAX), limit: 100_000 }).await.unwrap();
+    let events = before - kept().await;
+    assert!((5 * 128..20 * 128).contains(&events), "{events}");
+    sound(store).await;
+}
+
+#[tokio::test]
+async fn a_namespace_is_charged_with_what_it_keeps() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), local::clock());
+    let store = local::open(folder.path(), &clock);
+    bytes_are_counted(&store).await;
+    let kept = store.stored_bytes(&ns()).await.unwrap();
+    drop(store);
+    let store = local::open(folder.path(), &clock);
+    assert_eq!(store.stored_bytes(&ns()).await.unwrap(), kept, "after a restart");
+    clock.advance(windlass_core::Millis::from_secs(8 * 86_400));
+    let done = store.jobs(&JobQuery { states: vec![State::Completed], limit: 9, ..JobQuery::default() }).await.unwrap();
+    local::run(&store, vec![Command::Due(Due::Job(done[0].key.clone()))]).await;
+    let gone = kept - store.stored_bytes(&ns()).await.unwrap();
+    assert!((150_000..155_000).contains(&gone), "with the job goes all that it kept: {gone}");
+    sound(&store).await;
+    let database = Postgres::connect(support::quiet(Cluster::shared().fresh_database())).await.unwrap();
+    bytes_are_counted(&database).await;
+}
+
+/// As the version before left it.
+const WITHOUT_BYTES: &str = "
+DROP TABLE windlass.job_bytes_begun;
+ALTER TABLE windlass.events DROP CONSTRAINT events_version;
+DELETE FROM windlass.job_counts WHERE state >= 100;
+UPDATE windlass.jobs SET live = regexp_replace(live, ',?\"bytes\":\\{[^}]*\\}', '');
+UPDATE windlass.jobs_done SET live = regexp_replace(live, ',?\"bytes\":\\{[^}]*\\}', '');
+UPDATE windlass.meta SET value = 6 WHERE name IN ('schema_version', 'min_reader');";
+
+#[tokio::test]
+async fn the_bytes_of_an_older_database_are_counted_once() {
+    let url = Cluster::shared().fresh_database();
+    let name = url.rsplit('/').next().unwrap().to_owned();
+    let store = Postgres::connect(support::quiet(url.clone())).await.unwrap();
+    define(&store).await;
+    bytes_are_counted(&store).await;
+    let before = store.stored_bytes(&ns()).await.unwrap();
+    drop(store);
+    Cluster::shared().sql(&name, WITHOUT_BYTES);
+    let store = Postgres::connect(support::quiet(url.clone())).await.unwrap();
+    let after = store.stored_bytes(&ns()).await.unwrap();
+    assert!(before.abs_diff(after) < 2_000, "{before} and {after}");
+    let old = "INSERT INTO windlass.events (at, count, batch, body, counts, version) VALUES (1, 0, gen_random_uuid(), '', '', 6)";
+    let refused = "DO $$ BEGIN {old}; RAISE 'it was accepted'; EXCEPTION WHEN check_violation THEN NULL; END $$";
+    Cluster::shared().sql(&name, &refused.replace("{old}", old));
+    let leases = local::leases(&local::run(&store, vec![local::claim(1)]).await);
+    local::run(&store, vec![local::complete(leases[0], "")]).await;
+    assert!(store.stored_bytes(&ns()).await.unwrap() >= after);
+    sound(&store).await;
 }
 
 async fn moved(from: &dyn Store, to: &dyn Bulk) {

@@ -1,7 +1,7 @@
 //! `windlass stats`: how it stands.
 
 use super::{Context, Done};
-use crate::{fail::code, output::Facts};
+use crate::{fail::code, output::Facts, times};
 use clap::Args;
 use std::collections::BTreeMap;
 use windlass_api::{
@@ -83,6 +83,8 @@ fn text(stats: &Told) -> String {
         facts.add(&format!("Workers {state}"), count.to_string());
     }
     facts.add("Waiting claims", stats.waiting_claims.to_string());
+    let most = stats.stored_bytes_max.map_or("no limit".into(), |max| format!("{} allowed", times::bytes(max)));
+    facts.add("Stored", format!("{} ({most})", times::bytes(stats.stored_bytes)));
     facts.add("Server", format!("{} on the {} store", stats.version, stats.store));
     facts.text()
 }

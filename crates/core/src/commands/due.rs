@@ -27,19 +27,24 @@ pub const PUT_OFF: Millis = Millis::from_secs(60);
 pub enum Due {
     Job(JobKey),
     Record(RecordKey),
+    /// There is no room for what would follow from this record: look again later.
+    Later(RecordKey),
 }
 
 impl Due {
     pub(crate) fn keys(&self, keys: &mut Keys) {
         match self {
             Due::Job(key) => drop(keys.jobs.insert(key.clone())),
-            Due::Record(key) => keys.want_record(key.clone(), true),
+            Due::Record(key) | Due::Later(key) => keys.want_record(key.clone(), true),
         }
     }
 
     /// What cannot be done (a record it needs is damaged) is put off and told: were it still due, the sweep would come
     /// back to it at once and for ever.
     pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<()> {
+        if let Due::Later(_) = self {
+            return Ok(Ok(self.put_off(desk)?));
+        }
         match self.act(desk) {
             Ok(()) => Ok(Ok(())),
             Err(Stop::Refused(refusal)) => {
@@ -59,7 +64,7 @@ impl Due {
                     desk.put_off_job(job, later);
                 }
             }
-            Due::Record(key) => {
+            Due::Record(key) | Due::Later(key) => {
                 if let Some(record) = desk.record(key, true)? {
                     desk.put_record(Record { due: Some(later), version: record.version + 1, ..record });
                 }
@@ -82,6 +87,7 @@ impl Due {
                     record_due(desk, record)?;
                 }
             }
+            Due::Later(_) => {}
         }
         Ok(())
     }

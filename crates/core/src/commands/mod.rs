@@ -90,6 +90,7 @@ pub mod retry;
 pub mod signal;
 pub mod start;
 pub mod stop_work;
+pub mod storage;
 pub mod submit;
 pub mod submit_run;
 pub mod tell;
@@ -264,7 +265,7 @@ impl Command {
             | Command::PassOn(PassOn { holder, .. })
             | Command::Holds(Holds { holder }) => &holder.namespace,
             Command::Due(Due::Job(key)) | Command::Grace(Grace { job: key }) => &key.namespace,
-            Command::Due(Due::Record(key))
+            Command::Due(Due::Record(key) | Due::Later(key))
             | Command::PutRecord(PutRecord { key, .. })
             | Command::DeleteRecord(DeleteRecord { key, .. }) => &key.namespace,
             Command::All(All { commands }) => return commands.first().and_then(Command::namespace),

@@ -3,6 +3,7 @@
 use super::{Desk, JobSlot, Queue, RecordSlot};
 use crate::model::{
     change::{Decision, JobChange, RecordChange, Wake},
+    counts,
     event::About,
     job::{Job, State},
     keys::{Access, Keys, RecordKey, Rows, WorkerKey},
@@ -116,14 +117,27 @@ impl Desk {
         }
     }
 
+    /// Charges jobs with what this batch brought them.
+    fn count_bodies(&mut self, out: &Decision) {
+        let payloads = out.payloads.iter().map(|(key, payload)| (key, payload.len() as u64));
+        let results = out.results.iter().map(|(key, result)| (key, result.len() as u64));
+        let attempts = out.attempts.iter().map(|(key, attempt)| (key, counts::attempt_bytes(attempt)));
+        for (key, bytes) in payloads.chain(results).chain(attempts) {
+            if let Some(job) = self.jobs.get_mut(key).and_then(|slot| slot.current.as_mut()) {
+                job.live.bytes.body += bytes;
+            }
+        }
+    }
+
     pub(crate) fn finish(mut self) -> Decision {
         let mut out = std::mem::take(&mut self.out);
         let mut planners = false;
+        self.count_bodies(&out);
         // Changes are large, and a list that grows moves all of them each time.
         out.jobs.reserve_exact(self.changed_jobs.len());
         out.records.reserve_exact(self.changed_records.len());
         for key in std::mem::take(&mut self.changed_jobs) {
-            let slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
+            let mut slot = self.jobs.remove(&key).expect("changed jobs are on the desk");
             if let Some(job) = slot.current.as_ref().filter(|job| job.state == State::Pending && !slot.was_pending()) {
                 let (namespace, tags) = (key.namespace.clone(), job.spec.tags.clone());
                 out.wakes.push(Wake { namespace, lane: job.lane, tags });
@@ -133,17 +147,21 @@ impl Desk {
                 out.notices.extend(concerned(old, new));
             }
             out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|job| job.due));
+            if let Some(new) = &mut slot.current {
+                count_job(old.as_ref(), new);
+            }
             if old.is_some() || slot.current.is_some() {
                 out.jobs.push(JobChange { old, new: slot.current });
             }
         }
         for key in std::mem::take(&mut self.changed_records) {
             let slot = self.records.remove(&key).expect("changed records are on the desk");
-            let old_version = slot.original.expect("a changed record has an original");
+            let old = slot.original.expect("a changed record has an original");
             out.next_due = earliest(out.next_due, slot.current.as_ref().and_then(|record| record.due));
             planners |= *key.kind == *Turn::KIND && slot.current.is_some();
-            if old_version.is_some() || slot.current.is_some() {
-                out.records.push(RecordChange { key, old_version, new: slot.current });
+            if old.is_some() || slot.current.is_some() {
+                let (old_version, old_bytes) = (old.map(|old| old.version), old.map_or(0, |old| old.bytes));
+                out.records.push(RecordChange { key, old_version, old_bytes, new: slot.current });
             }
         }
         out.notices.extend(out.events.iter().filter_map(|event| {
@@ -155,6 +173,17 @@ impl Desk {
             out.wakes.push(Wake { lane: Lane::of(&namespace, &tags), namespace, tags });
         }
         out
+    }
+}
+
+/// A new job is charged with its row. A log that grows is charged in steps, and when the job moves on, which is written anyway.
+fn count_job(old: Option<&Job>, new: &mut Job) {
+    if old.is_none() {
+        new.live.bytes.body += counts::new_job_bytes(&new.spec);
+    }
+    let log = new.live.log.stored();
+    if old.is_none_or(|old| old.state != new.state) || log.abs_diff(new.live.bytes.log) >= counts::LOG_STEP {
+        new.live.bytes.log = log;
     }
 }
 

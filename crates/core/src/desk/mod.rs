@@ -6,6 +6,7 @@
 
 use crate::model::{
     change::{Decision, LogAppend, LogDrop},
+    counts,
     event::{Event, What},
     id::RunId,
     job::{Attempt, Job, State},
@@ -59,9 +60,22 @@ impl JobSlot {
 
 struct RecordSlot {
     current: Option<Record>,
-    /// The version as loaded, once it was changed.
-    original: Option<Option<u64>>,
+    /// The row as loaded, once it was changed.
+    original: Option<Option<LoadedRecord>>,
     access: Access,
+}
+
+/// What is remembered of a record that was changed.
+#[derive(Clone, Copy)]
+struct LoadedRecord {
+    version: u64,
+    bytes: i64,
+}
+
+impl LoadedRecord {
+    fn of(record: &Record) -> Self {
+        Self { version: record.version, bytes: counts::record_bytes(record) }
+    }
 }
 
 type KeyAt = (Namespace, Arc<str>);
@@ -497,7 +511,7 @@ impl Desk {
         let slot = self.records.get_mut(&key).expect("records are locked before they are written");
         let before = std::mem::replace(&mut slot.current, record);
         if slot.original.is_none() {
-            slot.original = Some(before.as_ref().map(|record| record.version));
+            slot.original = Some(before.as_ref().map(LoadedRecord::of));
             self.changed_records.push(key.clone());
             self.undo.push(Undo::RecordFirst(key, before));
         } else {

@@ -77,6 +77,8 @@ impl JobChange {
 pub struct RecordChange {
     pub key: RecordKey,
     pub old_version: Option<u64>,
+    /// What the record counted with (see `counts::record_bytes`); 0: nothing.
+    pub old_bytes: i64,
     pub new: Option<Record>,
 }
 

@@ -269,6 +269,20 @@ pub struct Live {
     pub retry_job: Option<JobId>,
     #[serde(skip_serializing_if = "is_default")]
     pub log: LogCount,
+    #[serde(skip_serializing_if = "is_default")]
+    pub bytes: JobBytes,
+}
+
+/// Bytes that a job's namespace is charged for it. None on rows of versions that did not count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JobBytes {
+    /// Row, payload, result and attempts.
+    #[serde(rename = "b")]
+    pub body: u64,
+    /// The log, as far as it was counted.
+    #[serde(rename = "l", skip_serializing_if = "is_default")]
+    pub log: u64,
 }
 
 /// The right to work on a job now.

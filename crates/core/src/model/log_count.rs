@@ -64,7 +64,7 @@ pub struct LogGap {
 }
 
 impl LogCount {
-    fn stored(&self) -> u64 {
+    pub(crate) fn stored(&self) -> u64 {
         self.bytes + self.framing
     }
 

@@ -30,6 +30,15 @@ pub enum Refusal {
     /// A crowd that may not grow; whoever comes later may find room.
     #[error("the namespace {namespace} may have {max} {what} at a time ({setting}), and has as many")]
     TooMany { what: &'static str, namespace: String, max: usize, setting: &'static str },
+    /// The namespace keeps as much as it may.
+    #[error(
+        "the namespace {namespace} stores {used} bytes and may store {max} ({setting}); wait until finished jobs are removed, delete \
+         records, or have the quota raised"
+    )]
+    OverQuota { namespace: String, used: u64, max: u64, setting: &'static str },
+    /// The disk has no room for it.
+    #[error("the store is full: {why}; free space on its disk, and everything is accepted again without a restart")]
+    StoreFull { why: &'static str },
     #[error("the key {key:?} was used before with another body")]
     KeyReused { key: String },
     #[error("the {what} {name} exists already")]
@@ -79,6 +88,8 @@ impl Refusal {
             Refusal::Invalid { .. } => "invalid",
             Refusal::TooLarge { .. } => "too-large",
             Refusal::TooMany { .. } => "too-many",
+            Refusal::OverQuota { .. } => "over-quota",
+            Refusal::StoreFull { .. } => "store-full",
             Refusal::KeyReused { .. } => "key-reused",
             Refusal::Exists { .. } => "exists",
             Refusal::VersionMismatch { .. } => "version-mismatch",

@@ -4,7 +4,10 @@ use super::{TestResult, bench};
 use crate::store::{JobBody, JobQuery, RecordQuery, Store, StoreError};
 use std::{collections::BTreeSet, fmt::Debug, sync::Arc};
 use windlass_core::{
-    Event, Job, JobKey, LogAppend, Namespace, Record, StateCounts, commands::records::KINDS, counts, link::TIED,
+    Event, Job, JobKey, LogAppend, Namespace, Record, StateCounts,
+    commands::records::KINDS,
+    counts::{self, Counted},
+    link::TIED,
     stage::OF_RUN,
 };
 
@@ -46,7 +49,7 @@ pub struct FullJob {
 }
 
 /// What stores say they hold is what they do hold: of every namespace, and of every definition that has or may have had jobs.
-async fn check_counts(store: &dyn Store, scope: &Scope, jobs: &[Job]) -> TestResult<()> {
+async fn check_counts(store: &dyn Store, scope: &Scope, jobs: &[Job], records: &[Record]) -> TestResult<()> {
     let mut whose: BTreeSet<(&Namespace, Option<&str>)> = scope.namespaces.iter().map(|name| (name, None)).collect();
     for job in jobs {
         whose.insert((&job.key.namespace, None));
@@ -56,8 +59,15 @@ async fn check_counts(store: &dyn Store, scope: &Scope, jobs: &[Job]) -> TestRes
         let of = |job: &&Job| {
             job.key.namespace == *namespace && definition.is_none_or(|name| counts::definition_of(job) == name)
         };
-        let there = StateCounts::of_all(jobs.iter().filter(of));
-        let told = store.job_counts(namespace, definition).await.map_err(|error| format!("reading counts: {error}"))?;
+        let mut there = StateCounts::of_all(jobs.iter().filter(of));
+        if definition.is_none() {
+            let records = records.iter().filter(|record| record.key.namespace == *namespace).map(counts::record_bytes);
+            there.add(Counted::Bytes, jobs.iter().filter(of).map(counts::job_bytes).chain(records).sum());
+        }
+        let mut told =
+            store.job_counts(namespace, definition).await.map_err(|error| format!("reading counts: {error}"))?;
+        // Not every store keeps events with their bytes: those that were moved have none.
+        told.add(Counted::EventBytes, -told.get(Counted::EventBytes));
         if told != there {
             return Err(format!("of {namespace}/{definition:?} there are {there:?}, but {told:?} are told"));
         }
@@ -68,7 +78,8 @@ async fn check_counts(store: &dyn Store, scope: &Scope, jobs: &[Job]) -> TestRes
 pub async fn snapshot(store: &dyn Store, scope: &Scope) -> TestResult<Snapshot> {
     let read = |error: StoreError| format!("reading back: {error}");
     let mut jobs = all_jobs(store, PAGE).await.map_err(read)?;
-    check_counts(store, scope, &jobs).await?;
+    let records = all_records(store, scope).await.map_err(read)?;
+    check_counts(store, scope, &jobs, &records).await?;
     rank(&mut jobs);
     let mut full = Vec::with_capacity(jobs.len());
     for job in jobs {
@@ -77,7 +88,6 @@ pub async fn snapshot(store: &dyn Store, scope: &Scope) -> TestResult<Snapshot> 
         let log = whole_log(store, &job.key).await.map_err(read)?;
         full.push(FullJob { job, body, log });
     }
-    let records = all_records(store, scope).await.map_err(read)?;
     let events = bench::events(store, scope.told).await?;
     Ok(Snapshot { jobs: full, records, events })
 }

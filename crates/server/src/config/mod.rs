@@ -179,6 +179,9 @@ pub struct Config {
     pub artifacts_adopt: bool,
     pub artifact_max: u64,
     pub files: limits::Files,
+    pub quotas: limits::StoredBytes,
+    /// Bytes of disk that the embedded store keeps back.
+    pub disk_reserve: u64,
     pub otel_endpoint: Option<String>,
     pub unsafe_no_fsync: bool,
     /// All of it once more, for dialects to read their own settings from.
@@ -250,6 +253,12 @@ impl Config {
                 per_namespace: read.bytes(table::artifacts_per_namespace_max) as u64,
                 reserve: read.bytes(table::artifacts_reserve) as u64,
             },
+            quotas: limits::StoredBytes::read(
+                read.text(table::stored_bytes_per_namespace_max),
+                read.text(table::stored_bytes_of_namespaces),
+            )
+            .map_err(ConfigError::Together)?,
+            disk_reserve: read.bytes(table::disk_reserve) as u64,
             otel_endpoint: read.some(table::otel_endpoint).map(str::to_owned),
             unsafe_no_fsync: read.flag(table::unsafe_no_fsync),
             values: values.clone(),

@@ -98,10 +98,15 @@ settings! { SETTINGS:
     payload_max: Kind::Bytes, "1MiB", "Largest payload of a job, and largest result";
     job_log_max: Kind::Bytes, "16MiB", "Largest log of a job. Of a longer log, the beginning and the newest part are kept";
     retry_rate: Kind::Count, "100", "How many failed jobs of one kind (same definition, or same tags) are retried per second; the others wait. 0: no limit";
+    stored_bytes_per_namespace_max: Kind::Text, "auto", "Bytes that one namespace may store, e.g. 10GiB: payloads, results, logs, records and events. What would store more is answered 507; \
+         reports, cancels and deletes are not limited. 0: no limit. auto: half of the disk with the embedded store, 64GiB with PostgreSQL";
+    stored_bytes_of_namespaces: Kind::List, "", "Namespaces with a limit of their own in place of stored_bytes_per_namespace_max, e.g. film=100GiB,tools=1GiB";
     artifact_max: Kind::Bytes, "1GiB", "Largest artifact";
     artifacts_per_job_max: Kind::Bytes, "8GiB", "Total size of the artifacts of one job. 0: no limit";
     artifacts_per_namespace_max: Kind::Bytes, "64GiB", "Total size of the artifacts and files of one namespace. 0: no limit";
     artifacts_reserve: Kind::Bytes, "1GiB", "Free space that artifacts leave on their disk, so that the store keeps working; at most a tenth of the disk";
+    disk_reserve: Kind::Bytes, "32MiB", "Disk space that the embedded store keeps back for reports, renewals, cancels, deletes and revoked tokens. While nothing else is free, \
+         all other writes are answered 507. At most a tenth of the disk. 0: none";
     connections_max: Kind::Count, "10000", "Open connections in total. Connections beyond it are answered 503 and closed";
     connections_per_address_max: Kind::Count, "1000", "Open connections from one address (IPv6: one /64); loopback is exempt";
     head_timeout: Kind::Time, "10s", "Time limit for a request head, from its first byte";

@@ -7,7 +7,7 @@ use crate::{
 use std::collections::BTreeMap;
 
 /// Problems that any route may answer with, beside its own.
-const COMMON: [Code; 9] = [
+const COMMON: [Code; 10] = [
     Code::WrongHost,
     Code::BadRequest,
     Code::Timeout,
@@ -16,6 +16,7 @@ const COMMON: [Code; 9] = [
     Code::Internal,
     Code::Damaged,
     Code::Unavailable,
+    Code::OverQuota,
     Code::StoreFull,
 ];
 const GUARDED: [Code; 3] = [Code::Unauthorized, Code::Forbidden, Code::ForeignOrigin];

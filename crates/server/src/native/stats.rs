@@ -33,11 +33,14 @@ pub fn routes() -> Vec<Route> {
 }
 
 async fn stats(State(app): State<App>, ask: Ask) -> Result<Answer<Stats>> {
+    let (stored_bytes, stored_bytes_max) = app.engine.stored_bytes(&ask.namespace).await?;
     Ok(ok(Stats {
         namespace: ask.namespace.to_string(),
         jobs: jobs(&app, &ask.namespace, None).await?,
         workers: workers(&app, &ask.namespace).await?,
         waiting_claims: app.engine.waiting(&ask.namespace) as u64,
+        stored_bytes,
+        stored_bytes_max,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         store: app.options.store.to_owned(),
         without_token: app.options.without_token.name().to_owned(),

@@ -84,6 +84,11 @@ impl Failure {
         Failure::Damaged(what.into())
     }
 
+    /// There was no room for it.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Failure::Sql(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+    }
+
     /// After such a failure nothing more may be acknowledged: it is not known what reached the disk. A failed sync in
     /// particular may not be repeated, because the system may have dropped the pages it could not write.
     pub(super) fn is_fatal(&self) -> bool {

@@ -5,11 +5,13 @@
 //! for the writer (write-ahead log). A batch is one transaction; the engine syncs it before it acknowledges a promise ([`disk`]).
 //!
 //! What is promised: a written batch survives a crash of the process, and a synced one a crash of the machine; after a failed
-//! sync or a damaged page nothing more is acknowledged; a full disk refuses what does not fit and goes on once there is room.
+//! sync or a damaged page nothing more is acknowledged; a full disk refuses what does not fit and goes on once there is room, and keeps
+//! some back for what frees it ([`reserve`]).
 //! SQLite keeps no checksums, so each row carries one of its own: a flipped bit in a row ends in an error. A flipped
 //! bit in a key or an index may hide a row until [`Store::check`], or the check at the start after an unclean stop, finds
 //! it; the latter reads small databases through, larger ones only as far as a quick start allows.
 
+mod bytes;
 mod check;
 mod checkpoint;
 mod counts;
@@ -21,6 +23,7 @@ mod listing;
 mod load;
 mod open;
 mod reads;
+mod reserve;
 mod rows;
 mod trim;
 mod write;
@@ -35,6 +38,7 @@ use failure::Result as Found;
 use leases::Leases;
 use open::Folder;
 use parking_lot::{Mutex, MutexGuard};
+use reserve::Reserve;
 use rusqlite::Connection;
 use std::{
     path::Path,
@@ -58,6 +62,7 @@ use writer::Writer;
 
 pub use failure::OpenError;
 pub use open::SCHEMA_VERSION;
+pub use reserve::disk_bytes;
 
 /// Until then a read ends that is at work when the store is closed, or the store recovers at the next start.
 const READS_END: Duration = Duration::from_secs(2);
@@ -77,6 +82,9 @@ pub struct Options {
     pub checkpoint_pages: u32,
     /// The database may not grow beyond so many pages of 4 KiB; a write that would is refused as full.
     pub pages_max: u32,
+    /// Bytes of disk that only reports, renewals, cancels and deletes may use, at most a tenth of the disk. None: what is kept back
+    /// already stays.
+    pub reserve: Option<u64>,
 }
 
 /// The system's clock, synced, for good.
@@ -96,6 +104,7 @@ impl Options {
             checkpoint_pages: 4_096,
             // SQLite's own limit.
             pages_max: u32::MAX - 1,
+            reserve: None,
         }
     }
 }
@@ -139,6 +148,7 @@ struct Inner {
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
     disk: Arc<Disk>,
+    reserve: Arc<Reserve>,
     leases: Arc<Leases>,
     lanes: Arc<lanes::Weights>,
     counts: Arc<counts::Shown>,
@@ -157,7 +167,9 @@ impl Embedded {
         let connection = folder.open_writer(&options)?;
         let disk = Arc::new(folder.open_disk(options.sync)?);
         let beside = folder.open_checkpointer(options.sync)?;
-        let writer = Writer::open(connection, (options.checkpoint_pages, beside), disk.clone());
+        let unused = writer::unused(&connection).unwrap_or(0);
+        let reserve = Arc::new(folder.open_reserve(options.reserve, unused));
+        let writer = Writer::open(connection, (options.checkpoint_pages, beside), disk.clone(), reserve.clone());
         let writer = writer.map_err(|failure| OpenError::failure(&file, failure))?;
         let readers = (0..READERS).map(|_| folder.open_reader()).collect::<Result<Vec<_>, _>>();
         let readers = readers.map_err(|error| OpenError::sqlite(&file, error))?;
@@ -165,7 +177,8 @@ impl Embedded {
         let last_now = AtomicI64::new(writer.last_now().0);
         let (leases, lanes, counts) = (writer.leases(), writer.lanes(), writer.counts());
         let (writer, readers) = (Mutex::new(writer), Mutex::new(readers));
-        let inner = Inner { writer, readers, disk, leases, lanes, counts, clock: options.clock, last_now, folder };
+        let clock = options.clock;
+        let inner = Inner { writer, readers, disk, reserve, leases, lanes, counts, clock, last_now, folder };
         let pool = Pool { name: "windlass-read", threads: READERS, yields: YIELDS, waiting_max: usize::MAX };
         Ok(Self { inner: Arc::new(inner), readers: Aside::new(pool), turn: Arc::new(Semaphore::new(1)) })
     }
@@ -291,6 +304,10 @@ impl Store for Embedded {
         self.inner.lanes.above(max)
     }
 
+    fn reserve_left(&self) -> Option<u64> {
+        self.inner.reserve.left()
+    }
+
     fn unsynced(&self) -> bool {
         self.inner.disk.is_behind()
     }
@@ -343,6 +360,10 @@ impl Store for Embedded {
         // Asked for after the look: what was seen is then among what has to be on disk.
         self.wait_for(self.inner.disk.promised()).await?;
         Ok(counts)
+    }
+
+    async fn stored_bytes(&self, namespace: &Namespace) -> Result<u64, StoreError> {
+        Ok(self.inner.counts.of(namespace, None).bytes())
     }
 
     async fn ahead(&self, job: &Job, max: usize) -> Result<usize, StoreError> {
@@ -410,7 +431,7 @@ impl Store for Embedded {
             if !trim::is_due(writer.connection(), trim)? {
                 return Ok(0);
             }
-            writer.maintain(|connection| trim::events(connection, trim))
+            writer.trim_events(trim)
         })
         .await
     }

@@ -4,14 +4,16 @@
 //! |---|---|
 //! | `windlass.lock` | held locked while a server runs; the lock dies with the process |
 //! | `windlass.db`, `-wal`, `-shm` | the database, its write-ahead log, and the index into that |
+//! | `windlass.reserve` | disk space kept back for reports, cancels and deletes (see `reserve.rs`) |
 //! | `windlass.clean` | there after a clean stop, with the size of the database at that time |
 
 use super::{
-    Options, Sync, check,
+    Options, Sync, bytes, check,
     checkpoint::Checkpointer,
     counts,
     disk::Disk,
     failure::{Failure, OpenError},
+    reserve::{self, Reserve},
     writer::PAGE,
 };
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -27,11 +29,12 @@ use std::{
 const APPLICATION_ID: i32 = 0x5764_6c73;
 
 /// Each with the oldest schema version whose programs can still use a file it was applied to.
-const MIGRATIONS: [(i64, &str); 4] = [
+const MIGRATIONS: [(i64, &str); 5] = [
     (1, include_str!("migrations/0001_first.sql")),
     (1, include_str!("migrations/0002_log_streams.sql")),
     (3, include_str!("migrations/0003_newer_rows.sql")),
     (4, include_str!("migrations/0004_counts.sql")),
+    (5, include_str!("migrations/0005_bytes.sql")),
 ];
 
 /// The schema version this program writes.
@@ -56,7 +59,9 @@ impl Folder {
     pub(super) fn open(path: &Path) -> Opened<Self> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         made.map_err(|error| OpenError::io(path, error))?;
-        Ok(Self { path: path.into(), _lock: lock(path)? })
+        let lock = lock(path)?;
+        reserve::make_way(path);
+        Ok(Self { path: path.into(), _lock: lock })
     }
 
     pub(super) fn database(&self) -> PathBuf {
@@ -111,7 +116,8 @@ impl Folder {
             check_file(&connection, &file)?;
         }
         migrate(&connection).map_err(|error| OpenError::sqlite(&file, error))?;
-        counts::count_all(&connection).map_err(|failure| OpenError::failure(&file, failure))?;
+        let counted = counts::count_all(&connection).and_then(|()| bytes::count_all(&connection));
+        counted.map_err(|failure| OpenError::failure(&file, failure))?;
         self.forget_clean()?;
         Ok(connection)
     }
@@ -133,6 +139,10 @@ impl Folder {
         let disk = Disk::open(self.log(), sync)?;
         self.sync()?;
         Ok(disk)
+    }
+
+    pub(super) fn open_reserve(&self, wanted: Option<u64>, unused: u64) -> Reserve {
+        Reserve::open(&self.path, self.log(), wanted, unused)
     }
 
     pub(super) fn open_reader(&self) -> Result<Connection, rusqlite::Error> {
@@ -185,10 +195,11 @@ fn lock(folder: &Path) -> Opened<File> {
         }
         Err(TryLockError::Error(error)) => return Err(OpenError::io(&path, error)),
     }
-    // For the person who reads the refusal; the lock itself is what counts.
-    let noted = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-    noted.map_err(|error| OpenError::io(&path, error))?;
-    Ok(file)
+    // For the person who reads the refusal; the lock itself is what counts, also on a full disk.
+    match file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())) {
+        Err(error) if error.kind() != std::io::ErrorKind::StorageFull => Err(OpenError::io(&path, error)),
+        Ok(()) | Err(_) => Ok(file),
+    }
 }
 
 /// Looks at the file itself: SQLite would take an empty file for a new database.

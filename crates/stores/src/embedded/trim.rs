@@ -1,6 +1,10 @@
 //! Throws old events away, oldest first.
 
-use super::{failure::Result, reads, write};
+use super::{
+    counts::{Written, read_written},
+    failure::Result,
+    reads, write,
+};
 use rusqlite::{Connection, OptionalExtension};
 use windlass_engine::store::Trim;
 
@@ -12,20 +16,21 @@ pub(super) fn is_due(connection: &Connection, trim: Trim) -> Result<bool> {
 }
 
 /// The writer has written the marks and the counts before in the same transaction, so that numbers never go back when all are gone.
-pub(super) fn events(connection: &Connection, trim: Trim) -> Result<usize> {
-    let mut removed = 0;
+/// How many went, and what their batches had counted.
+pub(super) fn events(connection: &Connection, trim: Trim) -> Result<(usize, Vec<Written>)> {
+    let (mut removed, mut counted) = (0, Vec::new());
     while removed < trim.limit {
-        let went = first_batch(connection, trim, trim.limit - removed)?;
+        let went = first_batch(connection, trim, trim.limit - removed, &mut counted)?;
         if went == 0 {
             break;
         }
         removed += went;
     }
-    Ok(removed)
+    Ok((removed, counted))
 }
 
 /// Removes the oldest batch if it is old enough; the front of it if it is longer than `max`.
-fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize> {
+fn first_batch(connection: &Connection, trim: Trim, max: usize, counted: &mut Vec<Written>) -> Result<usize> {
     let sql = "SELECT first_no, count, at, next_seq, sum, body FROM events ORDER BY first_no LIMIT 1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;
@@ -35,6 +40,13 @@ fn first_batch(connection: &Connection, trim: Trim, max: usize) -> Result<usize>
         return Ok(0);
     }
     let rest = if count as usize > max { Some((reads::batch_events(row)?.1, row.get(3)?)) } else { None };
+    drop(rows);
+    let sql = "SELECT first_no, counts, counts_sum FROM events WHERE first_no = ?1 AND counts IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([first_no])?;
+    if let Some(row) = rows.next()? {
+        counted.extend(read_written(row)?);
+    }
     drop(rows);
     connection.prepare_cached("DELETE FROM events WHERE first_no = ?1")?.execute([first_no])?;
     if let Some((events, next_seq)) = rest {

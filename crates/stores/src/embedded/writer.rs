@@ -9,7 +9,9 @@ use super::{
     lanes::Weights,
     leases::Leases,
     load::Memo,
-    reads, rows, write,
+    reads,
+    reserve::Reserve,
+    rows, trim, write,
 };
 use rusqlite::{Connection, wal::CheckpointMode};
 use std::sync::{
@@ -20,7 +22,7 @@ use windlass_core::{Decision, Timestamp, decider};
 use windlass_engine::{
     StoreError, bulk,
     clock::Clock,
-    store::{Batch, Committed},
+    store::{Batch, Committed, Trim},
 };
 
 /// Bytes of a frame in the write-ahead log, beyond the page it holds.
@@ -35,6 +37,7 @@ pub(super) struct Writer {
     marks: Marks,
     log: Log,
     disk: Arc<Disk>,
+    reserve: Arc<Reserve>,
     stats: Stats,
     /// Why nothing more is written.
     stopped: Option<String>,
@@ -108,11 +111,18 @@ struct Log {
     next_checkpoint: u32,
 }
 
+/// Bytes of pages that nothing uses: room for rows to come.
+pub(super) fn unused(connection: &Connection) -> Result<u64> {
+    let pages: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    Ok(pages.unsigned_abs() * PAGE)
+}
+
 impl Writer {
     pub(super) fn open(
         mut connection: Connection,
         (checkpoint_pages, beside): (u32, Checkpointer),
         disk: Arc<Disk>,
+        reserve: Arc<Reserve>,
     ) -> Result<Self> {
         let pages = Arc::new(AtomicU32::new(0));
         let told = pages.clone();
@@ -125,7 +135,8 @@ impl Writer {
         let (memo, marks) = (Memo::open(&connection)?, Marks::open(&connection)?);
         let leases = Arc::new(Leases::open(&connection)?);
         let counts = Counts::open(&connection)?;
-        Ok(Self { connection, memo, leases, counts, marks, log, disk, stats: Stats::default(), stopped: None })
+        let stats = Stats::default();
+        Ok(Self { connection, memo, leases, counts, marks, log, disk, reserve, stats, stopped: None })
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -157,8 +168,21 @@ impl Writer {
         self.ready()?;
         let now = clock.now().max(self.marks.last_now);
         self.stats.batches += 1;
-        let committed = self.try_run(batch, now);
+        let committed = match self.try_run(batch, now) {
+            Err(failure) if failure.is_full() && self.use_reserve() => self.try_run(batch, now),
+            tried => tried,
+        };
         committed.map_err(|failure| self.failed(failure))
+    }
+
+    /// Makes room where there is none: the reserve goes, and the log is moved into the database so that it starts over. True: what
+    /// was refused may fit now.
+    fn use_reserve(&mut self) -> bool {
+        self.roll_back();
+        let spent = self.reserve.spend();
+        let moved = self.checkpoint(CheckpointMode::PASSIVE);
+        self.checkpointed(moved);
+        spent
     }
 
     /// Refuses to go on after a failure that left it open what is on disk.
@@ -242,7 +266,7 @@ impl Writer {
         }
         marks.last_event = marks.last_event.max(rows.last_event);
         marks.write(&self.connection, None)?;
-        let mut counted = Change::of(&decision.jobs);
+        let mut counted = Change::of(&decision);
         self.counts.fold(&self.connection, &mut counted, marks.last_event)?;
         self.commit(true)?;
         self.marks = marks;
@@ -257,7 +281,7 @@ impl Writer {
         let marks = self.marks.after(decision, now);
         self.memo.expect(decision);
         write::write(&self.connection, &mut self.memo, decision)?;
-        let mut counted = Change::of(&decision.jobs);
+        let mut counted = Change::of(decision);
         if decision.events.is_empty() {
             marks.write(&self.connection, Some(self.marks))?;
         } else {
@@ -281,6 +305,7 @@ impl Writer {
         committed?;
         self.count_commit();
         self.checkpoint_if_full();
+        self.reserve.wrote(|| unused(&self.connection).ok());
         Ok(())
     }
 
@@ -340,24 +365,21 @@ impl Writer {
         }
     }
 
-    /// Runs `work` as a transaction of its own, with the marks and the counts written first.
-    pub(super) fn maintain<T>(
-        &mut self,
-        work: impl FnOnce(&Connection) -> Result<T>,
-    ) -> std::result::Result<T, StoreError> {
+    /// Throws old events away, in a transaction of its own with the marks and the counts written first.
+    pub(super) fn trim_events(&mut self, trim: Trim) -> std::result::Result<usize, StoreError> {
         self.ready()?;
-        self.try_maintain(work).map_err(|failure| self.failed(failure))
+        self.try_trim(trim).map_err(|failure| self.failed(failure))
     }
 
-    fn try_maintain<T>(&mut self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    fn try_trim(&mut self, trim: Trim) -> Result<usize> {
         self.execute("BEGIN IMMEDIATE")?;
         self.marks.write(&self.connection, None)?;
-        let mut counted = Change::of(&[]);
-        self.counts.fold(&self.connection, &mut counted, self.marks.last_event)?;
-        let done = work(&self.connection)?;
+        let (gone, counted) = trim::events(&self.connection, trim)?;
+        let mut less = Change::without_events(&counted)?;
+        self.counts.fold(&self.connection, &mut less, self.marks.last_event)?;
         self.commit(false)?;
-        self.counts.learn(counted);
-        Ok(done)
+        self.counts.learn(less);
+        Ok(gone)
     }
 
     /// Looks into every lane that may be empty.

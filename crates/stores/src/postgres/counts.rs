@@ -1,4 +1,4 @@
-//! How many jobs there are in each state: see the migration that made the table, and `sql/number_events.sql`.
+//! How many jobs there are in each state, and how many bytes a namespace keeps: see the migration that made the table, and `sql/number_events.sql`.
 
 use super::{
     Inner,
@@ -13,10 +13,16 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 use uuid::Uuid;
-use windlass_core::{Namespace, State, StateCounts, job::DefinitionRef};
+use windlass_core::{Namespace, StateCounts, counts::Counted, job::DefinitionRef};
 use windlass_engine::StoreError;
 
 const SLICE: &str = include_str!("sql/count_slice.sql");
+const BYTES_SLICE: &str = include_str!("sql/bytes_slice.sql");
+/// What stands in the row of a finished job.
+const OWN_PARTS: &str = "coalesce(octet_length(j.result), 0) + coalesce(octet_length(j.attempt), 0)";
+/// What is being counted, and how far that is.
+const JOBS_BEGUN: &str = "windlass.job_counts_begun";
+const BYTES_BEGUN: &str = "windlass.job_bytes_begun";
 const ADD: &str = include_str!("sql/add_counts.sql");
 /// Jobs counted in one transaction, while those from before there were counts are.
 const SLICE_JOBS: i64 = 5_000;
@@ -30,9 +36,9 @@ impl Inner {
             let mut counts = StateCounts::default();
             for row in reader.query(Sql::ReadCounts, &params).await? {
                 let code: i16 = row.try_get(0)?;
-                let state = State::from_code(code);
-                let state = state.ok_or_else(|| Failure::corrupt(format!("jobs in state {code} are counted")))?;
-                counts.add(state, row.try_get(1)?);
+                let counted = Counted::from_code(code);
+                let counted = counted.ok_or_else(|| Failure::corrupt(format!("there is a number of {code}")))?;
+                counts.add(counted, row.try_get(1)?);
             }
             Ok(counts)
         })
@@ -44,9 +50,23 @@ impl Inner {
 /// killed meanwhile goes on where he was, and several who start together share the work. No server writes until it is done: those
 /// that could not count are refused by the schema, and the others wait here. `may` false only looks; false: something is left.
 pub async fn count_all(client: &Client, schema: &str, lock: i64, may: bool, name: &str) -> Result<bool, OpenError> {
+    let mut done = true;
+    for begun in [JOBS_BEGUN, BYTES_BEGUN] {
+        done &= count(client, (schema, begun), lock, may, name).await?;
+    }
+    Ok(done)
+}
+
+async fn count(
+    client: &Client,
+    (schema, begun): (&str, &str),
+    lock: i64,
+    may: bool,
+    name: &str,
+) -> Result<bool, OpenError> {
     let failed = |error| OpenError::migration(name, error);
-    let left = "SELECT part, namespace, id FROM windlass.job_counts_begun WHERE NOT done ORDER BY part LIMIT 1";
-    let left = in_schema(left, schema);
+    let left = format!("SELECT part, namespace, id FROM {begun} WHERE NOT done ORDER BY part LIMIT 1");
+    let left = in_schema(&left, schema);
     let mut told = false;
     loop {
         if client.query_typed(&left, &[]).await.map_err(failed)?.is_empty() {
@@ -56,13 +76,13 @@ pub async fn count_all(client: &Client, schema: &str, lock: i64, may: bool, name
             return Ok(false);
         }
         if !std::mem::replace(&mut told, true) {
-            tracing::info!(name, "counting the jobs that are there; this is done once");
+            tracing::info!(name, "counting what is stored already; this is done once");
         }
-        count_slice(client, schema, &left, lock).await.map_err(failed)?;
+        count_slice(client, (schema, begun), &left, lock).await.map_err(failed)?;
     }
 }
 
-async fn count_slice(client: &Client, schema: &str, left: &str, lock: i64) -> Result<(), Error> {
+async fn count_slice(client: &Client, (schema, begun): (&str, &str), left: &str, lock: i64) -> Result<(), Error> {
     let begin = format!(
         "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({lock})"
     );
@@ -70,18 +90,23 @@ async fn count_slice(client: &Client, schema: &str, left: &str, lock: i64) -> Re
     // Looked at again, since another server may have been at it while this one waited.
     if let Some(row) = client.query_typed(left, &[]).await?.first() {
         let (part, namespace, id): (String, String, Uuid) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-        let slice = in_schema(&SLICE.replace("windlass.part ", &format!("windlass.{part} ")), schema);
+        let text = if begun == JOBS_BEGUN { SLICE } else { BYTES_SLICE };
+        let own = if part == "jobs" { "0" } else { OWN_PARTS };
+        let text = text.replace("windlass.part ", &format!("windlass.{part} ")).replace("windlass.own", own);
+        let slice = in_schema(&text, schema);
         let params: [(&(dyn ToSql + Sync), Type); 3] =
             [(&namespace, Type::TEXT), (&id, Type::UUID), (&SLICE_JOBS, Type::INT8)];
         let jobs = client.query_typed(&slice, &params).await?;
-        add(client, schema, &jobs).await?;
+        if begun == JOBS_BEGUN {
+            add(client, schema, &jobs).await?;
+        }
         let last = jobs.last().map(|row| Ok::<_, Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?;
         let done = last.is_none();
         let (namespace, id) = last.unwrap_or((namespace, id));
-        let moved = "UPDATE windlass.job_counts_begun SET namespace = $2, id = $3, done = $4 WHERE part = $1";
+        let moved = format!("UPDATE {begun} SET namespace = $2, id = $3, done = $4 WHERE part = $1");
         let params: [(&(dyn ToSql + Sync), Type); 4] =
             [(&part, Type::TEXT), (&namespace, Type::TEXT), (&id, Type::UUID), (&done, Type::BOOL)];
-        client.execute_typed(&in_schema(moved, schema), &params).await?;
+        client.execute_typed(&in_schema(&moved, schema), &params).await?;
     }
     client.batch_execute("COMMIT").await
 }

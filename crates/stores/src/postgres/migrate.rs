@@ -11,13 +11,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004.sql"),
     include_str!("migrations/0005.sql"),
     include_str!("migrations/0006.sql"),
+    include_str!("migrations/0007.sql"),
 ];
 /// The schema this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 /// The oldest program, by the version it writes, that can still work with the schema as of [`VERSION`]. Before 3 they did
 /// not lower marks, before 4 they took revoked tokens for valid ones, before 5 they did not count jobs, before 6 they did not see
-/// payloads in the jobs' rows.
-const MIN_READER: i64 = 6;
+/// payloads in the jobs' rows, before 7 they did not count bytes.
+const MIN_READER: i64 = 7;
 
 /// `lock` keeps others out meanwhile; `migrate` false only looks.
 pub async fn migrate(client: &Client, schema: &str, lock: i64, migrate: bool, name: &str) -> Result<(), OpenError> {

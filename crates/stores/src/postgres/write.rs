@@ -355,22 +355,22 @@ fn version_columns(records: &[(RecordKey, u64)]) -> [Column; 4] {
 /// By how much the numbers of jobs change, for the row of events; nothing where there are none, or where it has no events and
 /// is never numbered.
 fn counted(decision: &Decision) -> String {
-    let changes = counts::changes(&decision.jobs);
+    let changes = counts::changes(decision);
     if decision.events.is_empty() || changes.is_empty() {
         return String::new();
     }
-    let each = changes.iter().map(|one| (one.namespace.as_str(), one.definition, one.state.code(), one.by));
+    let each = changes.iter().map(|one| (one.namespace.as_str(), one.definition, one.counted.code(), one.by));
     json(&each.collect::<Vec<_>>())
 }
 
 /// The same, added up at once: for what has no row of events, and is rare.
 pub fn counts(decision: &Decision) -> Option<Write> {
-    let changes = counts::changes(&decision.jobs);
+    let changes = counts::changes(decision);
     let columns = || {
         vec![
             column(&changes, |one| one.namespace.to_string()),
             column(&changes, |one| one.definition.to_owned()),
-            column(&changes, |one| one.state.code()),
+            column(&changes, |one| one.counted.code()),
             column(&changes, |one| one.by),
         ]
     };

@@ -26,6 +26,7 @@ mod remind;
 mod renew;
 mod retry;
 mod stop_work;
+mod storage;
 mod submit;
 mod submit_run;
 mod tell;

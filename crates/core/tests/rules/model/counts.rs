@@ -1,8 +1,8 @@
 use std::sync::Arc;
 use windlass_core::{
-    Job, JobChange, JobId, JobKey, Lane, Namespace, Spec,
+    Decision, Job, JobChange, JobId, JobKey, Lane, Namespace, Spec,
     State::{self, *},
-    counts,
+    counts::{self, Counted},
     job::DefinitionRef,
 };
 
@@ -26,8 +26,9 @@ fn a_batch_is_summed_by_namespace_definition_and_state() {
         JobChange { old: Some(job("b", Some("d"), Pending)), new: Some(job("b", Some("d"), Claimed)) },
         JobChange { old: Some(job("b", Some("d"), Claimed)), new: Some(job("b", Some("d"), Pending)) },
     ];
-    let told = counts::changes(&changes);
-    let told: Vec<_> = told.iter().map(|one| (one.namespace.as_str(), one.definition, one.state, one.by)).collect();
+    let decision = Decision { jobs: changes.into(), ..Decision::default() };
+    let told = counts::changes(&decision);
+    let told: Vec<_> = told.iter().map(|one| (one.namespace.as_str(), one.definition, one.counted, one.by)).collect();
     let wanted = [
         ("a", "", Pending, 2),
         ("a", "", Running, -1),
@@ -37,5 +38,8 @@ fn a_batch_is_summed_by_namespace_definition_and_state() {
         ("a", "d", Completed, 1),
         ("b", "", Completed, -1),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(
+        told,
+        wanted.map(|(namespace, definition, state, by)| (namespace, definition, Counted::Jobs(state), by))
+    );
 }

@@ -69,8 +69,9 @@ fn refused(refusal: &Refusal) -> String {
         Refusal::NotFound { what, .. } | Refusal::Exists { what, .. } | Refusal::Damaged { what, .. } => {
             what.to_string()
         }
-        Refusal::TooMany { setting, .. } => setting.to_string(),
+        Refusal::TooMany { setting, .. } | Refusal::OverQuota { setting, .. } => setting.to_string(),
         Refusal::NotHolder
+        | Refusal::StoreFull { .. }
         | Refusal::LastAdmin
         | Refusal::AccessEnded
         | Refusal::NotStarted

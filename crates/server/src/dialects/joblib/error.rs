@@ -148,6 +148,8 @@ impl From<Refusal> for HttpError {
             | Refusal::AlreadyStarted
             | Refusal::TooLarge { .. }
             | Refusal::TooMany { .. }
+            | Refusal::OverQuota { .. }
+            | Refusal::StoreFull { .. }
             | Refusal::KeyReused { .. }
             | Refusal::Exists { .. }
             | Refusal::VersionMismatch { .. }

@@ -108,6 +108,7 @@ impl From<Refusal> for HttpError {
             | Refusal::Cycle { .. } => Self::conflict(text),
             Refusal::AccessEnded => Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text),
             Refusal::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", text),
+            Refusal::OverQuota { .. } | Refusal::StoreFull { .. } => Problem::from(refusal).into(),
             Refusal::Damaged { .. } => Self::internal(text),
         }
     }

@@ -62,6 +62,6 @@ WITH fronts AS MATERIALIZED (
              ELSE d.count END, cardinality($4))
     FROM (SELECT count(*) FROM changed) d CROSS JOIN looked l CROSS JOIN clock c
 ), told AS (
-    INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $22, $23, $24, $25, $26, 6 FROM sure
+    INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $22, $23, $24, $25, $26, 7 FROM sure
 )
 SELECT now FROM sure

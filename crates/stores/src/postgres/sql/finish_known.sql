@@ -32,6 +32,6 @@ WITH gone AS (
              ELSE d.count END, cardinality($1))
     FROM (SELECT count(*) FROM done) d CROSS JOIN looked l CROSS JOIN clock c
 ), told AS (
-    INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $17, $18, $19, $20, $21, 6 FROM sure
+    INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $17, $18, $19, $20, $21, 7 FROM sure
 )
 SELECT now FROM sure

@@ -8,4 +8,4 @@ WITH changed AS (
 ), sure AS MATERIALIZED (
     SELECT windlass.expect(count(*), cardinality($1)) FROM changed
 )
-INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $10, $11, $12, $13, $14, 6 FROM sure
+INSERT INTO windlass.events (at, count, batch, body, counts, version) SELECT $10, $11, $12, $13, $14, 7 FROM sure
