@@ -11,6 +11,7 @@ use crate::{
         limits::Limits,
         refusal::Refusal,
         reply::Reply,
+        stall::Stalls,
         time::Timestamp,
     },
 };
@@ -32,6 +33,8 @@ pub struct Context {
     /// Places in the queue from here on belong to this batch.
     pub first_seq: i64,
     pub limits: Limits,
+    /// When this server answered nobody.
+    pub stalls: Stalls,
 }
 
 /// A claim that waits for work.
@@ -91,7 +94,7 @@ impl<'a> Decider<'a> {
             waiting: None,
             decided: 0,
             replies: items.iter().map(|_| None).collect(),
-            desk: Desk::new(context.now, context.first_seq, context.limits),
+            desk: Desk::new(context.now, context.first_seq, context.limits).after(context.stalls),
             credentials: Credentials::new(),
             asked: Keys::default(),
         }

@@ -22,7 +22,7 @@ pub mod tables;
 // By what they are about, not by the layer they lie in.
 pub use model::{
     change, counts, credential, definition, digest, event, graph, id, job, keys, limits, link, log, log_count, name,
-    payload, policy, principal, record, refusal, reply, run, schedule, select, stage, time, worker,
+    payload, policy, principal, record, refusal, reply, run, schedule, select, stage, stall, time, worker,
 };
 pub use moves::{concurrency, pace, unique};
 
@@ -33,7 +33,7 @@ pub use decider::{Context, Decider, Step};
 pub use event::{About, Event, What};
 pub use id::{JobId, LeaseId, RunId};
 pub use job::{Attempt, Job, Lease, Outcome, Progress, Reason, Spec, State};
-pub use keys::{Access, Head, HeadQuery, JobKey, Keys, RecordKey, Rows, WorkerKey};
+pub use keys::{Access, ChildrenFrom, Head, HeadQuery, JobKey, Keys, RecordKey, Rows, WorkerKey};
 pub use limits::Limits;
 pub use log::{Chunk, LogForm, LogStream};
 pub use name::{Facet, Lane, Namespace, Tags, WorkerId};

@@ -42,11 +42,12 @@ impl Tables {
         for key in &keys.payloads {
             rows.payloads.extend(self.payloads.get(key).map(|payload| (key.clone(), payload.clone())));
         }
-        for parent in &keys.children {
-            let children = self.children.get(parent).into_iter().flatten();
-            let children: Vec<JobKey> = children.map(|&id| JobKey::new(&parent.namespace, id)).collect();
+        for (at, &count) in &keys.children {
+            let children = self.children.get(&at.parent).into_iter().flat_map(|ids| ids.range(at.first..));
+            let children = children.take(count).map(|&id| JobKey::new(&at.parent.namespace, id));
+            let children: Vec<JobKey> = children.collect();
             wanted.extend(children.iter().cloned());
-            rows.children.insert(parent.clone(), children);
+            rows.children.insert(at.clone(), children);
         }
         for at in &keys.held {
             let held = |job: &&Job| job.key.namespace == at.namespace && job.holder() == Some(&at.worker);

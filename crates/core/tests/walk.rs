@@ -67,6 +67,7 @@ impl Walk {
     fn new(seed: u64) -> Self {
         let mut tables = Tables::default();
         tables.limits.retention = Millis(60_000);
+        tables.limits.pass_on_max = 2;
         Self {
             dice: Dice::new(seed),
             tables,

@@ -14,6 +14,7 @@ use crate::{
     queue::{Queue, Which},
     request::Request,
     settings::Settings,
+    stalls::StallWatch,
     store::{Batch, Store},
     syncer::Syncer,
 };
@@ -28,6 +29,7 @@ pub struct Batcher {
     pub intake: Arc<Intake>,
     pub crowd: Arc<Crowd>,
     pub after: Arc<After>,
+    pub stalls: Arc<StallWatch>,
 }
 
 /// The batcher at work.
@@ -64,8 +66,10 @@ impl Work {
 
     async fn work(self: Arc<Self>, sync_thread: thread::JoinHandle<()>) {
         let apart = self.batcher.store.in_flight() > 1;
-        while let Some(which) = self.queue().wait_for_work(|| self.syncer.is_syncing()).await {
+        let visit = || self.batcher.stalls.visit();
+        while let Some(which) = self.queue().wait_for_work(|| self.syncer.is_syncing(), visit).await {
             let Ok(slot) = self.in_flight.clone().acquire_owned().await else { return };
+            visit();
             let which = if apart { self.gather() } else { which };
             let requests = self.queue().next_batch(which, &self.batcher.settings);
             let this = self.clone();
@@ -113,7 +117,7 @@ impl Work {
 
     /// Runs requests as one transaction and answers them: at once what promises nothing, the rest when it is safe.
     async fn run_batch(&self, requests: Vec<Request>, which: Which) {
-        let Batcher { store, settings, intake, crowd, after } = &self.batcher;
+        let Batcher { store, settings, intake, crowd, after, stalls } = &self.batcher;
         if requests.is_empty() {
             return;
         }
@@ -133,7 +137,8 @@ impl Work {
         }
         let (commands, begun) = (items.len(), Instant::now());
         let joining = Arc::new(Joining::new(&after.waiters));
-        let batch = Batch { waiting: Some(joining.clone()), ..Batch::new(items, settings.limits) };
+        let batch =
+            Batch { waiting: Some(joining.clone()), stalls: stalls.recent(), ..Batch::new(items, settings.limits) };
         let mut committed = match store.run(batch).await {
             Ok(committed) => committed,
             Err(error) => {

@@ -13,6 +13,7 @@ use crate::{
     request::lost,
     reserve,
     settings::Settings,
+    stalls::StallWatch,
     store::{Store, StoreError},
     tally::Tally,
     waiters::Waiter,
@@ -61,6 +62,7 @@ pub struct Inner {
     pub crowd: Arc<Crowd>,
     pub usage: Usage,
     pub after: Arc<After>,
+    pub stalls: Arc<StallWatch>,
     /// Other servers use the store too, and it does not pass on what they do.
     pub deaf: AtomicBool,
     /// True once nobody may wait any longer.

@@ -40,6 +40,7 @@ mod reserve;
 mod ring;
 mod settings;
 mod sharing;
+mod stalls;
 mod start;
 pub mod store;
 mod sweeper;

@@ -100,8 +100,10 @@ impl Queue {
 
     /// Returns when there is something to run: what, or none when nothing more will come. While the disk is busy, promises would
     /// wait for the sync after this one whenever they are written, so they gather here and are written together.
-    pub async fn wait_for_work(&self, is_syncing: impl Fn() -> bool) -> Option<Which> {
+    /// `visit` is called whenever it looks.
+    pub async fn wait_for_work(&self, is_syncing: impl Fn() -> bool, visit: impl Fn()) -> Option<Which> {
         loop {
+            visit();
             let which = if is_syncing() { Which::NoPromises } else { Which::All };
             {
                 let waiting = self.waiting.lock();

@@ -10,6 +10,7 @@ use crate::{
     intake::Intake,
     quota::Usage,
     settings::Settings,
+    stalls,
     store::{Bell, Store, StoreError},
     sweeper,
 };
@@ -29,6 +30,7 @@ impl Engine {
             crowd: Arc::default(),
             usage: Usage::default(),
             after: Arc::new(After::new(settings.poll_every)),
+            stalls: Arc::default(),
             deaf: AtomicBool::new(settings.poll_every.is_some()),
             stopping: watch::Sender::new(false),
             store,
@@ -47,6 +49,10 @@ impl Engine {
         }
         if engine.inner.settings.sweep_every.is_some() {
             sweeper::spawn(&engine);
+            if engine.inner.settings.grace {
+                let inner = &engine.inner;
+                stalls::spawn(&inner.stalls, inner.intake.queue.clone(), inner.after.clone());
+            }
         }
         if let Some(bells) = engine.inner.store.bells() {
             engine.inner.deaf.store(false, Ordering::Relaxed);
@@ -64,6 +70,7 @@ impl Inner {
             intake: self.intake.clone(),
             crowd: self.crowd.clone(),
             after: self.after.clone(),
+            stalls: self.stalls.clone(),
         }
     }
 }

@@ -13,6 +13,7 @@ use windlass_core::{
     commands::due::Due,
     decider::{Item, WaitingClaims},
     job::NAME_CHARS_MAX,
+    stall::Stalls,
 };
 
 /// Named by what the caller should do.
@@ -39,16 +40,19 @@ pub struct Batch {
     pub limits: Limits,
     /// Who may take what it makes ready, in the same transaction.
     pub waiting: Option<Arc<dyn WaitingClaims>>,
+    /// When this server answered nobody.
+    pub stalls: Stalls,
 }
 
 impl Batch {
     pub fn new(items: Vec<Item>, limits: Limits) -> Self {
-        Self { items, limits, waiting: None }
+        Self { items, limits, waiting: None, stalls: Stalls::default() }
     }
 
     /// What decides it.
     pub fn decider(&self, now: Timestamp, first_seq: i64) -> Decider<'_> {
-        Decider::new(&self.items, Context { now, first_seq, limits: self.limits }).joined_by(self.waiting.as_deref())
+        let context = Context { now, first_seq, limits: self.limits, stalls: self.stalls };
+        Decider::new(&self.items, context).joined_by(self.waiting.as_deref())
     }
 }
 

@@ -101,7 +101,7 @@ const BY_KEY: [(&str, &str); 35] = [
     ("peek_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("update_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
     ("delete_records", "Index Cond: ((namespace = k.namespace) AND (kind = k.kind) AND (key = k.key))"),
-    ("children", "Index Cond: ((namespace = k.namespace) AND (parent = k.parent))"),
+    ("children", "Index Cond: ((namespace = k.namespace) AND (parent = k.parent) AND (child >= k.first))"),
     ("held", "Index Cond: ((namespace = k.namespace) AND (worker = k.worker))"),
     ("run_jobs", "Index Cond: ((namespace = k.namespace) AND (run = k.run))"),
     ("heads", "Index Cond: ((namespace = $1) AND (id = h.id))"),

@@ -22,7 +22,7 @@ use crate::{
         run::Run,
         stage::{self, Hold, Turn},
     },
-    moves::{life, runs, steps},
+    moves::{dependents, life, runs, steps},
 };
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ impl Advance {
             Move::Complete { result } => {
                 check_size("result", result.len(), desk.limits().payload_bytes_max)?;
                 let ended = steps::finish(desk, job, result.clone())?;
-                life::pass_on(desk, vec![ended])?;
+                dependents::pass_on(desk, vec![ended])?;
             }
             Move::Expand { nodes, payload } => {
                 check_size("payload", payload.len(), desk.limits().payload_bytes_max)?;
@@ -165,7 +165,7 @@ impl Advance {
         if job.spec.stage.wait.is_some() {
             job.live.hold = Some(Hold::Event);
             let ended = steps::begin_wait(desk, job)?;
-            return life::pass_on(desk, ended.into_iter().collect());
+            return dependents::pass_on(desk, ended.into_iter().collect());
         }
         job.live.hold = None;
         job.live.waiting = 0;

@@ -6,7 +6,7 @@ use crate::{
     model::{
         id::RunId, job::CancelRequest, keys::Keys, name::Namespace, record, refusal::Refusal, reply::KnownRun, run::Run,
     },
-    moves::{life, runs},
+    moves::{dependents, runs},
 };
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl CancelRun {
             desk.put(&self.namespace, &key, &run)?;
             // Jobs outside the run may wait for them too.
             let ended = runs::cancel_all(desk, &self.namespace, self.run, &self.by)?;
-            life::pass_on(desk, ended)?;
+            dependents::pass_on(desk, ended)?;
             run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(|| Refusal::not_found("run", self.run))?;
         }
         Ok(Ok(KnownRun { id: self.run, run: Box::new(run) }))

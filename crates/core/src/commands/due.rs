@@ -17,7 +17,7 @@ use crate::{
         time::Millis,
         worker::Worker,
     },
-    moves::{concurrency, life, links, liveness, steps},
+    moves::{concurrency, dependents, life, links, liveness, steps},
 };
 
 /// When to look again at what could not be done.
@@ -108,7 +108,7 @@ fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
             if job.live.place_until.is_some_and(|until| until <= now) {
                 concurrency::free_place(desk, job)?;
             } else if job.live.must_pass_on {
-                life::pass_on(desk, vec![job])?;
+                dependents::pass_on(desk, vec![job])?;
             } else if job.due_exactly(desk.limits().retention).is_some_and(|due| due <= now) {
                 keep_or_remove(desk, job)?;
             } else {

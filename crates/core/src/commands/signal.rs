@@ -15,7 +15,7 @@ use crate::{
         run::Run,
         stage::{self, EarlyEvent, Hold, Waiting},
     },
-    moves::{life, steps},
+    moves::{dependents, life, steps},
 };
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Signal {
             Ok(())
         })?;
         let steps = ended.len() as u32;
-        life::pass_on(desk, ended)?;
+        dependents::pass_on(desk, ended)?;
         if steps == 0 {
             self.keep(desk, &place)?;
         }
@@ -119,7 +119,7 @@ impl Judge {
         let job = match &self.approved {
             Some(result) => {
                 let ended = steps::finish(desk, job, result.clone())?;
-                life::pass_on(desk, vec![ended.clone()])?;
+                dependents::pass_on(desk, vec![ended.clone()])?;
                 ended
             }
             None => {

@@ -4,7 +4,7 @@ use super::Decided;
 use crate::{
     desk::Desk,
     model::{id::RunId, keys::Keys, name::Namespace, record, refusal::Refusal, reply::KnownRun, run::Run},
-    moves::{life, runs},
+    moves::{dependents, runs},
 };
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl StopWork {
         desk.get::<Run>(&self.namespace, &key)?.ok_or_else(unknown)?;
         let is_work = |job: &crate::model::job::Job| job.live.hold.is_none();
         let ended = runs::cancel_some(desk, &self.namespace, self.run, &self.by, is_work)?;
-        life::pass_on(desk, ended)?;
+        dependents::pass_on(desk, ended)?;
         let run = desk.get::<Run>(&self.namespace, &key)?.ok_or_else(unknown)?;
         Ok(Ok(KnownRun { id: self.run, run: Box::new(run) }))
     }

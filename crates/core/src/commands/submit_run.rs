@@ -23,7 +23,7 @@ use crate::{
         time::Timestamp,
     },
     moves::{
-        life,
+        dependents, life,
         parents::{self, Heard, Verdict},
         steps,
     },
@@ -267,7 +267,7 @@ impl<'a> Nodes<'a> {
             }
             ended.extend(self.enter(desk, at, job)?);
         }
-        life::pass_on(desk, ended)
+        dependents::pass_on(desk, ended)
     }
 
     /// How much the job waits for.

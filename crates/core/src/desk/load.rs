@@ -42,7 +42,7 @@ impl Desk {
             self.lane_fronts.insert(at, Queue { asked, jobs, next: 0 });
         }
         self.payloads.extend(rows.payloads);
-        self.children.extend(rows.children);
+        self.know_children(asked, rows.children);
         self.held.extend(rows.held);
         self.run_jobs.extend(rows.run_jobs);
         self.siblings.extend(rows.siblings);
@@ -90,9 +90,6 @@ impl Desk {
         }
         for key in &asked.payloads {
             self.payloads.entry(key.clone()).or_default();
-        }
-        for key in &asked.children {
-            self.children.entry(key.clone()).or_default();
         }
         for key in &asked.held {
             self.held.entry(key.clone()).or_default();

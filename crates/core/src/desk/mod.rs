@@ -10,21 +10,25 @@ use crate::model::{
     event::{Event, What},
     id::RunId,
     job::{Attempt, Job, State},
-    keys::{Access, HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
+    keys::{Access, ChildrenFrom, HeadQuery, JobKey, Keys, RecordKey, WorkerKey},
     limits::Limits,
     name::{Lane, Namespace, Tags},
     payload::Payload,
     record::Record,
     refusal::Refusal,
     select,
+    stall::Stalls,
     time::Timestamp,
 };
 use foldhash::{HashMap, HashMapExt};
 use std::{collections::BTreeMap, sync::Arc};
 
+mod children;
 mod load;
 mod new_jobs;
 mod records;
+
+use children::ChildrenPage;
 
 /// Why a command stopped before it answered.
 #[derive(Debug)]
@@ -138,6 +142,7 @@ struct Mark {
     logs: usize,
     log_drops: usize,
     events: usize,
+    passed_on: usize,
     changed_jobs: usize,
     changed_records: usize,
 }
@@ -145,6 +150,7 @@ struct Mark {
 pub struct Desk {
     now: Timestamp,
     limits: Limits,
+    stalls: Stalls,
     next_seq: i64,
     seed: u64,
     draws: u64,
@@ -152,7 +158,7 @@ pub struct Desk {
     wanted: Keys,
     jobs: HashMap<JobKey, JobSlot>,
     payloads: HashMap<JobKey, Payload>,
-    children: HashMap<JobKey, Vec<JobKey>>,
+    children: HashMap<ChildrenFrom, ChildrenPage>,
     new_children: HashMap<JobKey, Vec<JobKey>>,
     held: HashMap<WorkerKey, Vec<JobKey>>,
     run_jobs: HashMap<(Namespace, RunId), Vec<JobKey>>,
@@ -162,6 +168,8 @@ pub struct Desk {
     records: HashMap<RecordKey, RecordSlot>,
     siblings: HashMap<(Namespace, Arc<str>, Arc<str>), Vec<RecordKey>>,
     fresh: Fresh,
+    /// Dependents outside runs that this batch has told of an end.
+    passed_on: usize,
     changed_jobs: Vec<JobKey>,
     changed_records: Vec<RecordKey>,
     out: Decision,
@@ -174,6 +182,7 @@ impl Desk {
         Self {
             now,
             limits,
+            stalls: Stalls::default(),
             next_seq: first_seq,
             seed: 0,
             draws: 0,
@@ -191,12 +200,19 @@ impl Desk {
             records: HashMap::new(),
             siblings: HashMap::new(),
             fresh: Fresh::default(),
+            passed_on: 0,
             changed_jobs: Vec::new(),
             changed_records: Vec::new(),
             out: Decision::default(),
             undo: Vec::new(),
             mark: Mark::default(),
         }
+    }
+
+    /// What these make longer is longer for all that asks.
+    pub fn after(mut self, stalls: Stalls) -> Self {
+        self.stalls = stalls;
+        self
     }
 
     pub fn now(&self) -> Timestamp {
@@ -207,11 +223,15 @@ impl Desk {
         self.limits
     }
 
+    pub(crate) fn stalls(&self) -> Stalls {
+        self.stalls
+    }
+
     // ---- reading -------------------------------------------------------------------------------------------
 
     pub(crate) fn job(&mut self, key: &JobKey) -> Result<Option<Job>, Stop> {
         match self.jobs.get(key) {
-            Some(slot) => Ok(slot.current.clone()),
+            Some(slot) => Ok(slot.current.clone().map(|job| self.with_its_lease(job))),
             None => {
                 self.wanted.jobs.insert(key.clone());
                 Err(Stop::Need)
@@ -239,25 +259,6 @@ impl Desk {
                 Err(Stop::Need)
             }
         }
-    }
-
-    pub(crate) fn children(&mut self, parent: &JobKey) -> Result<Vec<JobKey>, Stop> {
-        let Some(stored) = self.children.get(parent) else {
-            self.wanted.children.insert(parent.clone());
-            return Err(Stop::Need);
-        };
-        let mut all = stored.clone();
-        all.extend(self.new_children.get(parent).into_iter().flatten().cloned());
-        // Whatever order the store found them in, the same batch tells the same events in the same order.
-        all.sort();
-        Ok(all)
-    }
-
-    /// Asks for the children of many jobs at once. Their rows come along.
-    pub(crate) fn want_children<'a>(&mut self, parents: impl IntoIterator<Item = &'a JobKey>) -> Result<(), Stop> {
-        let missing: Vec<&JobKey> = parents.into_iter().filter(|key| !self.children.contains_key(*key)).collect();
-        self.wanted.children.extend(missing.iter().copied().cloned());
-        if missing.is_empty() { Ok(()) } else { Err(Stop::Need) }
     }
 
     /// Jobs this worker holds, after all that was decided so far.
@@ -303,7 +304,19 @@ impl Desk {
         keys.sort();
         keys.dedup();
         let current = keys.iter().filter_map(|key| self.jobs.get(key)?.current.as_ref());
-        current.filter(|job| fits(job)).cloned().collect()
+        current.filter(|job| fits(job)).cloned().map(|job| self.with_its_lease(job)).collect()
+    }
+
+    /// A held job whose lease is as long as it is after all stalls. Written with whatever else is written to the job.
+    fn with_its_lease(&self, mut job: Job) -> Job {
+        if self.stalls.is_empty() || !job.state.is_held() {
+            return job;
+        }
+        let (stalls, now) = (self.stalls, self.now);
+        if let Some(lease) = &mut job.live.lease {
+            lease.until = stalls.extend(lease, now).or(lease.until);
+        }
+        job
     }
 
     /// The first job that waits for a concurrency key, or none.
@@ -538,6 +551,7 @@ impl Desk {
             logs: self.out.logs.len(),
             log_drops: self.out.log_drops.len(),
             events: self.out.events.len(),
+            passed_on: self.passed_on,
             changed_jobs: self.changed_jobs.len(),
             changed_records: self.changed_records.len(),
         };
@@ -565,6 +579,7 @@ impl Desk {
             self.payloads.remove(&key);
         }
         self.next_seq = self.mark.next_seq;
+        self.passed_on = self.mark.passed_on;
         self.out.results.truncate(self.mark.results);
         self.out.attempts.truncate(self.mark.attempts);
         self.out.edges.truncate(self.mark.edges);

@@ -240,6 +240,9 @@ pub struct Live {
     /// The end of this job was not yet passed on to all that wait for it; the next sweep goes on.
     #[serde(rename = "unsettled", skip_serializing_if = "is_default")]
     pub must_pass_on: bool,
+    /// When the part before was done, and the id of the first dependent that has not heard; none: nothing was done yet.
+    #[serde(skip_serializing_if = "is_default")]
+    pub passed_on: Option<PassedOn>,
     /// Counted under its concurrency key.
     #[serde(rename = "slot", skip_serializing_if = "is_default")]
     pub has_place: bool,
@@ -283,6 +286,15 @@ pub struct JobBytes {
     /// The log, as far as it was counted.
     #[serde(rename = "l", skip_serializing_if = "is_default")]
     pub log: u64,
+}
+
+/// How far the end of a job was passed on to those that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOn {
+    /// The rest is due from then on: behind all that came due before.
+    pub at: Timestamp,
+    /// All dependents with lower ids have heard.
+    pub next: JobId,
 }
 
 /// The right to work on a job now.
@@ -463,7 +475,7 @@ impl Job {
             State::Completed | State::Failed | State::Cancelled | State::Skipped => {
                 let finished = self.live.finished_at?;
                 if self.live.must_pass_on {
-                    return Some(finished);
+                    return Some(self.live.passed_on.map_or(finished, |passed| passed.at));
                 }
                 if self.live.has_place {
                     return self.live.place_until;

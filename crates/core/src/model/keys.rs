@@ -24,6 +24,13 @@ impl JobKey {
     }
 }
 
+/// Jobs that wait for `parent`, in the order of their ids, from `first` on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChildrenFrom {
+    pub parent: JobKey,
+    pub first: JobId,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerKey {
     pub namespace: Namespace,
@@ -72,8 +79,8 @@ pub struct Keys {
     /// latest when it writes, and sees to it that whoever is not written after all was decided on a real look.
     pub new_jobs: BTreeSet<JobKey>,
     pub payloads: BTreeSet<JobKey>,
-    /// Jobs that wait for this one.
-    pub children: BTreeSet<JobKey>,
+    /// The first so many of these.
+    pub children: BTreeMap<ChildrenFrom, usize>,
     /// Jobs a worker holds.
     pub held: BTreeSet<WorkerKey>,
     /// Unfinished jobs of a run.
@@ -140,7 +147,7 @@ pub struct Rows {
     pub jobs: Vec<Job>,
     pub payloads: HashMap<JobKey, Payload>,
     /// Job rows of all these come along in `jobs`.
-    pub children: HashMap<JobKey, Vec<JobKey>>,
+    pub children: HashMap<ChildrenFrom, Vec<JobKey>>,
     pub held: HashMap<WorkerKey, Vec<JobKey>>,
     pub run_jobs: HashMap<(Namespace, RunId), Vec<JobKey>>,
     pub key_queue: HashMap<(Namespace, Arc<str>), Vec<JobKey>>,

@@ -31,6 +31,8 @@ pub struct Limits {
     /// Jobs of one run, and commands of one [`crate::commands::all::All`].
     pub nodes_max: usize,
     pub attempts_max: u32,
+    /// Jobs outside runs that the end of one job may change in one transaction; the sweep does the rest.
+    pub pass_on_max: usize,
     /// Failed jobs of one kind (definition, else tags) let back into the queue, a second; 0 is no limit.
     pub retries_per_second: u32,
     pub claim_max: usize,
@@ -65,6 +67,7 @@ impl Default for Limits {
             parents_max: 1_000,
             nodes_max: 20_000,
             attempts_max: 1_000,
+            pass_on_max: 64,
             retries_per_second: 100,
             claim_max: 1_000,
             length_max: Millis::from_secs(10 * 365 * 86_400),

@@ -25,6 +25,7 @@ pub mod run;
 pub mod schedule;
 pub mod select;
 pub mod stage;
+pub mod stall;
 pub mod time;
 pub mod worker;
 

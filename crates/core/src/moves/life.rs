@@ -10,26 +10,16 @@ use crate::{
         policy::{FailurePolicy, RetryForm},
         record::key_of,
         run::Run,
-        stage::{self, Hold},
+        stage,
         time::Millis,
     },
     moves::{
         concurrency::{self, KeyUse},
-        links, pace,
-        parents::{self, End, Heard, Verdict},
-        runs, steps,
+        dependents, links, pace, runs, steps,
         unique::{self, Taken},
     },
 };
 use std::sync::Arc;
-
-/// How many jobs one command may end by propagation; what is left is marked and done by the next sweep, so that
-/// one failure at the root of a huge graph does not hold everyone else up.
-const PASS_ON_MAX: usize = 5_000;
-
-/// From this depth on, what is left of a run is loaded in one go: level by level a long chain would take a round trip
-/// for each link, and the whole run at once would be too much for a failure that few wait for.
-const WHOLE_RUN_DEPTH: usize = 3;
 
 /// Puts a job where it has to wait now: behind its parents, its time, its concurrency key, or in the queue.
 pub(crate) fn queue(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
@@ -165,7 +155,10 @@ fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop>
 }
 
 fn children_of(desk: &mut Desk, parent: &Job) -> Result<Vec<JobKey>, Stop> {
-    if parent.live.dependents { desk.children(&parent.key) } else { Ok(Vec::new()) }
+    if !parent.live.dependents {
+        return Ok(Vec::new());
+    }
+    Ok(desk.children(&dependents::rest_of(parent), usize::MAX)?.0)
 }
 
 pub(crate) fn end_cancelled(desk: &mut Desk, job: Job) -> Result<Job, Stop> {
@@ -181,14 +174,14 @@ pub(crate) fn end(desk: &mut Desk, job: Job, state: State, outcome: Option<Outco
     if state == State::Failed && ended.spec.policy.failure == FailurePolicy::CancelsPending {
         all.append(&mut runs::cancel_pending(desk, &ended)?);
     }
-    pass_on(desk, all)?;
+    dependents::pass_on(desk, all)?;
     Ok(ended)
 }
 
 /// Asks at once for the rows that the end of this job touches, instead of for one after the other.
 fn gather(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
     let namespace = &job.key.namespace;
-    let mut missing = job.live.dependents && desk.want_children([&job.key]).is_err();
+    let mut missing = job.live.dependents && dependents::want_first(desk, job).is_err();
     if let Some(run) = job.run() {
         missing |= desk.lacks_record(key_of::<Run>(namespace, &run.to_string()));
     }
@@ -242,86 +235,6 @@ fn ending(job: &Job) -> What {
         _ => {
             let reason = job.live.outcome.as_ref().map_or(Reason::Reported, |outcome| outcome.reason);
             What::Failed { job: id, reason, message: message(job) }
-        }
-    }
-}
-
-/// Passes the end of these jobs on to the jobs that wait for them, and theirs, level by level.
-pub(crate) fn pass_on(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
-    let (mut parents, mut done) = (ended, 0);
-    for depth in 0.. {
-        parents.retain(|parent| parent.live.dependents);
-        if parents.is_empty() {
-            break;
-        }
-        if depth == WHOLE_RUN_DEPTH {
-            load_runs(desk, &parents)?;
-        }
-        desk.want_children(parents.iter().map(|parent| &parent.key))?;
-        let mut ended = Vec::new();
-        desk.for_all(parents, |desk, parent| pass_on_one(desk, parent, &mut done, &mut ended))?;
-        parents = ended;
-    }
-    Ok(())
-}
-
-fn load_runs(desk: &mut Desk, parents: &[Job]) -> Result<(), Stop> {
-    let mut runs: Vec<_> = parents.iter().filter_map(|job| Some((job.key.namespace.clone(), job.run()?))).collect();
-    runs.sort();
-    runs.dedup();
-    for (namespace, run) in runs {
-        let open = desk.open_jobs(&namespace, run)?;
-        desk.want_children(open.iter().filter(|job| job.live.dependents).map(|job| &job.key))?;
-    }
-    Ok(())
-}
-
-fn pass_on_one(desk: &mut Desk, mut parent: Job, done: &mut usize, ended: &mut Vec<Job>) -> Result<(), Stop> {
-    if *done >= PASS_ON_MAX {
-        parent.live.must_pass_on = true;
-        desk.put_job(parent);
-        return Ok(());
-    }
-    let children = desk.children(&parent.key)?;
-    desk.for_all(children, |desk, key| {
-        // Looked at one by one, because the end of one child may be the end of the next as well.
-        let child = desk.job(&key)?.filter(|job| job.state == State::Blocked && job.live.waiting > 0);
-        if let Some(child) = child {
-            *done += 1;
-            ended.extend(parent_ended(desk, &parent, child)?);
-        }
-        Ok(())
-    })?;
-    if parent.live.must_pass_on {
-        parent.live.must_pass_on = false;
-        desk.put_job(parent);
-    }
-    Ok(())
-}
-
-/// One parent of `child` has ended. Gives back the jobs that ended because of it.
-fn parent_ended(desk: &mut Desk, parent: &Job, mut child: Job) -> Result<Vec<Job>, Stop> {
-    child.live.waiting -= 1;
-    parents::hear(&mut child.live, End::of(parent));
-    let policy = child.spec.policy.parents;
-    let verdict = match child.live.hold {
-        // The planner looks at what became of a step's parts.
-        Some(Hold::Members) if child.live.waiting == 1 => Verdict::Go,
-        Some(Hold::Members) => Verdict::Wait,
-        _ => parents::verdict(policy, Heard::of(&child.live)),
-    };
-    match verdict {
-        Verdict::Wait => {
-            desk.put_job(child);
-            Ok(Vec::new())
-        }
-        Verdict::Go if child.live.hold.is_some() => Ok(steps::turn(desk, child)?.into_iter().collect()),
-        Verdict::Go => requeue_waiting(desk, child).map(|_| Vec::new()),
-        Verdict::Cancel if child.run().is_some() => runs::cancel_open(desk, &child, &parent_outcome(parent).message),
-        Verdict::Cancel => Ok(vec![close(desk, child, State::Cancelled, Some(parent_outcome(parent)))?]),
-        Verdict::Skip(reason) => {
-            let outcome = if reason == Reason::NotNeeded { needless(&child.live) } else { parent_outcome(parent) };
-            Ok(vec![close(desk, child, State::Skipped, Some(outcome))?])
         }
     }
 }

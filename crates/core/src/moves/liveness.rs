@@ -79,6 +79,10 @@ pub(crate) fn bind(desk: &mut Desk, namespace: &Namespace, id: &WorkerId) -> Res
 pub(crate) fn age(desk: &mut Desk, namespace: &Namespace, id: &str) -> Result<(), Stop> {
     let Some(mut worker) = desk.get::<Worker>(namespace, id)? else { return Ok(()) };
     let now = desk.now();
+    let last_seen = desk.stalls().last_seen(worker.last_seen, now);
+    if last_seen > worker.last_seen && !worker.away && worker.declared != Liveness::Offline {
+        (worker.last_seen, worker.doubt_until) = (last_seen, None);
+    }
     let liveness = worker.liveness(now);
     if liveness == Liveness::Unreachable && worker.declared == Liveness::Online {
         worker.declared = Liveness::Unreachable;

@@ -13,7 +13,7 @@ use crate::{
             EarlyEvent, EarlyPlan, Hold, OF_RUN, PlanPart, RunIndex, Turn, Waiting, place, system_namespace, turn_key,
         },
     },
-    moves::life,
+    moves::{dependents, life},
 };
 
 /// Tells the planners.
@@ -88,7 +88,7 @@ pub(crate) fn wait_over(desk: &mut Desk, job: Job) -> Result<(), Stop> {
         let timed_out = wait.is_some_and(|wait| wait.event.is_some() || wait.approval);
         let result = if timed_out { Payload::from("{\"timed_out\":true}") } else { Payload::default() };
         let ended = finish(desk, job, result)?;
-        return life::pass_on(desk, vec![ended]);
+        return dependents::pass_on(desk, vec![ended]);
     }
     let why = match wait.and_then(|wait| wait.event) {
         Some(event) => format!("the event {event} did not come in time"),

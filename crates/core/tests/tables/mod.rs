@@ -9,6 +9,7 @@ use windlass_core::{
     Wake, WorkerKey,
     commands::due::Due,
     decider::{Item, drive},
+    stall::Stalls,
     tables,
 };
 
@@ -18,6 +19,8 @@ pub struct Tables {
     pub wakes: Vec<Wake>,
     pub notices: Vec<WorkerKey>,
     pub limits: Limits,
+    /// When the server answered nobody.
+    pub stalls: Stalls,
     /// How often a decision asked for more rows, summed over all batches.
     pub loads: usize,
     /// How many job rows were handed over, summed over all batches.
@@ -46,7 +49,7 @@ impl Tables {
     }
 
     pub fn run_items(&mut self, now: Timestamp, items: Vec<Item>) -> Vec<Result<Reply, Refusal>> {
-        let context = Context { now, first_seq: self.next_seq, limits: self.limits };
+        let context = Context { now, first_seq: self.next_seq, limits: self.limits, stalls: self.stalls };
         let (mut loads, mut loaded) = (0, 0);
         let decision = drive(Decider::new(&items, context), |keys| {
             loads += 1;
@@ -131,7 +134,7 @@ fn check_change(old: &Job, new: &Job) {
     assert!(written(old).0 <= written(new).0 && written(old).1 <= written(new).1, "{old:?} {new:?}");
     if old.state.is_final() {
         let mut expected = new.clone();
-        expected.live.must_pass_on = old.live.must_pass_on;
+        (expected.live.must_pass_on, expected.live.passed_on) = (old.live.must_pass_on, old.live.passed_on);
         if !new.live.has_place {
             (expected.live.has_place, expected.live.place_until) = (old.live.has_place, old.live.place_until);
         }

@@ -2,11 +2,15 @@
 
 use super::{TestResult, standing::some_wait};
 use crate::{
-    clock::Simulated,
-    store::{Committed, Store},
+    clock::{Clock, Simulated},
+    store::{Batch, Committed, Store},
 };
 use std::{any::Any, sync::Arc, time::Duration};
-use windlass_core::{Command, Event, Limits, Millis, Timestamp, decider::Item};
+use windlass_core::{
+    Command, Event, Limits, Millis, Timestamp,
+    decider::Item,
+    stall::{Stall, Stalls},
+};
 
 /// Where every simulated clock starts: late enough that "long ago" is not the same as zero.
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
@@ -32,6 +36,8 @@ pub struct Bench {
     pub store: Arc<dyn Store>,
     pub clock: Arc<Simulated>,
     pub limits: Limits,
+    /// From when until when the server answered nobody.
+    pub stalls: Vec<(Timestamp, Timestamp)>,
     seeds: u64,
     /// Events that batches said they told.
     told: u64,
@@ -41,7 +47,7 @@ pub struct Bench {
 impl Bench {
     pub fn new(fresh: impl Into<Fresh>) -> Self {
         let Fresh { store, clock, keep } = fresh.into();
-        Self { store, clock, limits: Limits::default(), seeds: 0, told: 0, _keep: keep }
+        Self { store, clock, limits: Limits::default(), stalls: Vec::new(), seeds: 0, told: 0, _keep: keep }
     }
 
     pub fn set(&self, since_start: Millis) {
@@ -60,13 +66,21 @@ impl Bench {
 
     pub async fn run_items(&mut self, items: Vec<Item>) -> TestResult<Committed> {
         let count = items.len();
-        let batch = some_wait(items, self.limits);
+        let batch = Batch { stalls: self.recent_stalls(), ..some_wait(items, self.limits) };
         let committed = self.store.run(batch).await.map_err(|error| format!("the batch was not run: {error}"))?;
         self.told += committed.events.len() as u64;
         if committed.replies.len() != count {
             return Err(format!("{count} commands got {} replies", committed.replies.len()));
         }
         Ok(committed)
+    }
+
+    fn recent_stalls(&self) -> Stalls {
+        let (now, mut stalls) = (self.clock.now(), Stalls::default());
+        for &(began, ended) in &self.stalls {
+            stalls.add(Stall { began: now - began, ended: now - ended });
+        }
+        stalls
     }
 
     pub async fn one(&mut self, command: impl Into<Command>) -> TestResult<windlass_core::Reply> {

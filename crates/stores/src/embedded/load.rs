@@ -84,11 +84,12 @@ impl Memo {
         for key in &keys.payloads {
             rows.payloads.extend(self.payload(connection, key)?.map(|payload| (key.clone(), payload)));
         }
-        for parent in &keys.children {
-            let found =
-                ids(connection, CHILDREN, &parent.namespace, (parent.namespace.as_str(), parent.id.as_bytes()))?;
+        for (at, &count) in &keys.children {
+            let (namespace, limit) = (&at.parent.namespace, i64::try_from(count).unwrap_or(i64::MAX));
+            let params = (namespace.as_str(), at.parent.id.as_bytes(), at.first.as_bytes(), limit);
+            let found = ids(connection, CHILDREN, namespace, params)?;
             wanted.extend(found.iter().cloned());
-            rows.children.insert(parent.clone(), found);
+            rows.children.insert(at.clone(), found);
         }
         for at in &keys.held {
             let found = ids(connection, JOB_HELD, &at.namespace, (at.namespace.as_str(), at.worker.as_str()))?;

@@ -102,7 +102,8 @@ fn attempts(connection: &Connection, key: &JobKey) -> Result<Vec<Attempt>> {
 
 fn children(connection: &Connection, key: &JobKey) -> Result<Vec<JobId>> {
     let mut statement = connection.prepare_cached(super::load::CHILDREN)?;
-    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes()))?;
+    let first = JobId::from_u128(0);
+    let mut rows = statement.query((key.namespace.as_str(), key.id.as_bytes(), first.as_bytes(), i64::MAX))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(rows::blob_id(row, 0)?);

@@ -26,8 +26,8 @@ use std::{
 use tokio_postgres::Row;
 use uuid::Uuid;
 use windlass_core::{
-    Access, Facet, Head, HeadQuery, Job, JobId, JobKey, Keys, Lane, Namespace, Record, RecordKey, Rows, RunId, State,
-    WorkerId, WorkerKey, select,
+    Access, ChildrenFrom, Facet, Head, HeadQuery, Job, JobId, JobKey, Keys, Lane, Namespace, Record, RecordKey, Rows,
+    RunId, State, WorkerId, WorkerKey, select,
 };
 
 /// Bytes of a record that is remembered although no claim looked at it.
@@ -272,7 +272,7 @@ struct Related<'a> {
 impl<'a> Related<'a> {
     fn send(connection: &'a Connection, keys: &Keys) -> Self {
         Self {
-            children: by_job(connection, Sql::Children, &keys.children),
+            children: children(connection, keys),
             held: held(connection, keys.held.iter().cloned().collect()),
             run_jobs: by_id(connection, Sql::RunJobs, keys.run_jobs.iter().map(|(ns, run)| (ns.clone(), run.0))),
             key_queue: key_queue(connection, keys),
@@ -283,8 +283,9 @@ impl<'a> Related<'a> {
     async fn read(self, names: &mut Names, rows: &mut Rows) -> Result<(), Failure> {
         for row in answer(self.children).await? {
             let parent = names.key(&row)?;
-            let child = JobKey::new(&parent.namespace, JobId(row.try_get(2)?));
-            rows.children.entry(parent).or_default().push(child);
+            let child = JobKey::new(&parent.namespace, JobId(row.try_get(3)?));
+            let at = ChildrenFrom { parent, first: JobId(row.try_get(2)?) };
+            rows.children.entry(at).or_default().push(child);
         }
         for row in answer(self.held).await? {
             let namespace = names.get(row.try_get(0)?)?;
@@ -322,6 +323,20 @@ fn lane_fronts<'a>(connection: &'a Connection, keys: &Keys) -> RowsSent<'a> {
         let lanes: Vec<Uuid> = fronts.iter().map(|((_, lane), _)| uuid_of(*lane)).collect();
         let counts: Vec<i64> = fronts.iter().map(|(_, count)| *count as i64).collect();
         connection.query(Sql::LaneFronts, &[&namespaces, &lanes, &counts]).await
+    }))
+}
+
+fn children<'a>(connection: &'a Connection, keys: &Keys) -> RowsSent<'a> {
+    if keys.children.is_empty() {
+        return None;
+    }
+    let asked: Vec<(ChildrenFrom, usize)> = keys.children.iter().map(|(at, &count)| (at.clone(), count)).collect();
+    Some(send(async move {
+        let namespaces: Vec<&str> = asked.iter().map(|(at, _)| at.parent.namespace.as_str()).collect();
+        let parents: Vec<Uuid> = asked.iter().map(|(at, _)| at.parent.id.0).collect();
+        let firsts: Vec<Uuid> = asked.iter().map(|(at, _)| at.first.0).collect();
+        let counts: Vec<i64> = asked.iter().map(|(_, count)| i64::try_from(*count).unwrap_or(i64::MAX)).collect();
+        connection.query(Sql::Children, &[&namespaces, &parents, &firsts, &counts]).await
     }))
 }
 

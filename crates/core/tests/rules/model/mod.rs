@@ -8,4 +8,5 @@ mod log_count;
 mod name;
 mod policy;
 mod principal;
+mod stall;
 mod time;

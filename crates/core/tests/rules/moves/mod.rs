@@ -1,3 +1,4 @@
 mod concurrency;
+mod dependents;
 mod pace;
 mod parents;

@@ -2,7 +2,7 @@
 
 use super::{
     super::{Bench, Fresh},
-    build::{accept, claim, default, job, leases, tags, tick},
+    build::{accept, claim, default, id, job, leases, submit, tags, tick},
 };
 use crate::store::JobQuery;
 use windlass_core::{
@@ -10,6 +10,7 @@ use windlass_core::{
     commands::{
         fail::Fail,
         holder::Holder,
+        submit::NewJob,
         submit_run::{RunNode, SubmitRun},
     },
 };
@@ -50,6 +51,26 @@ pub async fn wide(fresh: Fresh) {
     assert_eq!(count(&bench, State::Failed).await, 1);
     let told = bench.events().await.unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(told.iter().filter(|(_, event)| event.what.ends_job()).count(), 6_005, "each ends once");
+}
+
+/// Outside runs, in pieces: a job that 300 wait for, behind the last of which stands a chain of 100.
+pub async fn alone(fresh: Fresh) {
+    let mut bench = Bench::new(fresh);
+    let parent = |number: u64| if number <= 300 { 0 } else { number - 1 };
+    let mut root = job(0);
+    root.policy.retry.attempts = 1;
+    let after = |number: u64| submit(NewJob { parents: vec![id(parent(number))], ..job(number) });
+    accept(&mut bench, [submit(root)].into_iter().chain((1..=400).map(after)).collect()).await;
+    let leased = leases(&mut bench, claim("w1", tags(&[]), 1, 10)).await.remove(0);
+    let holder = Holder::lease(&default(), leased.lease);
+    let fail = Fail { holder, message: "no".into(), retryable: false, result: Default::default() };
+    accept(&mut bench, vec![fail.into()]).await;
+    let first = count(&bench, State::Skipped).await;
+    assert_eq!(first, bench.limits.pass_on_max, "the first piece comes with the failure");
+    tick(&mut bench).await;
+    assert_eq!(count(&bench, State::Skipped).await, 400);
+    let told = bench.events().await.unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(told.iter().filter(|(_, event)| event.what.ends_job()).count(), 401, "each ends once");
 }
 
 /// A chain: each link waits for the one before.

@@ -38,6 +38,7 @@ pub async fn run_all(fresh: impl AsyncFn() -> Fresh) {
     waiting::finds_nothing_and_writes_nothing(fresh().await).await;
     graphs::wide(fresh().await).await;
     graphs::deep(fresh().await).await;
+    graphs::alone(fresh().await).await;
     // A call that never arrives is nothing to a store: the store in memory shows that the caller asks again. There each call fails
     // alone, too; a fresh store on disk for each takes longer than all that is done with it.
     faults::nth_call_fails(&fresh, &[faults::When::After], 8).await;

@@ -4,13 +4,13 @@ use super::{
     super::{Bench, Fresh, TestResult},
     check::Look,
     command::Builder,
-    line::{self, Line},
+    line::{self, Line, length},
     names::Names,
     options::Options,
     told,
 };
 use crate::clock::Clock;
-use windlass_core::{Command, Leased, Namespace, Refusal, Reply};
+use windlass_core::{Command, Leased, Namespace, Refusal, Reply, Timestamp};
 
 pub(super) struct Stage {
     pub bench: Bench,
@@ -45,6 +45,7 @@ impl Stage {
                 Ok(())
             }
             Some("limits") => self.set_limits(line),
+            Some("stalled") => self.stalled(line),
             Some(word) if Look::knows(word, line) => Look { stage: self }.check(line).await,
             _ => self.batch(&[line]).await,
         }
@@ -125,6 +126,14 @@ impl Stage {
         Ok(())
     }
 
+    /// The server answered nobody for so long, until now.
+    fn stalled(&mut self, line: &Line) -> TestResult<()> {
+        let length = length(line.words.get(1).ok_or("for how long?")?)?;
+        let now = self.bench.clock.now();
+        self.bench.stalls.push((Timestamp(now.0 - length.0), now));
+        Ok(())
+    }
+
     fn set_limits(&mut self, line: &Line) -> TestResult<()> {
         let mut options = Options::of(line);
         let limits = &mut self.bench.limits;
@@ -135,6 +144,7 @@ impl Stage {
         limits.payload_bytes_max = options.number("payload")?.unwrap_or(limits.payload_bytes_max);
         limits.claim_max = options.number("claim")?.unwrap_or(limits.claim_max);
         limits.nodes_max = options.number("nodes")?.unwrap_or(limits.nodes_max);
+        limits.pass_on_max = options.number("pass-on")?.unwrap_or(limits.pass_on_max);
         limits.retries_per_second = options.number("retries")?.unwrap_or(limits.retries_per_second);
         options.finish()
     }

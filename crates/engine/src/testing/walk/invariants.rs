@@ -77,7 +77,13 @@ impl<'a> Rows<'a> {
     fn waits_for_parents(&self, job: &Job) -> Result<(), String> {
         let parents = job.spec.parents.iter().map(|id| self.latest(JobKey::new(&job.key.namespace, *id)));
         let parents: HashSet<JobKey> = parents.collect();
-        let is_open = |key: &&JobKey| self.jobs.get(key).is_some_and(|parent| !parent.state.is_final());
+        // The end of a parent may not have been passed on to all that wait for it yet; the sweep does.
+        let unheard = |parent: &Job| {
+            let next = parent.live.passed_on.is_none_or(|passed| passed.next <= job.key.id);
+            parent.live.must_pass_on && next && parent.due.is_some()
+        };
+        let is_open =
+            |key: &&JobKey| self.jobs.get(key).is_some_and(|parent| !parent.state.is_final() || unheard(parent));
         let open = parents.iter().filter(is_open).count() + self.held(job)?;
         if open == job.live.waiting as usize { Ok(()) } else { Err(format!("{open} of its parents are open")) }
     }

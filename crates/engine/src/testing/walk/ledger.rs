@@ -311,6 +311,7 @@ impl Entry {
         if before.state.is_final() {
             let mut same = job.clone();
             (same.due, same.live.must_pass_on) = (before.due, before.live.must_pass_on);
+            same.live.passed_on = before.live.passed_on;
             // Lines that are addressed to the job are taken after its end, too.
             same.live.log = before.live.log.clone();
             if !same.live.has_place {

