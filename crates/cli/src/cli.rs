@@ -65,7 +65,7 @@ enum Command {
     /// Exit codes: 0 stopped on request, 2 the configuration is wrong, 3 the store cannot be opened, 4 the store failed while
     /// running, 1 any other error.
     Serve(Box<serve::Serve>),
-    Worker(worker::Worker),
+    Worker(Box<worker::Worker>),
     /// Show the server's configuration.
     Config {
         #[command(subcommand)]
@@ -164,7 +164,7 @@ impl Cli {
         let context = Context { remote: self.remote, format: self.output.unwrap_or_default() };
         let done = match self.command {
             Command::Serve(serve) => return Ok(serve.run()),
-            Command::Worker(args) => return Ok(args.run()),
+            Command::Worker(worker) => return Ok(worker.run(&context.remote)),
             Command::Config { what } => return Ok(what.run(context.format)),
             Command::Bench { what } => what.run().map(|()| code::OK),
             Command::Completions { shell } => shell::completions(Cli::command(), shell),

@@ -25,15 +25,16 @@ pub mod top;
 mod up;
 mod worker;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser, error::ErrorKind};
 use std::{io, process::ExitCode};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    if let Some(code) = worker::run_if_asked() {
-        return code;
-    }
-    let cli = cli::Cli::parse();
+    let mut cli = cli::Cli::parse();
+    cli.remote = match cli.remote.or_variables(|name| std::env::var_os(name)) {
+        Ok(remote) => remote,
+        Err(error) => cli::Cli::command().error(ErrorKind::ArgumentConflict, error).exit(),
+    };
     let remote = cli.remote.clone();
     match cli.run() {
         Ok(code) => code,

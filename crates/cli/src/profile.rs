@@ -81,6 +81,7 @@ impl ProfileCommand {
         match self {
             ProfileCommand::List => return list(&all, format),
             ProfileCommand::Set { name } => {
+                let remote = &remote.options;
                 let token_file = remote.token_file.as_deref().map(std::path::absolute).transpose()?;
                 let profile = Profile {
                     server: remote.server.clone(),

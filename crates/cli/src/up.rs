@@ -185,7 +185,16 @@ impl Up {
         let client = Client::builder(&url).token(read_token(&token_file)?).build()?;
         let worker_token = self.worker_token(&client, &url).await?;
         let mut command = self.child("worker")?;
-        command.args(["worker", "--server", &url, "--allow-commands", "--give-back", "--name", "local"]);
+        // Nor is a profile of this user's for it.
+        command.env("WINDLASS_PROFILE", "").args([
+            "worker",
+            "--server",
+            &url,
+            "--allow-commands",
+            "--give-back",
+            "--name",
+            "local",
+        ]);
         command.args(["--slots", &self.slots.to_string()]).arg("--token-file").arg(&worker_token);
         command.arg("--work-dir").arg(std::path::absolute(self.data.join("work"))?).stdout(Stdio::null());
         let mut worker = parent::spawn(&mut command)?;

@@ -5,6 +5,7 @@ mod support;
 
 mod aborts;
 mod client;
+mod connection;
 mod examples;
 mod items;
 mod late_writes;

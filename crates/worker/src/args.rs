@@ -1,5 +1,6 @@
 //! What an operator says: flags, environment, configuration file.
 
+use crate::connect::ConnectOptions;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
@@ -9,38 +10,19 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use windlass_sdk::{Client, ClientBuilder};
 
 /// Pulls jobs from a Windlass server and runs them as child processes.
 #[derive(Parser)]
 #[command(name = "windlass-worker", version, max_term_width = 100)]
 pub struct Cli {
     #[command(flatten)]
+    pub connect: ConnectOptions,
+    #[command(flatten)]
     pub args: Args,
 }
 
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// The server's address.
-    #[arg(
-        long,
-        env = "WINDLASS_SERVER",
-        hide_env_values = true,
-        default_value = "http://127.0.0.1:3000",
-        value_name = "URL"
-    )]
-    pub server: String,
-    /// A worker token. Prefer --token-file or the variable: other users of this machine can see arguments.
-    #[arg(long, env = "WINDLASS_TOKEN", hide_env_values = true, conflicts_with = "token_file")]
-    pub token: Option<String>,
-    /// Read the token from this file.
-    #[arg(long, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
-    /// An additional certificate authority to trust (PEM).
-    #[arg(long, env = "WINDLASS_CA_CERT", value_name = "FILE")]
-    pub ca_cert: Option<PathBuf>,
-    #[arg(long, env = "WINDLASS_NAMESPACE", default_value = "default")]
-    pub namespace: String,
     /// The worker's name, unique in the namespace. Default: host name and process id.
     #[arg(long, env = "WINDLASS_WORKER_NAME")]
     pub name: Option<String>,
@@ -167,26 +149,6 @@ impl Args {
             );
         }
         Ok(config)
-    }
-
-    pub fn client(&self) -> Result<(Client, Option<String>)> {
-        let token = match &self.token_file {
-            Some(file) => {
-                let text = fs::read_to_string(file);
-                let text = text.with_context(|| format!("the token file {} cannot be read", file.display()))?;
-                Some(text.trim().to_owned())
-            }
-            None => self.token.clone(),
-        };
-        let mut builder: ClientBuilder = Client::builder(&self.server).namespace(&self.namespace);
-        if let Some(token) = &token {
-            builder = builder.token(token);
-        }
-        if let Some(file) = &self.ca_cert {
-            let pem = fs::read(file).with_context(|| format!("the certificate {} cannot be read", file.display()))?;
-            builder = builder.root_certificate(pem);
-        }
-        Ok((builder.build()?, token))
     }
 
     pub fn worker_name(&self) -> String {

@@ -1,6 +1,6 @@
 //! Runs Windlass jobs as child processes on a host: the library behind `windlass-worker` and `windlass worker`.
 //!
-//! [`Args`] are what an operator says, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints, `artifacts` takes
+//! [`Args`] are what an operator says, `connect` how to reach the server, `plan` makes a command out of a job, `child` runs it, `output` reads what it prints, `artifacts` takes
 //! the files it leaves,
 //! `place` is where it may run, `graph` is what jobs of workflow-graph have beyond ours, `silo` a runner for Silo's protocol, `process` is one command,
 //! `group` ends everything it started, `guard` does so when the worker itself is killed. `terminal` is how text from elsewhere is
@@ -10,6 +10,7 @@
 pub mod args;
 mod artifacts;
 mod child;
+pub mod connect;
 mod digest;
 mod folder;
 pub mod graph;
@@ -28,7 +29,8 @@ pub use guard::Guard;
 pub use work::{Exit, work};
 
 use args::Dialect;
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::Parser;
+use connect::Endpoint;
 use std::{
     ffi::OsString,
     process::{Command, ExitCode},
@@ -36,15 +38,12 @@ use std::{
 
 /// Parses the command line, the program's name first, and works.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    main_as("windlass-worker", &[], args)
-}
-
-/// The same for a program that has this one as a subcommand: its whole name for help texts, and what comes before this
-/// program's own flags when the executable is called again.
-pub fn main_as(name: &'static str, subcommand: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let parsed = args::Cli::command().bin_name(name).try_get_matches_from(args);
-    match parsed.and_then(|matches| args::Cli::from_arg_matches(&matches)) {
-        Ok(cli) => run(cli.args, subcommand),
+    match args::Cli::try_parse_from(args) {
+        Ok(cli) => {
+            let endpoint =
+                cli.connect.or_variables(|name| std::env::var_os(name)).and_then(connect::ConnectOptions::endpoint);
+            run(cli.args, endpoint, &[])
+        }
         Err(error) => misused(&error),
     }
 }
@@ -75,15 +74,20 @@ fn guard_command(subcommand: &[&str]) -> Option<Command> {
     Some(command)
 }
 
-/// Works until told to stop.
-fn run(args: Args, subcommand: &[&str]) -> ExitCode {
+/// Works until told to stop. For a program that has this one as a subcommand: `subcommand` is what comes before this program's own
+/// options when the executable is called again.
+pub fn run(args: Args, endpoint: anyhow::Result<Endpoint>, subcommand: &[&str]) -> ExitCode {
     if args.guard {
         return guard::watch();
     }
+    let endpoint = match endpoint {
+        Ok(endpoint) => endpoint,
+        Err(error) => return failed(&error),
+    };
     args::start_logging(args.log_format);
     let guard = guard_command(subcommand);
     if args.dialect == Dialect::Silo {
-        return silo::run(&silo::Cli::of(&args), guard);
+        return silo::run(&silo::Cli::of(&args, endpoint), guard);
     }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
@@ -92,11 +96,13 @@ fn run(args: Args, subcommand: &[&str]) -> ExitCode {
             return ExitCode::from(Exit::ERROR);
         }
     };
-    match runtime.block_on(work::until_signal(&args, guard)) {
+    match runtime.block_on(work::until_signal(&args, &endpoint, guard)) {
         Ok(exit) => ExitCode::from(exit.code()),
-        Err(error) => {
-            eprintln!("{}", terminal::lines(&format!("windlass-worker: {error:#}")));
-            ExitCode::from(Exit::of_error(&error))
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("{}", terminal::lines(&format!("windlass-worker: {error:#}")));
+    ExitCode::from(Exit::of_error(error))
 }

@@ -3,6 +3,7 @@
 use crate::{
     args::{Args, Dialect, host},
     child::{self, Setup},
+    connect::Endpoint,
     guard::Guard,
     place,
     plan::Rules,
@@ -55,7 +56,7 @@ impl Exit {
 }
 
 /// Works until a signal says otherwise: the first drains, the second stops at once.
-pub async fn until_signal(args: &Args, guard: Option<Command>) -> Result<Exit> {
+pub async fn until_signal(args: &Args, endpoint: &Endpoint, guard: Option<Command>) -> Result<Exit> {
     let (shutdown, hard_stop) = (CancellationToken::new(), CancellationToken::new());
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be heard")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("signals cannot be heard")?;
@@ -74,7 +75,7 @@ pub async fn until_signal(args: &Args, guard: Option<Command>) -> Result<Exit> {
         let guard = Guard::start(command);
         guard.inspect_err(|error| tracing::warn!(%error, "the guard process could not be started; if this worker is killed, its jobs keep running")).ok()
     });
-    let summary = work(args, guard, shutdown, hard_stop.clone()).await?;
+    let summary = work(args, endpoint, guard, shutdown, hard_stop.clone()).await?;
     tracing::info!(?summary, "done");
     Ok(if hard_stop.is_cancelled() { Exit::HardStopped } else { Exit::Drained })
 }
@@ -82,17 +83,18 @@ pub async fn until_signal(args: &Args, guard: Option<Command>) -> Result<Exit> {
 /// Works until `shutdown` and everything held is done, or until `hard_stop`. For programs that run a worker within.
 pub async fn work(
     args: &Args,
+    endpoint: &Endpoint,
     guard: Option<Guard>,
     shutdown: CancellationToken,
     hard_stop: CancellationToken,
 ) -> Result<Summary> {
     let (exec, allow_commands, dialect) = (args.program()?, args.allow_commands, args.dialect);
     let rules = Rules { config: args.config()?, exec, allow_commands, give_back: args.give_back, dialect };
-    let (client, token) = args.client()?;
+    let client = endpoint.client()?;
     // The address as it was given may hold a secret.
     let server = client.base().to_owned();
     let work_dir = place::prepare(args.work_dir.as_deref(), "windlass-work")?;
-    let env = environment(args, token.as_deref(), std::env::vars_os());
+    let env = environment(args, endpoint.token.as_deref(), std::env::vars_os());
     let setup = Arc::new(Setup { rules, work_dir, keep_failed: args.keep_failed, grace: args.grace, env, guard });
     let info = serde_json::json!({"host": host(), "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
     let mut worker = Worker::builder(client)

@@ -131,7 +131,7 @@ impl Put {
     /// Within a job and without a token: the file is left for the worker, which has one. None: it is uploaded from here.
     fn hand_over(&self, context: &Context) -> anyhow::Result<Option<PathBuf>> {
         let Some(folder) = variable(FOLDER).filter(|_| self.is_for_own_job()) else { return Ok(None) };
-        if context.remote.find()?.token.is_some() {
+        if context.remote.find()?.endpoint.token.is_some() {
             return Ok(None);
         }
         ensure!(

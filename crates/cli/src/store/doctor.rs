@@ -318,7 +318,7 @@ fn disk(folder: &Path, findings: &mut Findings) {
 }
 
 async fn server(remote: &Remote, findings: &mut Findings) {
-    let found = match remote.find().and_then(|found| Ok((found.client()?, found))) {
+    let found = match remote.find().and_then(|found| Ok((found.endpoint.client()?, found))) {
         Ok(found) => found,
         Err(error) => {
             return findings.bad(
@@ -331,8 +331,10 @@ async fn server(remote: &Remote, findings: &mut Findings) {
     let (client, found) = found;
     match client.me().await {
         Ok(me) => {
-            findings
-                .fine("server", format!("{} knows this token as {} ({})", found.server, me.principal, me.role.name()));
+            findings.fine(
+                "server",
+                format!("{} knows this token as {} ({})", found.endpoint.server, me.principal, me.role.name()),
+            );
             // A worker's token may not ask.
             if let Ok(stats) = client.stats().await {
                 without_token(&stats.without_token, findings);
@@ -342,7 +344,7 @@ async fn server(remote: &Remote, findings: &mut Findings) {
             }
         }
         Err(error) if error.status() == Some(401) && found.from == TokenFrom::Nowhere => {
-            let text = format!("{} answers, but no token was found to call it with", found.server);
+            let text = format!("{} answers, but no token was found to call it with", found.endpoint.server);
             findings.warn(
                 "token",
                 text,
@@ -350,7 +352,7 @@ async fn server(remote: &Remote, findings: &mut Findings) {
             );
         }
         Err(error) if error.status() == Some(401) => {
-            let text = format!("{} does not accept the token from {}", found.server, found.from);
+            let text = format!("{} does not accept the token from {}", found.endpoint.server, found.from);
             findings.bad(
                 "token",
                 text,
@@ -358,7 +360,7 @@ async fn server(remote: &Remote, findings: &mut Findings) {
             );
         }
         Err(error) if error.status().is_some() => {
-            findings.warn("server", format!("{}: {error}", found.server), "Look at the server's log.")
+            findings.warn("server", format!("{}: {error}", found.endpoint.server), "Look at the server's log.")
         }
         Err(error) => findings.warn(
             "server",

@@ -11,7 +11,7 @@ pub mod lines;
 pub mod report;
 pub mod stop;
 
-use crate::{Exit, Guard, args, place, terminal};
+use crate::{Exit, Guard, args, connect::Endpoint, place, terminal};
 use calls::{Backoff, Call, Claimed, Server, Trouble};
 use clap::Parser;
 use config::Config;
@@ -53,10 +53,10 @@ pub struct Cli {
 
 impl Cli {
     /// What `windlass-worker --dialect silo` was told.
-    pub fn of(args: &args::Args) -> Self {
+    pub fn of(args: &args::Args, endpoint: Endpoint) -> Self {
         Self {
             config: args.config.clone().unwrap_or_else(|| config::FILE.into()),
-            ca_cert: args.ca_cert.clone(),
+            ca_cert: endpoint.ca_cert,
             grace: args.grace,
             log_format: args.log_format,
             guard: args.guard,

@@ -90,7 +90,9 @@ impl Silo {
 
 /// Where Silo's own clients look.
 fn in_namespace(remote: &Remote) -> Remote {
-    Remote { namespace: remote.namespace.clone().or_else(|| Some("silo".to_owned())), ..remote.clone() }
+    let mut remote = remote.clone();
+    remote.options.namespace.get_or_insert_with(|| "silo".to_owned());
+    remote
 }
 
 fn refuse(faults: &Faults) -> u8 {

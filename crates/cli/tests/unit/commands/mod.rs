@@ -1,2 +1,3 @@
+mod logs;
 mod wait;
 mod workflow;
