@@ -72,6 +72,23 @@ fn a_finished_job_is_retried_as_a_new_one() {
 }
 
 #[test]
+fn a_runs_input_is_read_by_the_schema_of_a_file_or_of_a_stored_workflow() {
+    let server = Server::start();
+    let schema = "{type: object, required: [version], properties: {version: {type: string}, count: {type: integer}}}";
+    let text = format!("name: release\ninput_schema: {schema}\nsteps:\n  one: {{payload: 1}}\n");
+    std::fs::write(server.home.path().join("release.yml"), text).unwrap();
+    server.windlass(&["workflow", "apply", "release.yml"]).ok();
+    for what in ["release", "release.yml"] {
+        // The server checks both against the schema.
+        let input = ["--input", "version=1.2", "--input", "count=3"];
+        server.windlass(&[&["workflow", "run", what][..], &input].concat()).ok();
+        let wrong = server.windlass(&["workflow", "run", what, "--input", "version=1", "--input", "count=x"]);
+        assert_eq!(wrong.code, 1);
+        wrong.says(&["count is an integer", "--input count=3"]);
+    }
+}
+
+#[test]
 fn payloads_come_from_files_from_input_and_from_commands() {
     let server = Server::start();
     std::fs::write(server.home.path().join("p.json"), "[1, 2]\n").unwrap();

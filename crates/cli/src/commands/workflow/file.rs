@@ -2,7 +2,7 @@
 
 use crate::dialects;
 use anyhow::{Context, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::{io::Read, path::Path};
 use windlass_api::RawValue;
 
@@ -22,12 +22,25 @@ impl Definition {
         }
     }
 
+    /// What it says about a run's input. None: nothing, or the file cannot be read, which the server explains better.
+    pub fn input_schema(&self) -> Option<Value> {
+        match self {
+            Definition::Native(source) => input_schema(source),
+            Definition::Converted(_) => None,
+        }
+    }
+
     pub fn source(self) -> String {
         match self {
             Definition::Native(source) => source,
             Definition::Converted(value) => value.to_string(),
         }
     }
+}
+
+/// Of a workflow in the native format.
+pub fn input_schema(source: &str) -> Option<Value> {
+    windlass_plan::format::read(source).ok()?.input_schema.map(|schema| schema.value)
 }
 
 /// None: there is no such file.
@@ -54,23 +67,4 @@ fn parse(text: String) -> anyhow::Result<Definition> {
         Some(converted) => converted.map(Definition::Converted),
         None => Ok(Definition::Native(text)),
     }
-}
-
-/// Whole objects and single members, later ones over earlier ones.
-pub fn input(texts: &[String]) -> anyhow::Result<Option<Box<RawValue>>> {
-    if texts.is_empty() {
-        return Ok(None);
-    }
-    let mut all = Map::new();
-    for text in texts {
-        match (serde_json::from_str(text), text.split_once('=')) {
-            (Ok(Value::Object(members)), _) => all.extend(members),
-            (_, Some((name, value))) if !name.trim().is_empty() => {
-                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-                all.insert(name.trim().to_owned(), value);
-            }
-            _ => bail!("--input {text:?} is neither a JSON object nor name=value"),
-        }
-    }
-    Ok(Some(RawValue::from_string(Value::Object(all).to_string())?))
 }

@@ -2,6 +2,7 @@
 
 pub mod draw;
 pub mod file;
+pub mod input;
 pub mod layout;
 pub mod show;
 pub mod watch;
@@ -73,7 +74,8 @@ pub struct RunArgs {
     /// Show the steps live and wait until the run has ended.
     #[arg(short, long)]
     watch: bool,
-    /// The run's input: a JSON object, or name=value with JSON or plain text (repeatable).
+    /// The run's input: a JSON object, or name=value (repeatable). The value is read as the workflow's `input_schema` says: a string
+    /// as it is, anything else as JSON. If the schema does not say, it is JSON, or a string if it is not JSON.
     #[arg(short, long, value_name = "JSON|NAME=VALUE")]
     input: Vec<String>,
     /// The version of the stored workflow. Default: the latest.
@@ -243,8 +245,14 @@ fn told(started: &StartedRun) -> String {
 
 impl RunArgs {
     async fn run(&self, context: &Context, client: &Client) -> Done {
-        let input = file::input(&self.input)?;
-        let started = match file::read(&self.what)? {
+        let file = file::read(&self.what)?;
+        let schema = match &file {
+            _ if !input::has_members(&self.input) => None,
+            Some(definition) => definition.input_schema(),
+            None => self.stored_schema(client).await,
+        };
+        let input = input::input(&self.input, schema.as_ref())?;
+        let started = match file {
             Some(definition) => {
                 ensure!(self.version.is_none(), "--version is for stored workflows; {} is a file", self.what);
                 let (source, definition) = definition.parts();
@@ -264,6 +272,15 @@ impl RunArgs {
         }
         context.format.one(&started, || told(&started))?;
         Ok(code::OK)
+    }
+
+    /// None also where the workflow cannot be had: starting it says why.
+    async fn stored_schema(&self, client: &Client) -> Option<serde_json::Value> {
+        let stored = match self.version {
+            Some(version) => client.workflow_version(&self.what, version).await,
+            None => client.workflow(&self.what).await,
+        };
+        file::input_schema(stored.ok()?.source.as_deref()?)
     }
 }
 

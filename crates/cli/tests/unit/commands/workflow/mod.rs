@@ -1,5 +1,5 @@
 mod draw;
-mod file;
+mod input;
 mod layout;
 mod show;
 mod watch;
