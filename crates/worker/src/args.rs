@@ -161,6 +161,8 @@ pub fn start_logging(format: LogFormat) {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_env("WINDLASS_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    // A closed standard error must not end the worker.
+    let builder = builder.log_internal_errors(false);
     // Fails only where logging was started before, which is as good.
     drop(match format {
         LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),

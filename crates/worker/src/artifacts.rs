@@ -79,7 +79,8 @@ async fn insist(job: &JobContext, name: &str, file: &Path) -> Result<(), Trouble
         match one(job, name, file).await {
             Err(Trouble::Server(error)) if error.is_temporary() && tries < TRIES && job.stop_reason().is_none() => {
                 let wait = error.retry_after().unwrap_or(Duration::from_millis(200 << tries));
-                tracing::warn!(job = %job.id(), %error, "an artifact could not be uploaded, retrying");
+                // If the last try fails too, the job's error or log says so.
+                tracing::debug!(job = %job.id(), %error, "an artifact could not be uploaded, retrying");
                 tokio::time::sleep(wait.min(Duration::from_secs(10))).await;
                 tries += 1;
             }

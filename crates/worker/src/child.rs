@@ -48,7 +48,7 @@ pub async fn run(setup: Arc<Setup>, job: JobContext) -> Outcome {
             return fail(format!("the working folder in {} cannot be made: {error}", setup.work_dir.display()));
         }
     };
-    let node = job.leased().node.as_deref().unwrap_or_default();
+    let node = job.leased().node.as_deref();
     tracing::info!(job = %job.id(), node, attempt = job.attempt(), program = plan.argv[0], "started");
     let outcome = match attempt(&setup, &job, plan, &folder).await {
         Ok((status, output)) => outcome(&setup, &job, status, &output, &folder),

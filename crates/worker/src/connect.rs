@@ -6,13 +6,16 @@
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     ffi::OsString,
-    fs,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 use windlass_sdk::Client;
 
 pub const SERVER: &str = "http://127.0.0.1:3000";
 pub const NAMESPACE: &str = "default";
+/// The largest token or certificate file.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What was said, by options or variables. No `Debug`: it holds the token.
 #[derive(clap::Args, Clone, Default)]
@@ -99,15 +102,24 @@ impl Endpoint {
             builder = builder.token(token);
         }
         if let Some(file) = &self.ca_cert {
-            let pem = fs::read(file).with_context(|| format!("the certificate {} cannot be read", file.display()))?;
+            let pem = read(file).with_context(|| format!("the certificate {} cannot be read", file.display()))?;
             builder = builder.root_certificate(pem);
         }
         Ok(builder.build()?)
     }
 }
 
+/// Reads a token or a certificate, no further than a limit: the name may be that of a pipe or a device that never ends.
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    ensure!(bytes.len() as u64 <= FILE_BYTES_MAX, "it is larger than {FILE_BYTES_MAX} bytes, the most that is read");
+    Ok(bytes)
+}
+
 pub fn read_token(file: &Path) -> Result<String> {
-    let text = fs::read_to_string(file).with_context(|| format!("no token can be read from {}", file.display()))?;
+    let bytes = read(file).with_context(|| format!("no token can be read from {}", file.display()))?;
+    let text = String::from_utf8(bytes).with_context(|| format!("{} is not valid UTF-8", file.display()))?;
     let token = text.trim();
     ensure!(!token.is_empty(), "{} is empty; it should hold a token", file.display());
     Ok(token.to_owned())

@@ -76,7 +76,11 @@ pub async fn until_signal(args: &Args, endpoint: &Endpoint, guard: Option<Comman
         guard.inspect_err(|error| tracing::warn!(%error, "the guard process could not be started; if this worker is killed, its jobs keep running")).ok()
     });
     let summary = work(args, endpoint, guard, shutdown, hard_stop.clone()).await?;
-    tracing::info!(?summary, "done");
+    let Summary { completed, failed, released, lost, unreported } = summary;
+    // What seldom happens is named only when it did.
+    let some = |count: u64| (count > 0).then_some(count);
+    let (released, lost, unreported) = (some(released), some(lost), some(unreported));
+    tracing::info!(completed, failed, released, lost, unreported, "done");
     Ok(if hard_stop.is_cancelled() { Exit::HardStopped } else { Exit::Drained })
 }
 
@@ -91,8 +95,6 @@ pub async fn work(
     let (exec, allow_commands, dialect) = (args.program()?, args.allow_commands, args.dialect);
     let rules = Rules { config: args.config()?, exec, allow_commands, give_back: args.give_back, dialect };
     let client = endpoint.client()?;
-    // The address as it was given may hold a secret.
-    let server = client.base().to_owned();
     let work_dir = place::prepare(args.work_dir.as_deref(), "windlass-work")?;
     let env = environment(args, endpoint.token.as_deref(), std::env::vars_os());
     let setup = Arc::new(Setup { rules, work_dir, keep_failed: args.keep_failed, grace: args.grace, env, guard });
@@ -112,7 +114,6 @@ pub async fn work(
     if dialect == Dialect::WorkflowGraph {
         worker = worker.workflow_graph();
     }
-    tracing::info!(server, worker = args.worker_name(), slots = args.slots, "connected");
     Ok(worker.run(move |job: JobContext| child::run(setup.clone(), job), shutdown).await?)
 }
 

@@ -6,6 +6,7 @@ mod support;
 mod commands;
 mod examples;
 mod folders;
+mod outages;
 mod promises;
 mod unit;
 mod workflow_graph;

@@ -4,6 +4,7 @@ use super::{
     JobContext, Outcome,
     backoff::worth_repeating,
     held::{Held, StopReason},
+    outage::WorkerCall,
     outcome::Failure,
     report::report,
     shared::Shared,
@@ -86,9 +87,10 @@ where
     async fn claim(&self, max: u32) -> Result<Option<Vec<Leased>>, Error> {
         let shared = &self.shared;
         let wait = if shared.settings.exit_when_idle { Duration::ZERO } else { shared.settings.wait };
-        let claim = shared.claim(max, wait);
-        let mut backoff = shared.backoff();
+        let mut claim = shared.claim(max, wait);
+        let (mut backoff, mut recovery) = (shared.backoff(), shared.outage.recovery());
         loop {
+            recovery.begin();
             let answer = tokio::select! {
                 biased;
                 () = shared.shutdown.cancelled() => None,
@@ -96,9 +98,13 @@ where
                 answer = shared.protocol.claim(&claim) => Some(answer),
             };
             let error = match answer {
-                Some(Ok(claimed)) => return Ok(Some(claimed.leases)),
+                Some(Ok(claimed)) => {
+                    shared.outage.answered(WorkerCall::Claim);
+                    return Ok(Some(claimed.leases));
+                }
                 Some(Err(error)) => error,
                 None => {
+                    shared.outage.gave_up(WorkerCall::Claim);
                     let got = shared.protocol.undo_claim(&claim).await;
                     return Ok(Some(got).filter(|got| !got.is_empty()));
                 }
@@ -106,7 +112,9 @@ where
             if !self.survives(&claim, &error).await? {
                 return Ok(Some(Vec::new()));
             }
-            if !shared.pause(&mut backoff, &error, "claiming failed").await {
+            // Answered at once, so that the worker knows when the server is back; the next claim waits for jobs again.
+            claim.wait_ms = None;
+            if !shared.pause(WorkerCall::Claim, &mut backoff, &mut recovery, &error).await {
                 let got = shared.protocol.undo_claim(&claim).await;
                 return Ok(Some(got).filter(|got| !got.is_empty()));
             }
@@ -115,6 +123,10 @@ where
 
     /// Whether to ask the same again. What is not worth repeating and has no remedy ends the worker.
     async fn survives(&self, claim: &Claim, error: &Error) -> Result<bool, Error> {
+        if worth_repeating(error) {
+            return Ok(true);
+        }
+        self.shared.outage.answered(WorkerCall::Claim);
         match error.known() {
             Some(Code::WorkerDraining) => {
                 tracing::info!(worker = claim.worker, "this worker is being drained: it does not claim");
@@ -124,18 +136,22 @@ where
                 tokio::time::sleep(REMEDY_PAUSE).await;
                 Ok(false)
             }
-            Some(Code::WorkerNotOnline) => {
-                self.shared.register().await?;
-                Ok(false)
-            }
+            Some(Code::WorkerNotOnline) => self.register_again().await.map(|()| false),
             // The server forgot this worker, or it means something else that registering does not mend: hence the pause.
             Some(Code::NotFound) => {
-                self.shared.register().await?;
+                self.register_again().await?;
                 tokio::time::sleep(REMEDY_PAUSE).await;
                 Ok(false)
             }
-            _ if worth_repeating(error) => Ok(true),
             _ => Err(error.clone()),
+        }
+    }
+
+    /// If the server is away by now, the next claim waits for it, and is refused again if the worker is still unknown then.
+    async fn register_again(&self) -> Result<(), Error> {
+        match self.shared.register().await {
+            Err(error) if worth_repeating(&error) => Ok(()),
+            answer => answer,
         }
     }
 

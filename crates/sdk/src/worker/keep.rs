@@ -1,9 +1,9 @@
 //! One call now and then keeps every lease, and says what their jobs printed and how far they are.
 
 use super::{
-    backoff::worth_repeating,
     buffer::weight,
     held::{Held, StopReason},
+    outage::{Recovery, WorkerCall},
     shared::Shared,
 };
 use crate::Error;
@@ -25,12 +25,14 @@ const LEASES_MAX: usize = 1_000;
 /// Runs until told that the last lease is gone.
 pub(crate) async fn keep(shared: Arc<Shared>, done: CancellationToken) {
     let last = Instant::now();
-    let mut keeper = Keeper { retry_at: None, last, backoff: shared.backoff(), failing: None, asks: false, shared };
+    let (backoff, recovery) = (shared.backoff(), shared.outage.recovery());
+    let mut keeper = Keeper { retry: None, last, backoff, recovery, failing: None, asks: false, shared };
     loop {
+        let ask = keeper.shared.clone();
         let asks = tokio::select! {
             () = done.cancelled() => return,
             () = keeper.due() => false,
-            () = keeper.shared.ask.notified() => true,
+            () = ask.ask.notified() => true,
         };
         keeper.asks |= asks;
         // A call that is under way is finished: its pieces of log must not be sent twice.
@@ -41,9 +43,10 @@ pub(crate) async fn keep(shared: Arc<Shared>, done: CancellationToken) {
 struct Keeper {
     shared: Arc<Shared>,
     last: Instant,
-    /// Not before this time, after a failure.
-    retry_at: Option<Instant>,
+    /// After a failure: the shortest and the longest wait.
+    retry: Option<(Duration, Duration)>,
     backoff: super::backoff::Backoff,
+    recovery: Recovery,
     /// Since when the server has not answered.
     failing: Option<Instant>,
     /// There are news, so that all leases are asked for.
@@ -59,9 +62,9 @@ struct Said {
 
 impl Keeper {
     /// Waits until there is something to say.
-    async fn due(&self) {
-        if let Some(retry_at) = self.retry_at {
-            return sleep_until(retry_at).await;
+    async fn due(&mut self) {
+        if let Some((least, most)) = self.retry {
+            return self.recovery.wait_between(least, most).await;
         }
         tokio::select! {
             () = sleep_until(self.next_renewal()) => return,
@@ -86,11 +89,12 @@ impl Keeper {
     async fn sync(&mut self) {
         let started = Instant::now();
         let (body, said) = self.compose(started);
-        if said.is_empty() && started < self.next_renewal() && self.retry_at.is_none() && !self.asks {
+        if said.is_empty() && started < self.next_renewal() && self.retry.is_none() && !self.asks {
             // What there was to say went out with a report.
             return;
         }
         self.last = started;
+        self.recovery.begin();
         let patience = said.iter().map(|said| said.held.length / 3).min().unwrap_or(Duration::from_secs(10));
         let patience = patience.clamp(Duration::from_secs(1), Duration::from_secs(30));
         let answer = match timeout(patience, self.shared.protocol.sync(&body)).await {
@@ -140,7 +144,8 @@ impl Keeper {
                 (false, false) => said.held.lose(StopReason::LeaseLost),
             }
         }
-        self.retry_at = None;
+        self.shared.outage.answered(WorkerCall::Renew);
+        self.retry = None;
         self.asks = false;
         self.backoff.reset();
         self.shared.draining.send_replace(synced.draining);
@@ -149,7 +154,8 @@ impl Keeper {
         if (synced.unknown_worker || long_away)
             && let Err(error) = self.shared.register().await
         {
-            tracing::warn!(%error, "the server does not know this worker any more, and registering again failed");
+            // The next claim is refused, and the worker registers again.
+            tracing::debug!(%error, "the server does not know this worker any more, and registering again failed");
         }
         if said.iter().any(|said| said.held.has_news()) {
             self.shared.wake.notify_one();
@@ -163,14 +169,11 @@ impl Keeper {
             }
             said.held.put_back(said.progress.clone());
         }
-        let since = *self.failing.get_or_insert(self.last);
+        self.failing.get_or_insert(self.last);
         let shortest = said.iter().map(|said| said.held.length / 6).min().unwrap_or(Duration::from_secs(5));
         let wait = self.backoff.after(error).min(shortest.max(Duration::from_millis(50)));
-        self.retry_at = Some(Instant::now() + wait);
-        tracing::warn!(%error, since_ms = since.elapsed().as_millis() as u64, "leases not renewed, retrying");
-        if !worth_repeating(error) {
-            tracing::error!(%error, "the server refuses to renew the leases");
-        }
+        self.retry = Some((error.retry_after().unwrap_or_default().min(wait), wait));
+        self.shared.outage.failed(WorkerCall::Renew, error);
         if self.shared.settings.abandon_unrenewed {
             let now = Instant::now();
             for held in self.shared.all_held().iter().filter(|held| held.runs_out_at() <= now) {

@@ -15,6 +15,7 @@ mod graph_wire;
 mod held;
 mod keep;
 mod listen;
+mod outage;
 mod outcome;
 mod protocol;
 mod report;
@@ -28,6 +29,7 @@ pub use shared::Summary;
 
 use crate::{Client, Error};
 use claim::Claimer;
+use outage::WorkerCall;
 use shared::Shared;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -188,15 +190,18 @@ impl Worker {
 
 /// Registers, however long the server takes to be there.
 async fn introduce(shared: &Shared) -> Result<(), Error> {
-    let mut backoff = shared.backoff();
+    let (mut backoff, mut recovery) = (shared.backoff(), shared.outage.recovery());
     while let Err(error) = shared.register().await {
         if !error.is_temporary() {
             return Err(error);
         }
-        if !shared.pause(&mut backoff, &error, "the worker could not register").await {
+        if !shared.pause(WorkerCall::Register, &mut backoff, &mut recovery, &error).await {
             return Ok(());
         }
     }
+    // Without the address's password.
+    let (server, settings) = (shared.client.base(), &shared.settings);
+    tracing::info!(server, worker = settings.name, slots = settings.slots, "connected");
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! The end of an attempt: said until it is heard, or until the server says that nobody waits for it any more.
 
 use super::{
-    backoff::{is_denied, worth_repeating},
+    backoff::{Backoff, is_denied, worth_repeating},
     held::{Held, StopReason},
+    outage::{Recovery, WorkerCall},
     outcome::Outcome,
     shared::{Counts, Shared},
 };
@@ -18,6 +19,8 @@ use windlass_api::{
 
 /// The server takes error texts up to 64 KiB.
 const MESSAGE_BYTES_MAX: usize = 32 << 10;
+/// What is done is told within this time of the server's return: others may wait for it.
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// Someone who wants the worker gone at once waits so long for its last words.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -76,27 +79,34 @@ struct Reporter<'a> {
 impl Reporter<'_> {
     async fn say(&mut self, mut operations: Vec<Operation>) -> Said {
         let mut instead = false;
-        let mut backoff = self.shared.backoff();
+        let mut backoff = Backoff::new(BACKOFF_MAX.min(self.shared.settings.backoff_max));
+        let mut recovery = self.shared.outage.recovery();
         loop {
+            recovery.begin();
             let error = match self.send(&operations).await {
-                Ok(Ok(())) if instead => return Said::Instead,
-                Ok(Ok(())) => return Said::Accepted,
+                Ok(Ok(())) => {
+                    self.shared.outage.answered(WorkerCall::Report);
+                    return if instead { Said::Instead } else { Said::Accepted };
+                }
                 Ok(Err(problem)) => Error::Problem(problem),
                 Err(error) => error,
             };
             let job = self.held.leased.job;
+            let denied = is_denied(&error) && Instant::now() < self.held.runs_out_at();
+            if worth_repeating(&error) || denied {
+                self.shared.outage.failed(WorkerCall::Report, &error);
+                if !self.pause(&mut recovery, &mut backoff, &error).await {
+                    self.shared.outage.gave_up(WorkerCall::Report);
+                    return Said::Never;
+                }
+                continue;
+            }
+            self.shared.outage.answered(WorkerCall::Report);
             if error.is_lease_lost() {
                 tracing::info!(%job, %error, "result rejected: the lease is no longer valid");
                 return Said::Lost;
             }
-            let denied = is_denied(&error) && Instant::now() < self.held.runs_out_at();
-            if worth_repeating(&error) || denied {
-                let wait = backoff.after(&error);
-                tracing::warn!(%job, %error, wait_ms = wait.as_millis() as u64, "result not acknowledged, retrying");
-                if !self.pause(wait).await {
-                    return Said::Never;
-                }
-            } else if self.claim.is_some() {
+            if self.claim.is_some() {
                 // The claim beside it may be what was refused.
                 self.drop_claim().await;
             } else if !instead && !is_denied(&error) {
@@ -136,13 +146,13 @@ impl Reporter<'_> {
     }
 
     /// Goes on trying while the worker drains; when it is to stop at once, only for a moment.
-    async fn pause(&self, wait: Duration) -> bool {
+    async fn pause(&self, recovery: &mut Recovery, backoff: &mut Backoff, error: &Error) -> bool {
         let stop_early = async {
             self.shared.hard_stop.cancelled().await;
             tokio::time::sleep(LAST_WORDS).await;
         };
         tokio::select! {
-            () = tokio::time::sleep(wait) => true,
+            () = recovery.wait(backoff, error) => true,
             () = stop_early => false,
         }
     }

@@ -6,6 +6,7 @@ use super::{
     buffer::PIECE_BYTES_MAX,
     graph::GraphClient,
     held::Held,
+    outage::{Outage, Recovery, WorkerCall},
     protocol::Protocol,
 };
 use crate::{Client, Error};
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     /// The server wants it to claim no more for now.
     pub draining: watch::Sender<bool>,
     pub counts: Counts,
+    pub outage: Outage,
 }
 
 #[derive(Default)]
@@ -101,6 +103,7 @@ impl Shared {
             ask: Notify::new(),
             draining: watch::Sender::new(false),
             counts: Counts::default(),
+            outage: Outage::new(),
         }
     }
 
@@ -159,7 +162,11 @@ impl Shared {
             delete_after_ms: None,
             info: settings.info.clone(),
         };
-        self.protocol.register(&registration).await.map(|draining| {
+        let answer = self.protocol.register(&registration).await;
+        if !answer.as_ref().is_err_and(worth_repeating) {
+            self.outage.answered(WorkerCall::Register);
+        }
+        answer.map(|draining| {
             self.draining.send_replace(draining);
         })
     }
@@ -169,14 +176,17 @@ impl Shared {
     }
 
     /// Waits after an error, unless the worker is to end. False: it is.
-    pub async fn pause(&self, backoff: &mut Backoff, error: &Error, what: &str) -> bool {
-        let wait = backoff.after(error);
+    pub async fn pause(&self, call: WorkerCall, backoff: &mut Backoff, recovery: &mut Recovery, error: &Error) -> bool {
         debug_assert!(worth_repeating(error));
-        tracing::warn!(%error, wait_ms = wait.as_millis() as u64, "{what}; retrying");
-        tokio::select! {
-            () = tokio::time::sleep(wait) => true,
+        self.outage.failed(call, error);
+        let again = tokio::select! {
+            () = recovery.wait(backoff, error) => true,
             () = self.shutdown.cancelled() => false,
             () = self.hard_stop.cancelled() => false,
+        };
+        if !again {
+            self.outage.gave_up(call);
         }
+        again
     }
 }

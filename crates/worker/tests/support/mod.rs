@@ -27,10 +27,21 @@ pub struct Program {
 
 /// `windlass-worker` in a folder of its own, with leases that are short and yet outlast a machine that stands still for two seconds.
 pub fn program(server: &Server, name: &str, flags: &[&str]) -> Program {
+    Program::start(worker(name, flags), server)
+}
+
+fn worker(name: &str, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_windlass-worker"));
     // Before the other flags, because --exec takes the rest of the line.
     let lease: &[&str] = if flags.contains(&"--lease-ms") { &[] } else { &["--lease-ms", "4000"] };
     command.args(["--name", name]).args(lease).args(flags);
+    command
+}
+
+/// The same with what it says about itself in a file, every failed call included.
+pub fn logging_program(server: &Server, name: &str, flags: &[&str], log: &Path) -> Program {
+    let mut command = worker(name, flags);
+    command.env("WINDLASS_LOG", "info,windlass_sdk=debug").stderr(std::fs::File::create(log).unwrap());
     Program::start(command, server)
 }
 
