@@ -1,4 +1,5 @@
-//! Run a finished job once more, as a new job linked to it. The finished one stays as it is.
+//! Run a finished job once more, as a new job linked to it. The finished one stays as it is. A step runs again with its run only:
+//! alone it would lack its name, and no other step would get what it gives.
 
 use super::Decided;
 use crate::{
@@ -6,7 +7,7 @@ use crate::{
     model::{
         event::What,
         id::JobId,
-        job::Spec,
+        job::{Node, Spec},
         keys::{JobKey, Keys},
         name::Namespace,
         refusal::Refusal,
@@ -39,8 +40,10 @@ impl Retry {
             let why = format!("the job is {}; only a finished job can be run again", old.state.name());
             return Err(Refusal::invalid("job", why).into());
         }
-        if old.spec.stage.wait.is_some() {
-            return Err(Refusal::invalid("job", "it is a wait, not work; retry its run instead".into()).into());
+        if let Some(Node { run, name }) = &old.spec.node {
+            let why =
+                format!("it is the step {name:?} of the run {run}; retry the run, which repeats what did not complete");
+            return Err(Refusal::invalid("job", why).into());
         }
         let key = JobKey::new(&self.namespace, self.id);
         if desk.job(&key)?.is_some() {
@@ -50,7 +53,6 @@ impl Retry {
         let spec = Spec {
             created_at: desk.now(),
             retry_of: Some(self.job),
-            node: None,
             parents: Vec::new(),
             unique: None,
             stage: Stage::default(),

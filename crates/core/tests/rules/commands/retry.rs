@@ -1,4 +1,4 @@
-use crate::rules::story::{Story, code, id, keyed, ns, once};
+use crate::rules::story::{Story, code, graph, id, keyed, ns, once};
 use windlass_core::{State, commands::retry::Retry};
 
 #[test]
@@ -19,4 +19,17 @@ fn a_finished_job_runs_again_as_another() {
     story.cancel(3).unwrap();
     let claimed = story.claims("w", 2);
     assert_eq!(claimed.iter().map(|lease| lease.job).collect::<Vec<_>>(), [id(4), id(2)]);
+}
+
+#[test]
+fn a_step_runs_again_with_its_run_only() {
+    let mut story = Story::new();
+    story.run(graph(1, &["a:"], |_, _| {})).unwrap();
+    let step = story.claims("w", 1).remove(0);
+    let job = step.job;
+    story.complete(step).unwrap();
+    let refused = story.run(Retry { namespace: ns(), job, id: id(9) });
+    assert_eq!(code(&refused), "invalid");
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("the step \"a\"") && text.contains("retry the run"), "{text}");
 }
