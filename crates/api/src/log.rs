@@ -58,8 +58,12 @@ pub struct LogPiece {
 pub struct SearchLog {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Lines that contain this text, 1 to 200 characters, are found. Upper and lower case are the same; colours are ignored.
+    /// Lines that contain this text, 1 to 200 characters, are found. Upper and lower case are the same; colours are ignored. May be
+    /// left out if there is a `level`.
     pub text: String,
+    /// Only lines of this level, as far as their words tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<LogLevel>,
     /// At most so many lines, 1 to 1000. Default: 200.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
@@ -68,7 +72,17 @@ pub struct SearchLog {
     pub cursor: Option<String>,
 }
 
-/// Lines of a log that contain a text.
+/// How bad what a line tells is, by its words: `ERROR`, `ValueError:`, `Traceback`, `"level":"error"` and the like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Debug,
+}
+
+/// Lines of a log that were looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogMatches {

@@ -1,8 +1,9 @@
-//! `/api/v1/jobs/{id}/logs/search`: the lines of a log that contain a text, found where the log is.
+//! `/api/v1/jobs/{id}/logs/search`: the lines of a log that contain a text or have a level, found where the log is.
 //!
 //! One call looks at a bounded part of a log and tells where to go on. A line may lie in several pieces; a call that ends within
 //! one goes on at its beginning.
 
+use super::log_line;
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, ok},
@@ -13,7 +14,7 @@ use crate::{
 use axum::extract::State;
 use windlass_api::{
     Uuid,
-    log::{LogMatch, LogMatches, LogStream, SearchLog},
+    log::{LogLevel, LogMatch, LogMatches, LogStream, SearchLog},
 };
 use windlass_core::{JobId, JobKey, LogAppend, Timestamp};
 
@@ -29,7 +30,7 @@ const LINE_MAX: usize = 10_000;
 pub fn routes() -> Vec<Route> {
     vec![
         Route::get("/api/v1/jobs/{id}/logs/search", Access::Viewer, search)
-            .says("Find the lines of a job's log that contain a text")
+            .says("Find the lines of a job's log that contain a text or have a level")
             .query::<SearchLog>()
             .answers::<LogMatches>(200)
             .refuses(&[Code::NotFound, Code::Invalid]),
@@ -67,8 +68,9 @@ async fn search(
     Query(query): Query<SearchLog>,
 ) -> Result<Answer<LogMatches>> {
     let chars = query.text.chars().count();
-    if !(1..=TEXT_CHARS_MAX).contains(&chars) {
-        return Err(Problem::invalid("text", format!("{chars} characters; it may have 1 to {TEXT_CHARS_MAX}")));
+    if chars > TEXT_CHARS_MAX || (chars == 0 && query.level.is_none()) {
+        let why = format!("{chars} characters; it may have 1 to {TEXT_CHARS_MAX}, or none if there is a level");
+        return Err(Problem::invalid("text", why));
     }
     let limit = query.limit.map_or(LINES, |limit| limit as usize);
     if !(1..=LINES_MAX).contains(&limit) {
@@ -79,7 +81,7 @@ async fn search(
         query.cursor.as_deref().map_or(Ok(Position::default()), |text| Position::read(text).ok_or_else(unknown))?;
     let key = JobKey::new(&ask.namespace, JobId(id));
     app.engine.store().job(&key).await?.ok_or_else(|| Problem::not_found("job", key.id))?;
-    let mut found = Search::new(&query.text, limit, from);
+    let mut found = Search::new(&query.text, query.level, limit, from);
     while !found.is_done() {
         let pieces = app.engine.store().read_log(&key, found.after, PAGE_BYTES).await?;
         if pieces.is_empty() {
@@ -95,6 +97,7 @@ async fn search(
 /// A search on its way.
 pub struct Search {
     wanted: String,
+    level: Option<LogLevel>,
     limit: usize,
     /// Pieces up to here were looked at.
     after: u64,
@@ -120,9 +123,10 @@ struct Line {
 }
 
 impl Search {
-    pub fn new(text: &str, limit: usize, from: Position) -> Self {
+    pub fn new(text: &str, level: Option<LogLevel>, limit: usize, from: Position) -> Self {
         Self {
             wanted: text.to_lowercase(),
+            level,
             limit,
             after: from.after,
             skip: from.skip,
@@ -183,7 +187,9 @@ impl Search {
         self.is_first = false;
         self.open = next;
         let shown = String::from_utf8_lossy(line.bytes.trim_ascii_end()).into_owned();
-        if !without_colours(&shown).to_lowercase().contains(&self.wanted) {
+        let plain = log_line::plain(&shown);
+        let has_level = self.level.is_none_or(|level| log_line::level(&plain) == Some(level));
+        if !has_level || !plain.to_lowercase().contains(&self.wanted) {
             return;
         }
         let (attempt, at) = (line.attempt, text(line.at));
@@ -215,15 +221,4 @@ impl Line {
         self.bytes.extend_from_slice(&part[..part.len().min(room)]);
         (self.attempt, self.at, self.stream) = (append.attempt, append.at, stream);
     }
-}
-
-/// The text without escape sequences that set colours and the like: `ESC [ … letter`.
-fn without_colours(line: &str) -> String {
-    let mut parts = line.split("\u{1b}[");
-    let mut plain = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';').map_or(part.len(), |at| at + 1);
-        plain.push_str(part.get(end..).unwrap_or_default());
-    }
-    plain
 }

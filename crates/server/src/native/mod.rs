@@ -9,6 +9,7 @@ pub mod graphs;
 pub mod items;
 pub mod jobs;
 pub mod leases;
+pub mod log_line;
 pub mod log_search;
 pub mod logs;
 pub mod metrics;

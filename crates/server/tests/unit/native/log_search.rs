@@ -1,3 +1,4 @@
+use windlass_api::log::LogLevel;
 use windlass_core::{JobId, JobKey, LogAppend, LogForm, Namespace, Payload, Timestamp};
 use windlass_server::native::log_search::{Position, SEARCHED_MAX, Search};
 
@@ -16,7 +17,7 @@ fn piece(number: u64, text: &str) -> LogAppend {
 #[test]
 fn a_line_in_several_pieces_is_found_once_and_whole() {
     let pieces = [piece(1, "one\ntwo ne"), piece(2, "edle two\nneedle"), piece(3, " \u{1b}[31mthr\u{1b}[0mee\n\nlast")];
-    let mut all = Search::new("NEEDLE", 10, Position::default()).with(&pieces);
+    let mut all = Search::new("NEEDLE", None, 10, Position::default()).with(&pieces);
     all.end();
     let told = all.told();
     let lines: Vec<_> = told.lines.iter().map(|line| (line.line, line.text.as_str())).collect();
@@ -24,7 +25,7 @@ fn a_line_in_several_pieces_is_found_once_and_whole() {
     assert_eq!((told.searched, told.next), (5, None));
     let (mut position, mut found) = (Position::default(), Vec::new());
     for _ in 0..10 {
-        let mut part = Search::new("three", 1, position).with(&pieces[position.after as usize..]);
+        let mut part = Search::new("three", None, 1, position).with(&pieces[position.after as usize..]);
         if !part.is_done() {
             part.end();
         }
@@ -37,9 +38,21 @@ fn a_line_in_several_pieces_is_found_once_and_whole() {
 }
 
 #[test]
+fn lines_are_found_by_their_level_whatever_colours_they_have() {
+    let text = "\u{1b}[31mERROR\u{1b}[0m one\nfine\n\u{1b}[1;38;5;9mError: two\u{1b}[m\n0 errors\n";
+    let search = |text_wanted| Search::new(text_wanted, Some(LogLevel::Error), 10, Position::default());
+    let numbers = |mut search: Search| {
+        search.end();
+        search.told().lines.iter().map(|line| line.line).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(search("").with(&[piece(1, text)])), [1, 3]);
+    assert_eq!(numbers(search("TWO").with(&[piece(1, text)])), [3]);
+}
+
+#[test]
 fn a_line_without_end_does_not_hold_up_the_search() {
     let long = piece(1, &"x".repeat(SEARCHED_MAX));
-    let told = Search::new("needle", 10, Position::default()).with(&[long]).told();
+    let told = Search::new("needle", None, 10, Position::default()).with(&[long]).told();
     assert_eq!(told.next.as_deref(), Some("1.0.1"));
     assert_eq!(Position::read("1.0"), None);
     assert_eq!(Position::read("1.0.2.3"), None);

@@ -1,4 +1,5 @@
 mod docs;
 mod jobs;
+mod log_line;
 mod log_search;
 mod why;
