@@ -5,7 +5,7 @@ use crate::auth::{Caller, system_namespace};
 use std::{collections::HashMap, sync::Arc};
 use windlass_core::{
     Timestamp,
-    credential::StandsFor,
+    credential::Credential,
     principal::{Principal, Token},
     record::Kind,
 };
@@ -66,17 +66,17 @@ impl<'a> Lookup<'a> {
         Ok(principal.map(|principal| Caller::new(principal, &token, hash.clone())))
     }
 
-    /// Whether a caller may what it might when it was admitted.
+    /// Whether a caller may all that it might when it was admitted.
     pub async fn still_holds(&mut self, caller: &Caller) -> Result<bool, Error> {
         let Some(credential) = &caller.credential else { return Ok(true) };
-        match (&caller.token, &credential.stands_for) {
-            (Some(hash), _) => Ok(self.caller(hash).await?.is_some_and(|now| now.credential == caller.credential)),
-            (None, StandsFor::Version(version)) => {
+        let now = match &caller.token {
+            Some(hash) => self.caller(hash).await?.and_then(|now| now.credential.clone()),
+            None => {
                 let found = self.engine.record(credential.key()).await?;
-                Ok(found.is_some_and(|found| found.version == *version))
+                found.map(|found| Arc::new(Credential::record(found.key, found.version)))
             }
-            (None, StandsFor::Rights { .. }) => Ok(false),
-        }
+        };
+        Ok(now.is_some_and(|now| credential.is_covered_by(&now)))
     }
 
     async fn is_admins(

@@ -114,12 +114,17 @@ async fn while_allowed(app: &App, caller: &Caller, work: impl Future<Output = Re
     still(app, caller).await?;
     tokio::select! {
         response = work => Ok(response),
-        () = permit.ended.cancelled() => Err(not_valid()),
+        () = permit.ended.cancelled() => Err(not_any_more()),
     }
 }
 
 async fn still(app: &App, caller: &Caller) -> Result<()> {
-    if app.auth.still_holds(caller).await? { Ok(()) } else { Err(not_valid()) }
+    if app.auth.still_holds(caller).await? { Ok(()) } else { Err(not_any_more()) }
+}
+
+fn not_any_more() -> Problem {
+    let why = "this access was ended or changed while the request waited; send it again, or sign in again";
+    Problem::new(Code::Unauthorized, why)
 }
 
 /// A route that asks for no room of its own has the ordinary one; none has less than that if it asks for more.

@@ -89,6 +89,7 @@ impl From<Refusal> for Problem {
             Refusal::Cycle { .. } => problem(Code::Cycle),
             Refusal::LastAdmin => problem(Code::LastAdmin),
             Refusal::AccessEnded => problem(Code::Unauthorized),
+            Refusal::AccessChanged => problem(Code::Unavailable).retry_after(100),
             Refusal::Forbidden { .. } => problem(Code::Forbidden),
             Refusal::Damaged { .. } => problem(Code::Damaged),
         }

@@ -10,7 +10,14 @@ use crate::{
     problem::{Code, Problem, Result},
 };
 use parking_lot::Mutex;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 use windlass_core::RecordKey;
 use windlass_engine::Error;
@@ -23,8 +30,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 #[derive(Default)]
 pub struct Streams {
     open: Mutex<Open>,
-    /// One look at a time, however many tokens end at once.
+    /// One look at a time, however many tokens end at once. Counts those that have begun.
     looking: tokio::sync::Mutex<()>,
+    looks: AtomicU64,
 }
 
 #[derive(Default)]
@@ -99,7 +107,13 @@ impl Streams {
 
     /// Ends the streams of tokens that no longer stand for what they were opened with.
     pub async fn look(&self, app: &App) -> Result<(), Error> {
+        let before = self.looks.load(Relaxed);
         let _turn = self.looking.lock().await;
+        if self.looks.load(Relaxed) > before {
+            // One that began after this call has seen all that this one would.
+            return Ok(());
+        }
+        self.looks.store(before + 1, Relaxed);
         let listening: Vec<_> = self
             .open
             .lock()

@@ -58,7 +58,7 @@ async fn what_is_under_way_when_its_token_is_revoked_is_not_written() {
         (Method::POST, "/api/v1/artifacts?name=a", json!("bytes"), "/api/v1/artifacts"),
         (Method::POST, "/api/items", json!({"part_number": "A"}), "/api/items"),
         (Method::POST, "/api/workflows", workflow, "/api/workflows"),
-        (Method::POST, "/workflow-definition", json!({"workflow": "w: 1"}), "/workflow-definition"),
+        (Method::PUT, "/api/v1/entities/device/5", json!({"hostname": "sw1"}), "/api/v1/entities?type=device"),
     ] {
         let server = Server::start().await;
         let before = server.get(list).await.body;
@@ -86,11 +86,11 @@ async fn each_job_of_many_is_refused_when_the_token_is_revoked_meanwhile() {
 
 #[tokio::test]
 async fn an_admin_who_is_disabled_or_may_less_by_now_makes_nobody_an_admin() {
-    for (method, path, body) in [
-        (Method::DELETE, "/api/v1/principals/deputy", Value::Null),
-        (Method::DELETE, "/api/v1/principals/deputy?remove=true", Value::Null),
-        (Method::PUT, "/api/v1/principals/deputy", json!({"role": "viewer"})),
-        (Method::PUT, "/api/v1/principals/deputy", json!({"namespaces": ["elsewhere"]})),
+    for (method, path, body, status) in [
+        (Method::DELETE, "/api/v1/principals/deputy", Value::Null, 401),
+        (Method::DELETE, "/api/v1/principals/deputy?remove=true", Value::Null, 401),
+        (Method::PUT, "/api/v1/principals/deputy", json!({"role": "viewer"}), 503),
+        (Method::PUT, "/api/v1/principals/deputy", json!({"namespaces": ["elsewhere"]}), 503),
     ] {
         let server = Server::start().await;
         let (deputy, _) = make(&server, "deputy", "admin").await;
@@ -98,7 +98,7 @@ async fn an_admin_who_is_disabled_or_may_less_by_now_makes_nobody_an_admin() {
         let end = async { server.send(Role::Admin, method.clone(), path, Some(body.clone())).await };
         let promote = request(&deputy, Method::PUT, "/api/v1/principals/friend");
         let refused = slow(&server, promote, r#"{"role": "admin"}"#, end).await;
-        assert_eq!(refused.status, 401, "{path} {body}: {}", String::from_utf8_lossy(&refused.body));
+        assert_eq!(refused.status, status, "{path} {body}: {}", String::from_utf8_lossy(&refused.body));
         let refused: Value = serde_json::from_slice(&refused.body).unwrap();
         assert!(refused["detail"].as_str().unwrap().contains("nothing was written"), "{refused}");
         let page = server.get("/api/v1/principals").await.expect(200);
@@ -134,6 +134,17 @@ async fn what_a_token_has_made_ends_with_it_also_while_it_is_under_way() {
     slow(&server, request(&child, Method::POST, "/api/v1/jobs"), "{}", revoke).await.expect(401);
 }
 
+/// A worker always has a request under way, and must not end because its principal may more.
+#[tokio::test]
+async fn what_is_under_way_goes_on_if_its_principal_may_more() {
+    let server = Server::start().await;
+    let body = json!({"principal": "grows", "role": "editor", "namespaces": ["a"]});
+    let made = server.post("/api/v1/tokens", body).await.expect(201);
+    let more = async { server.put("/api/v1/principals/grows", json!({"namespaces": ["a", "b"]})).await.expect(200) };
+    let submit = request(made["token"].as_str().unwrap(), Method::POST, "/api/v1/jobs?namespace=a");
+    slow(&server, submit, "{}", more).await.expect(201);
+}
+
 #[tokio::test]
 async fn a_user_who_is_deactivated_or_changes_the_password_registers_nothing_under_way() {
     for change in [json!({"is_active": false}), json!({"password": "another"})] {
@@ -147,7 +158,10 @@ async fn a_user_who_is_deactivated_or_changes_the_password_registers_nothing_und
         };
         let body = json!({"category": "modifiers", "name": "mine", "schema": {}}).to_string();
         let late = slow(&server, request(&bearer, Method::PUT, "/v1/joblib/rooms/r/jobs"), &body, end).await;
-        assert_eq!(late.status, 401, "{}", String::from_utf8_lossy(&late.body));
+        assert_eq!(late.status, 503, "{}", String::from_utf8_lossy(&late.body));
+        // Sent again, it is refused for good.
+        let again = request(&bearer, Method::PUT, "/v1/joblib/rooms/r/jobs").body(Body::from(body.clone())).unwrap();
+        server.call(again).await.expect(401);
         let jobs = joblib::send(&server, Method::GET, "/v1/joblib/rooms/r/jobs", &root, None).await.expect(200);
         assert_eq!(jobs["total"], 0);
     }

@@ -31,8 +31,9 @@ impl Credentials {
 
     pub(crate) fn check(&mut self, desk: &mut Desk, by: Option<&Arc<Credential>>) -> Result<(), Stop> {
         let Some(by) = by.filter(|by| !self.stand.contains(&address(by))) else { return Ok(()) };
-        if !stands(desk, by)? {
-            return Err(Refusal::AccessEnded.into());
+        let now = now(desk, by)?.ok_or(Refusal::AccessEnded)?;
+        if !by.is_covered_by(&now) {
+            return Err(Refusal::AccessChanged.into());
         }
         self.stand.insert(address(by));
         Ok(())
@@ -68,18 +69,19 @@ fn leaves_access(command: &Command) -> bool {
     )
 }
 
-fn stands(desk: &mut Desk, credential: &Credential) -> Result<bool, Stop> {
-    let key = credential.key();
-    match &credential.stands_for {
-        StandsFor::Rights { role, namespaces } => match tokens::valid(desk, &key.namespace, &key.key) {
-            Ok((_, principal)) => Ok(principal.role == *role && *principal.namespaces == **namespaces),
-            Err(Stop::Refused(Refusal::NotFound { .. })) => Ok(false),
+/// What it stands for now. None: nothing.
+fn now(desk: &mut Desk, before: &Credential) -> Result<Option<Credential>, Stop> {
+    let key = before.key();
+    match &before.stands_for {
+        StandsFor::Rights { .. } => match tokens::valid(desk, &key.namespace, &key.key) {
+            Ok((token, principal)) => Ok(Some(Credential::token(&key.namespace, &key.key, &token, &principal))),
+            Err(Stop::Refused(Refusal::NotFound { .. })) => Ok(None),
             Err(stop) => Err(stop),
         },
-        StandsFor::Version(version) => {
-            let now = desk.now();
-            let found = desk.record(key, false)?;
-            Ok(found.is_some_and(|found| found.version == *version && !found.is_expired(now)))
+        StandsFor::Version(_) => {
+            let (found, now) = (desk.record(key, false)?, desk.now());
+            let found = found.filter(|found| !found.is_expired(now));
+            Ok(found.map(|found| Credential::record(key.clone(), found.version)))
         }
     }
 }

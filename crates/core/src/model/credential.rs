@@ -19,7 +19,7 @@ pub struct Credential {
 /// What has to be so still.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StandsFor {
-    /// The token is valid, and its principal may the same.
+    /// The token is valid, and its principal may no less.
     Rights { role: Role, namespaces: Arc<[Namespace]> },
     /// The record is at this version: a dialect's user, of whom the rules know nothing else.
     Version(u64),
@@ -36,6 +36,17 @@ impl Credential {
 
     pub fn record(key: RecordKey, version: u64) -> Self {
         Self { keys: vec![key], stands_for: StandsFor::Version(version) }
+    }
+
+    /// Whether its holder, as it is `now`, may all that it might when it was admitted.
+    pub fn is_covered_by(&self, now: &Self) -> bool {
+        match (&self.stands_for, &now.stands_for) {
+            (StandsFor::Rights { role, namespaces }, StandsFor::Rights { role: now, namespaces: reach }) => {
+                let within = !namespaces.is_empty() && namespaces.iter().all(|namespace| reach.contains(namespace));
+                now.includes(*role) && (reach.is_empty() || within)
+            }
+            (before, now) => before == now,
+        }
     }
 
     /// The record of the token or of the user.

@@ -53,11 +53,16 @@ pub enum Refusal {
     Cycle { path: Vec<String> },
     #[error("no admin of all namespaces would be left with a valid token; do it anyway with `force`")]
     LastAdmin,
-    /// What the command was sent with was revoked, has expired, or may less by now.
+    /// What the command was sent with was revoked or has expired.
     #[error(
-        "this access was ended or changed while the request was under way, and nothing was written; sign in again, or ask an admin"
+        "this access was ended while the request was under way, and nothing was written; sign in again, or ask an admin"
     )]
     AccessEnded,
+    /// Its rights are others than those that it was admitted with. Whether they still suffice is found out by sending it again.
+    #[error(
+        "the rights of this caller were changed while the request was under way, and nothing was written; send it again"
+    )]
+    AccessChanged,
     #[error("{why}")]
     Forbidden { why: String },
     /// What is stored cannot be read. Only commands that need this very record are refused.
@@ -98,6 +103,7 @@ impl Refusal {
             Refusal::Cycle { .. } => "cycle",
             Refusal::LastAdmin => "last-admin",
             Refusal::AccessEnded => "unauthorized",
+            Refusal::AccessChanged => "unavailable",
             Refusal::Forbidden { .. } => "forbidden",
             Refusal::Damaged { .. } => "damaged",
         }

@@ -22,6 +22,7 @@ fn every_refusal_has_a_kind_of_its_own() {
         Refusal::Cycle { path: vec![] },
         Refusal::LastAdmin,
         Refusal::AccessEnded,
+        Refusal::AccessChanged,
         Refusal::Forbidden { why: "no".into() },
         Refusal::Damaged { what: "record", name: "r".into(), why: "bits".into() },
     ];

@@ -74,6 +74,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::StoreFull { .. }
         | Refusal::LastAdmin
         | Refusal::AccessEnded
+        | Refusal::AccessChanged
         | Refusal::NotStarted
         | Refusal::AlreadyStarted
         | Refusal::KeyReused { .. }

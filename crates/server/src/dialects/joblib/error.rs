@@ -158,6 +158,7 @@ impl From<Refusal> for HttpError {
             | Refusal::Cycle { .. }
             | Refusal::LastAdmin
             | Refusal::AccessEnded
+            | Refusal::AccessChanged
             | Refusal::Forbidden { .. }
             | Refusal::Damaged { .. } => Problem::from(refusal).into(),
         }

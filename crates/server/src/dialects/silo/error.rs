@@ -107,6 +107,7 @@ impl From<Refusal> for HttpError {
             | Refusal::WorkerDraining { .. }
             | Refusal::Cycle { .. } => Self::conflict(text),
             Refusal::AccessEnded => Self::new(StatusCode::UNAUTHORIZED, "unauthorized", text),
+            Refusal::AccessChanged => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", text),
             Refusal::TooMany { .. } => Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", text),
             Refusal::OverQuota { .. } | Refusal::StoreFull { .. } => Problem::from(refusal).into(),
             Refusal::Damaged { .. } => Self::internal(text),

@@ -52,6 +52,7 @@ impl From<Refusal> for HttpError {
             }
             Refusal::TooLarge { .. } => HttpError(StatusCode::PAYLOAD_TOO_LARGE, refusal.to_string()),
             Refusal::AccessEnded => HttpError(StatusCode::UNAUTHORIZED, refusal.to_string()),
+            Refusal::AccessChanged => HttpError(StatusCode::SERVICE_UNAVAILABLE, refusal.to_string()),
             Refusal::TooMany { .. } => HttpError(StatusCode::TOO_MANY_REQUESTS, refusal.to_string()),
             Refusal::OverQuota { .. } | Refusal::StoreFull { .. } => {
                 HttpError(StatusCode::INSUFFICIENT_STORAGE, refusal.to_string())
