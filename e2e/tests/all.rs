@@ -1,6 +1,7 @@
 //! One program for all tests: linking many takes longer than running them.
 
 mod bad_neighbour;
+mod cascade;
 mod clock_jumps;
 mod crashes;
 mod crowds;

@@ -46,4 +46,7 @@ pub struct ListenEvents {
     /// Only events after this number. Default: only new events. The header `Last-Event-ID` overrides it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
+    /// `false` ends the stream after the last event that there was when it began. Default: `true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follow: Option<bool>,
 }

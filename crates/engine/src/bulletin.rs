@@ -2,7 +2,10 @@
 //! Nobody hears of anything else, so that waiting costs nothing while other things happen.
 
 use parking_lot::Mutex;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 use tokio::sync::Notify;
 use windlass_core::{About, Event, JobKey, Namespace, RunId};
 
@@ -15,12 +18,23 @@ pub enum Subject {
 
 impl Subject {
     /// What an event is the end of.
-    fn ended_by(event: &Event) -> Option<Self> {
+    pub fn ended_by(event: &Event) -> Option<Self> {
         match event.what.about() {
             About::RunEnd(run) => Some(Subject::Run(event.namespace.clone(), run)),
             About::JobEnd(job) => Some(Subject::Job(JobKey::new(&event.namespace, job))),
             _ => None,
         }
+    }
+
+    /// Short, and the same in every build: servers name it to each other by it. That two share one costs a look.
+    pub fn hint(&self) -> u64 {
+        let (namespace, id) = match self {
+            Subject::Job(key) => (&key.namespace, key.id.as_bytes()),
+            Subject::Run(namespace, run) => (namespace, run.as_bytes()),
+        };
+        let bytes = namespace.as_str().bytes().chain([b'\n']).chain(id.iter().copied());
+        // FNV-1a.
+        bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 }
 
@@ -47,6 +61,10 @@ impl Bulletin {
         Reader { bulletin: self.clone(), subject, bell: bell.clone() }
     }
 
+    pub fn subjects(&self) -> usize {
+        self.readers.lock().len()
+    }
+
     pub fn post(&self, events: &[Event], logged: &[JobKey]) {
         let readers = self.readers.lock();
         if readers.is_empty() {
@@ -57,6 +75,20 @@ impl Bulletin {
             if let Some((_, bell)) = readers.get(&subject) {
                 bell.notify_waiters();
             }
+        }
+    }
+}
+
+impl Bulletin {
+    /// What ended at another server.
+    pub fn post_hints(&self, ended: &[u64]) {
+        let readers = self.readers.lock();
+        if readers.is_empty() {
+            return;
+        }
+        let ended: HashSet<u64> = ended.iter().copied().collect();
+        for (_, (_, bell)) in readers.iter().filter(|(subject, _)| ended.contains(&subject.hint())) {
+            bell.notify_waiters();
         }
     }
 }

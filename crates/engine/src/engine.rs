@@ -223,6 +223,11 @@ impl Engine {
         Ok(self.inner.store.due(0).await?.wall)
     }
 
+    /// Jobs and runs that callers wait for now.
+    pub fn watched(&self) -> usize {
+        self.inner.after.bulletin.subjects()
+    }
+
     /// Waits until a job has ended, at most so long, and gives it as it is then.
     pub async fn watch(&self, key: &JobKey, wait: Duration) -> Result<Option<Job>, Error> {
         let deadline = Instant::now() + wait;

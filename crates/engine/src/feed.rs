@@ -119,6 +119,11 @@ impl Subscription {
         Ok(Self { following, store, news, after, page: VecDeque::new() })
     }
 
+    /// The number up to which everything was told.
+    pub fn position(&self) -> u64 {
+        self.page.front().map_or(self.after, |(number, _)| number - 1)
+    }
+
     /// The next event if it is at hand.
     pub fn ready(&mut self) -> Option<(u64, Arc<Event>)> {
         self.page.pop_front()

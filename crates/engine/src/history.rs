@@ -5,12 +5,18 @@ use crate::tally::{Counted, LONG, counted};
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use std::{collections::hash_map::Entry, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 use windlass_core::{Event, Job, JobId, Namespace, Refusal, Reply, State, Timestamp, reply::Ended};
 
 pub const MINUTE_MS: i64 = 60_000;
-/// Minutes that are held. Where nobody takes them, further ones are not counted.
-const HELD_MAX: usize = 20_000;
+/// Rows that are held of the definitions of one namespace, or of its workers. Where nobody takes them, further ones are not
+/// counted: what one namespace does takes no room from another.
+const OF_ONE_MAX: usize = 2_000;
+/// The same of all namespaces together.
+const HELD_MAX: usize = 40_000;
+/// Minutes that are held of one namespace, and namespaces that are held.
+const MINUTES_MAX: usize = 60;
+const NAMESPACES_MAX: usize = 20_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// Jobs of a definition that are remembered as the last ones.
 pub const RECENT_MAX: usize = 20;
@@ -133,7 +139,22 @@ impl Figures {
 
 /// A minute, counted from 1970.
 pub type Minute = i64;
-type Held = HashMap<(Whose, Minute), Figures>;
+type ByMinute = BTreeMap<Minute, Figures>;
+
+/// What is held, and how many rows of definitions that is.
+#[derive(Default)]
+struct Held {
+    namespaces: HashMap<Namespace, OfNamespace>,
+    of_definitions: usize,
+}
+
+#[derive(Default)]
+struct OfNamespace {
+    own: ByMinute,
+    definitions: HashMap<Arc<str>, ByMinute>,
+    /// Rows of its definitions.
+    of_definitions: usize,
+}
 
 /// How a worker's attempts ended, by its own reports: also those after which the job is tried again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,7 +173,12 @@ impl Reports {
 
 /// An hour, counted from 1970.
 pub type Hour = i64;
-type ByWorker = HashMap<(Namespace, Hour, Arc<str>), Reports>;
+
+#[derive(Default)]
+struct ByWorker {
+    namespaces: HashMap<Namespace, HashMap<(Hour, Arc<str>), Reports>>,
+    rows: usize,
+}
 
 #[derive(Default)]
 pub struct History {
@@ -170,7 +196,7 @@ impl History {
             if happened.peek().is_none() {
                 continue;
             }
-            if let Some(figures) = of(&mut held, &run[0].namespace, None, run[0].at.0 / MINUTE_MS) {
+            if let Some(figures) = held.of(&run[0].namespace, None, run[0].at.0 / MINUTE_MS) {
                 happened.for_each(|what| figures.count(what));
             }
         }
@@ -185,48 +211,92 @@ impl History {
 
     /// All reports that are held, and holds them no more.
     pub fn take_workers(&self) -> Vec<(Namespace, Hour, Arc<str>, Reports)> {
-        let held = std::mem::take(&mut *self.workers.lock());
-        held.into_iter().map(|((namespace, hour, worker), reports)| (namespace, hour, worker, reports)).collect()
+        let held = std::mem::take(&mut *self.workers.lock()).namespaces;
+        let of_one = |(namespace, workers): (Namespace, HashMap<(Hour, Arc<str>), Reports>)| {
+            workers.into_iter().map(move |((hour, worker), reports)| (namespace.clone(), hour, worker, reports))
+        };
+        held.into_iter().flat_map(of_one).collect()
     }
 
     /// What is held of a namespace's workers.
     pub fn workers(&self, namespace: &Namespace) -> Vec<(Hour, Arc<str>, Reports)> {
         let held = self.workers.lock();
-        let of = held.iter().filter(|((of, _, _), _)| of == namespace);
-        of.map(|((_, hour, worker), reports)| (*hour, worker.clone(), *reports)).collect()
+        let of = held.namespaces.get(namespace).into_iter().flatten();
+        of.map(|((hour, worker), reports)| (*hour, worker.clone(), *reports)).collect()
     }
 
-    /// All that is held, and holds it no more.
-    pub fn take(&self) -> Vec<(Whose, Minute, Figures)> {
-        let held = std::mem::take(&mut *self.held.lock());
-        held.into_iter().map(|((whose, minute), figures)| (whose, minute, figures)).collect()
+    /// Whose figures are held: first all namespaces, then their definitions.
+    pub fn whose(&self) -> Vec<Whose> {
+        let held = self.held.lock();
+        let namespaces = || held.namespaces.iter();
+        let own = namespaces().filter(|(_, of)| !of.own.is_empty());
+        let own = own.map(|(namespace, _)| Whose { namespace: namespace.clone(), definition: None });
+        let definitions =
+            namespaces().flat_map(|(namespace, of)| of.definitions.keys().map(move |name| (namespace, name)));
+        let definitions =
+            definitions.map(|(namespace, name)| Whose { namespace: namespace.clone(), definition: Some(name.clone()) });
+        own.chain(definitions).collect()
+    }
+
+    /// What is held of somebody, and holds it no more.
+    pub fn take(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
+        self.held.lock().take(whose).into_iter().collect()
     }
 
     /// What is held of a namespace's definitions.
     pub fn definitions(&self, namespace: &Namespace) -> Vec<(Arc<str>, Figures)> {
         let held = self.held.lock();
-        let of = held.iter().filter(|((whose, _), _)| whose.namespace == *namespace);
-        of.filter_map(|((whose, _), figures)| Some((whose.definition.clone()?, figures.clone()))).collect()
+        let of = held.namespaces.get(namespace).into_iter().flat_map(|of| &of.definitions);
+        of.flat_map(|(name, rows)| rows.values().map(move |figures| (name.clone(), figures.clone()))).collect()
     }
 
     /// What is held of somebody.
     pub fn look(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
         let held = self.held.lock();
-        held.iter().filter(|((of, _), _)| of == whose).map(|((_, at), figures)| (*at, figures.clone())).collect()
+        let rows = held.namespaces.get(&whose.namespace).and_then(|of| match &whose.definition {
+            None => Some(&of.own),
+            Some(name) => of.definitions.get(name),
+        });
+        rows.into_iter().flatten().map(|(at, figures)| (*at, figures.clone())).collect()
     }
 }
 
-fn of<'a>(
-    held: &'a mut Held,
-    namespace: &Namespace,
-    definition: Option<&Arc<str>>,
-    minute: Minute,
-) -> Option<&'a mut Figures> {
-    let key = (Whose { namespace: namespace.clone(), definition: definition.cloned() }, minute);
-    let full = held.len() >= HELD_MAX;
-    match held.entry(key) {
-        Entry::Vacant(_) if full => None,
-        entry => Some(entry.or_default()),
+impl Held {
+    /// None: there is no room for one more.
+    fn of(&mut self, namespace: &Namespace, definition: Option<&Arc<str>>, minute: Minute) -> Option<&mut Figures> {
+        if self.namespaces.len() >= NAMESPACES_MAX && !self.namespaces.contains_key(namespace) {
+            return None;
+        }
+        let of = self.namespaces.entry(namespace.clone()).or_default();
+        let Some(name) = definition else {
+            let full = of.own.len() >= MINUTES_MAX && !of.own.contains_key(&minute);
+            return (!full).then(|| of.own.entry(minute).or_default());
+        };
+        if of.definitions.get(name).is_none_or(|rows| !rows.contains_key(&minute)) {
+            if of.of_definitions >= OF_ONE_MAX || self.of_definitions >= HELD_MAX {
+                return None;
+            }
+            of.of_definitions += 1;
+            self.of_definitions += 1;
+        }
+        Some(of.definitions.entry(name.clone()).or_default().entry(minute).or_default())
+    }
+
+    fn take(&mut self, whose: &Whose) -> ByMinute {
+        let Some(of) = self.namespaces.get_mut(&whose.namespace) else { return ByMinute::default() };
+        let rows = match &whose.definition {
+            None => std::mem::take(&mut of.own),
+            Some(name) => {
+                let rows = of.definitions.remove(name).unwrap_or_default();
+                of.of_definitions -= rows.len();
+                self.of_definitions -= rows.len();
+                rows
+            }
+        };
+        if of.own.is_empty() && of.definitions.is_empty() {
+            self.namespaces.remove(&whose.namespace);
+        }
+        rows
     }
 }
 
@@ -235,7 +305,7 @@ fn count_reply(held: &mut Held, reply: &Reply) {
         Reply::Leases(leases) => {
             for job in leases.iter().map(|leased| &leased.job) {
                 let Some((at, ms)) = between(job.live.pending_since, job.live.claimed_at) else { continue };
-                if let Some(figures) = of(held, &job.key.namespace, None, at) {
+                if let Some(figures) = held.of(&job.key.namespace, None, at) {
                     figures.wait.observe(ms);
                 }
             }
@@ -248,11 +318,11 @@ fn count_reply(held: &mut Held, reply: &Reply) {
 
 fn count_end(held: &mut Held, job: &Job) {
     let Some((at, ms)) = between(job.live.claimed_at, job.live.finished_at) else { return };
-    if let Some(figures) = of(held, &job.key.namespace, None, at) {
+    if let Some(figures) = held.of(&job.key.namespace, None, at) {
         figures.run.observe(ms);
     }
     let Some(definition) = &job.spec.definition else { return };
-    let Some(figures) = of(held, &job.key.namespace, Some(&definition.name), at) else { return };
+    let Some(figures) = held.of(&job.key.namespace, Some(&definition.name), at) else { return };
     figures.run.observe(ms);
     match job.state {
         State::Completed => figures.completed += 1,
@@ -274,10 +344,15 @@ fn count_report(held: &mut ByWorker, hour: Hour, reply: &Reply) {
         State::Cancelled => return,
         _ => Reports { completed: 0, failed: 1 },
     };
-    let key = (job.key.namespace.clone(), hour, Arc::from(lease.worker.as_str()));
-    if held.len() < HELD_MAX || held.contains_key(&key) {
-        held.entry(key).or_default().add(reports);
+    let (namespace, key) = (&job.key.namespace, (hour, Arc::from(lease.worker.as_str())));
+    let of = held.namespaces.get(namespace);
+    if of.is_none_or(|of| !of.contains_key(&key)) {
+        if held.rows >= HELD_MAX || of.is_some_and(|of| of.len() >= OF_ONE_MAX) {
+            return;
+        }
+        held.rows += 1;
     }
+    held.namespaces.entry(namespace.clone()).or_default().entry(key).or_default().add(reports);
 }
 
 /// The minute something ended in, and how long it took.
@@ -309,8 +384,62 @@ mod tests {
         of_a.sort_by_key(|(at, _)| *at);
         let told: Vec<_> = of_a.iter().map(|(at, figures)| (*at, figures.submitted, figures.completed)).collect();
         assert_eq!(told, [(0, 2, 1), (1, 1, 0)]);
-        assert_eq!(history.take().len(), 3);
-        assert!(history.look(&whose).is_empty());
+        assert_eq!(history.whose().len(), 2);
+        assert_eq!(history.take(&whose).len(), 2);
+        assert!(history.look(&whose).is_empty() && history.take(&whose).is_empty());
+        let left: Vec<String> = history.whose().into_iter().map(|whose| whose.namespace.to_string()).collect();
+        assert_eq!(left, ["b"]);
+    }
+
+    fn ended(namespace: &str, definition: &str, worker: &str) -> Result<Reply, Refusal> {
+        let key = windlass_core::JobKey::new(&Namespace::new(namespace).unwrap(), JobId::from_u128(1));
+        let definition = windlass_core::job::DefinitionRef { name: definition.into(), version: 1 };
+        let spec = windlass_core::Spec { definition: Some(definition), ..Default::default() };
+        let mut live = windlass_core::job::Live {
+            claimed_at: Some(Timestamp(1)),
+            finished_at: Some(Timestamp(2)),
+            ..Default::default()
+        };
+        live.lease = Some(windlass_core::Lease {
+            secret: Default::default(),
+            worker: windlass_core::WorkerId::new(worker).unwrap(),
+            principal: None,
+            length: windlass_core::Millis(1),
+            until: None,
+            deadline: None,
+        });
+        let lane = windlass_core::Lane(0);
+        let (state, spec) = (State::Completed, Arc::new(spec));
+        let job = Job { key, lane, priority: 1, seq: 1, state, due: None, spec, live };
+        Ok(Reply::Ended(Ended { job: Box::new(job), replayed: false }))
+    }
+
+    #[test]
+    fn however_much_one_namespace_does_another_is_counted_in_full() {
+        let (history, here) = (History::default(), Namespace::new("little").unwrap());
+        for number in 0..30_000 {
+            let name = format!("d{number}");
+            history.count(
+                &[event("much", 1, What::Completed { job: JobId::from_u128(1) })],
+                &[ended("much", &name, &name)],
+            );
+        }
+        for _ in 0..50 {
+            let completed = event("little", 1, What::Completed { job: JobId::from_u128(1) });
+            history.count(&[completed], &[ended("little", "d", "w")]);
+        }
+        let own = history.look(&Whose { namespace: here.clone(), definition: None });
+        assert_eq!((own[0].1.completed, own[0].1.run.count()), (50, 50));
+        let definitions = history.definitions(&here);
+        assert_eq!((&*definitions[0].0, definitions[0].1.completed), ("d", 50));
+        assert_eq!(history.workers(&here), [(0, "w".into(), Reports { completed: 50, failed: 0 })]);
+        let much = Namespace::new("much").unwrap();
+        assert_eq!(history.definitions(&much).len(), OF_ONE_MAX, "and what is held has a bound");
+        assert_eq!(history.workers(&much).len(), OF_ONE_MAX);
+        for whose in history.whose() {
+            assert!(!history.take(&whose).is_empty());
+        }
+        assert!(history.held.lock().namespaces.is_empty() && history.held.lock().of_definitions == 0);
     }
 
     #[test]

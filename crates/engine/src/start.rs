@@ -82,6 +82,7 @@ async fn hear(after: Weak<After>, mut bells: mpsc::Receiver<Bell>) {
         match bell {
             Bell::Wakes(wakes) => after.waiters.wake(&wakes),
             Bell::Notices(workers) => after.notices.post(workers),
+            Bell::Ended(subjects) => after.bulletin.post_hints(&subjects),
             Bell::Something => {
                 after.waiters.wake_all();
                 after.notices.post_all();

@@ -4,6 +4,7 @@
 //! store that can only do one row at a time cannot be fast; one that knows rules cannot be right. The rules are in
 //! `windlass-core`; a store loads the rows a decision asks for and writes the rows it comes to.
 
+pub use crate::bulletin::Subject;
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use thiserror::Error;
@@ -230,6 +231,8 @@ pub enum Bell {
     Wakes(Vec<Wake>),
     /// Something about these workers changed; they are named by [`WorkerKey::hint`].
     Notices(Vec<u64>),
+    /// These jobs or runs ended; they are named by [`Subject::hint`].
+    Ended(Vec<u64>),
     /// Something happened, but not told what: look.
     Something,
 }

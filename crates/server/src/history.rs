@@ -109,17 +109,20 @@ pub async fn run(app: App) {
     }
 }
 
+/// One after the other, namespaces before definitions: until its turn comes, each is found in what the engine holds.
 pub async fn write_down(app: &App) {
-    let mut sheets: HashMap<Name, Vec<(Minute, Figures)>> = HashMap::new();
-    for (whose, minute, figures) in app.engine.history().take() {
-        if whose.definition.is_none() {
-            sheets.entry(Name::new(&whose, true, minute)).or_default().push((minute, figures.clone()));
+    for whose in app.engine.history().whose() {
+        let mut sheets: HashMap<Name, Vec<(Minute, Figures)>> = HashMap::new();
+        for (minute, figures) in app.engine.history().take(&whose) {
+            if whose.definition.is_none() {
+                sheets.entry(Name::new(&whose, true, minute)).or_default().push((minute, figures.clone()));
+            }
+            sheets.entry(Name::new(&whose, false, minute)).or_default().push((minute, figures));
         }
-        sheets.entry(Name::new(&whose, false, minute)).or_default().push((minute, figures));
-    }
-    for (name, rows) in sheets {
-        if let Err(problem) = add(app, &name, &rows).await {
-            tracing::warn!(problem = %problem.0, "figures of some minutes are lost");
+        for (name, rows) in sheets {
+            if let Err(problem) = add(app, &name, &rows).await {
+                tracing::warn!(problem = %problem.0, "figures of some minutes are lost");
+            }
         }
     }
     workers::write_down(app).await;

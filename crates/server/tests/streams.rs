@@ -87,6 +87,31 @@ async fn events_are_replayed_and_then_live_without_gap_or_double() {
     assert_eq!(one.names(2).await, ["claimed", "failed"]);
 }
 
+/// However much happens elsewhere, and however long it takes to pass over it.
+#[tokio::test]
+async fn a_reader_that_does_not_follow_is_told_all_of_its_namespace_and_then_the_stream_ends() {
+    let server = Server::start().await;
+    server.post("/api/v1/jobs?namespace=b", json!({})).await.expect(201);
+    for _ in 0..3 {
+        server.post("/api/v1/jobs/batch?namespace=a", json!({"jobs": vec![json!({}); 500]})).await.expect(200);
+    }
+    server.post("/api/v1/jobs?namespace=b", json!({})).await.expect(201);
+    for (path, expected) in [
+        ("/api/v1/events?namespace=b&after=0&follow=false", 2),
+        ("/api/v1/events?namespace=b&follow=false", 0),
+        ("/api/v1/events?namespace=b&after=1502&follow=false", 0),
+        ("/api/v1/events?namespace=nobody&after=0&follow=false", 0),
+        ("/api/v1/events?namespace=a&after=0&follow=false", 1_500),
+    ] {
+        let mut reader = Reader::open(&server, path, None).await;
+        let mut told = 0;
+        while reader.next().await.is_some() {
+            told += 1;
+        }
+        assert_eq!(told, expected, "{path}");
+    }
+}
+
 #[tokio::test]
 async fn a_number_that_was_never_given_is_told_as_a_gap() {
     let server = Server::start().await;

@@ -1,9 +1,12 @@
 //! A worker that listens at one server hears what was decided at another.
 
-use crate::support::{claim, ns, submit};
-use std::{sync::Arc, time::Duration};
+use crate::support::{claim, complete, ns, submit};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use windlass_core::{
-    JobId, WorkerId, WorkerKey,
+    JobId, JobKey, WorkerId, WorkerKey,
     commands::{cancel::Cancel, workers::DrainWorker},
 };
 use windlass_engine::testing::eventually;
@@ -61,6 +64,46 @@ async fn a_cancel_at_one_server_is_heard_by_a_worker_at_another() {
     let (claimed, drained) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("the claim ends");
     drained.unwrap();
     assert!(matches!(claimed, Err(Error::Refused(_))), "{claimed:?}");
+    here.shut_down().await;
+    there.shut_down().await;
+}
+
+/// Both servers look by themselves once an hour, so that only the bell can be what wakes those who wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_job_at_one_server_is_told_at_once_to_those_who_wait_for_it_at_another() {
+    let url = Cluster::shared().fresh_database();
+    let hour = Some(Duration::from_secs(3_600));
+    let seldom = async || {
+        let store = Postgres::connect(Options::new(&url)).await.unwrap();
+        let settings = Settings { sweep_every: hour, poll_every: hour, ..Settings::shared() };
+        Engine::start(Arc::new(store), settings).await.unwrap()
+    };
+    let (here, there) = (seldom().await, seldom().await);
+    // Those who listen are heard once each of them hears the other.
+    let mut seen = None;
+    hears(&here, &mut seen).await;
+    let mut times = Vec::new();
+    for number in 1..=20 {
+        here.run(submit(number)).await.unwrap();
+        let key = JobKey::new(&ns(), JobId::from_u128(number));
+        let lease = there.run(claim("w", number, 1)).await.unwrap()[0].lease;
+        let ends = async {
+            eventually("it waits", async || (here.watched() > 0).then_some(())).await;
+            let begun = Instant::now();
+            there.run(complete(lease, "done")).await.unwrap();
+            begun
+        };
+        let waits = async {
+            let ended = here.watch(&key, Duration::from_secs(600)).await.unwrap().unwrap();
+            assert!(ended.state.is_final());
+            Instant::now()
+        };
+        let both = async { tokio::join!(ends, waits) };
+        let (begun, told) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("it is told");
+        times.push(told - begun);
+    }
+    times.sort();
+    println!("told within {:?} to {:?}", times[0], times[19]);
     here.shut_down().await;
     there.shut_down().await;
 }

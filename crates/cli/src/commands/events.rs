@@ -11,8 +11,6 @@ use clap::Args;
 use std::time::Duration;
 use windlass_api::event::{Event, ListenEvents};
 
-/// Without --follow: so long without another event means that all were told.
-const QUIET: Duration = Duration::from_millis(700);
 const TRIES: u32 = 10;
 
 /// Show events in order; with --follow, also new ones.
@@ -50,7 +48,8 @@ impl Events {
             None => None,
         };
         let after = self.after.or((!self.follow).then_some(0));
-        let mut query = ListenEvents { namespace: None, kind: self.kind.clone(), job, run: None, after };
+        let mut query =
+            ListenEvents { namespace: None, kind: self.kind.clone(), job, run: None, after, follow: Some(self.follow) };
         let (mut left, mut failures) = (self.limit.unwrap_or(u64::MAX), 0);
         while left > 0 {
             let mut stream = match client.events(&query).await {
@@ -63,15 +62,12 @@ impl Events {
                 Err(error) => return Err(error.into()),
             };
             while left > 0 {
-                let next = match self.follow {
-                    true => stream.next().await,
-                    false => match tokio::time::timeout(QUIET, stream.next()).await {
-                        Ok(next) => next,
-                        Err(_) => return Ok(code::OK),
-                    },
+                let event = match stream.next().await {
+                    Ok(Some(event)) => event,
+                    Err(error) if !self.follow => return Err(error.into()),
+                    // A stream that broke is taken up again behind the last event seen.
+                    Ok(None) | Err(_) => break,
                 };
-                // A stream that broke is taken up again behind the last event seen.
-                let Ok(Some(event)) = next else { break };
                 failures = 0;
                 query.after = Some(event.id);
                 print(&event, context.format)?;

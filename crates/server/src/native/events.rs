@@ -121,6 +121,10 @@ async fn listen(
     let after = sse::last_event(&headers)?.or(query.after);
     let mut filter = Filter::new(caller.clone(), &query)?;
     let subscription = app.engine.subscribe(after).await?;
+    let end = match query.follow {
+        Some(false) => Some(app.engine.store().events_after(u64::MAX - 1, 1).await?.last),
+        Some(true) | None => None,
+    };
     if let Some(run) = query.run {
         let namespace = filter.namespace.clone();
         let namespace = namespace.ok_or_else(|| Problem::invalid("run", "name the namespace the run is in"))?;
@@ -129,16 +133,23 @@ async fn listen(
     let listened = app.clone();
     sse::open(&app, &caller, |sink| async move {
         // However it ends, the reader comes back where it was.
-        drop(pump(listened, sink, subscription, filter).await);
+        drop(pump(listened, sink, subscription, filter, end).await);
     })
 }
 
-async fn pump(app: App, mut sink: Sink, mut events: Subscription, mut filter: Filter) -> Result<(), Closed> {
+/// `end`: the last number that is wanted.
+async fn pump(
+    app: App,
+    mut sink: Sink,
+    mut events: Subscription,
+    mut filter: Filter,
+    end: Option<u64>,
+) -> Result<(), Closed> {
     let mut seen = None;
     let mut next_beat = Instant::now() + sse::BEAT;
     // Tells proxies and readers that the stream is open.
     sink.send(sse::beat(None)).await?;
-    loop {
+    while end.is_none_or(|end| events.position() < end) {
         let item = tokio::select! {
             () = sink.over() => return Ok(()),
             () = sleep_until(next_beat) => None,
@@ -173,6 +184,7 @@ async fn pump(app: App, mut sink: Sink, mut events: Subscription, mut filter: Fi
         sink.send(text).await?;
         next_beat = Instant::now() + sse::BEAT;
     }
+    Ok(())
 }
 
 fn shown(number: u64, event: &Row) -> Result<String, Closed> {

@@ -1,24 +1,32 @@
-//! Tells other servers that there is work, and hears it from them.
+//! Tells other servers that there is work and which jobs and runs have ended, and hears it from them.
 //!
 //! A wake-up is a hint: everything works without, by polling, for instance behind a pooler that does not pass
 //! notifications on. Never sent inside a write transaction, because PostgreSQL lets only one transaction with a
 //! notification commit at a time; instead what many batches have to tell is sent together, at most every 50 ms.
 
 use super::{connection::Target, failure::describe, lanes::Lanes, rows::uuid_of};
-use std::{collections::HashSet, future::poll_fn, sync::Arc, time::Duration};
+use std::{
+    collections::{HashSet, VecDeque},
+    future::poll_fn,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
 use tokio_postgres::{AsyncMessage, Client};
 use uuid::Uuid;
-use windlass_core::{Lane, Wake, WorkerKey};
-use windlass_engine::store::Bell;
+use windlass_core::{Event, Lane, Wake, WorkerKey};
+use windlass_engine::store::{Bell, Subject};
 
 /// The least time between two notifications.
 const GAP: Duration = Duration::from_millis(50);
 /// More lanes and workers than this are not named. PostgreSQL takes less than 8,000 bytes.
 const WORDS_MAX: usize = 200;
+/// Ends that one notification names, and that wait to be named. More are found by those who wait for them, by looking.
+const ENDED_AT_ONCE: usize = 400;
+const ENDED_MAX: usize = 4_000;
 /// How long our own notification may take to come back before the channel is called deaf.
 const ECHO_MAX: Duration = Duration::from_secs(10);
 const BELLS_MAX: usize = 256;
@@ -34,6 +42,8 @@ enum Word {
     Lane(Lane),
     /// Something about this worker changed.
     Worker(u64),
+    /// This job or run has ended.
+    Ended(u64),
 }
 
 impl Word {
@@ -41,14 +51,19 @@ impl Word {
         match self {
             Word::Lane(lane) => uuid_of(lane).simple().to_string(),
             Word::Worker(worker) => format!("w{worker:016x}"),
+            Word::Ended(subject) => format!("j{subject:016x}"),
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        match text.strip_prefix('w') {
-            Some(worker) => u64::from_str_radix(worker, 16).ok().map(Word::Worker),
-            None => Uuid::parse_str(text).ok().map(|lane| Word::Lane(Lane(lane.as_u128()))),
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        if let Some(worker) = text.strip_prefix('w') {
+            return number(worker).map(Word::Worker);
         }
+        if let Some(subject) = text.strip_prefix('j') {
+            return number(subject).map(Word::Ended);
+        }
+        Uuid::parse_str(text).ok().map(|lane| Word::Lane(Lane(lane.as_u128())))
     }
 }
 
@@ -62,12 +77,16 @@ impl Doorbell {
     }
 
     /// Never waits: where too much is on its way already, others hear of something anyway.
-    pub fn ring(&self, wakes: &[Wake], notices: &[WorkerKey]) {
+    pub fn ring(&self, wakes: &[Wake], notices: &[WorkerKey], events: &[Event]) {
         let mut lanes: Vec<Lane> = wakes.iter().map(|wake| wake.lane).collect();
         lanes.sort();
         lanes.dedup();
-        let words = lanes.into_iter().map(Word::Lane);
-        let _ = self.words.try_send(words.chain(notices.iter().map(|worker| Word::Worker(worker.hint()))).collect());
+        let workers = notices.iter().map(|worker| Word::Worker(worker.hint()));
+        let ended = events.iter().filter_map(Subject::ended_by).map(|subject| Word::Ended(subject.hint()));
+        let words: Vec<Word> = lanes.into_iter().map(Word::Lane).chain(workers).chain(ended).collect();
+        if !words.is_empty() {
+            let _ = self.words.try_send(words);
+        }
     }
 }
 
@@ -129,13 +148,19 @@ impl Ringer {
         // What was said before this connection listened is not known.
         let _ = self.bells.try_send(Bell::Something);
         let notify = client.prepare("SELECT pg_notify($1, $2)").await?;
-        let mut due: HashSet<Word> = HashSet::new();
+        let (mut due, mut ended): (HashSet<Word>, VecDeque<Word>) = (HashSet::new(), VecDeque::new());
         let mut next = Instant::now();
         let mut echo: Option<Instant> = None;
         loop {
             tokio::select! {
                 words = rung.recv() => match words {
-                    Some(words) => due.extend(words),
+                    Some(words) => {
+                        let (ends, others): (Vec<Word>, Vec<Word>) =
+                            words.into_iter().partition(|word| matches!(word, Word::Ended(_)));
+                        due.extend(others);
+                        let room = ENDED_MAX.saturating_sub(ended.len());
+                        ended.extend(ends.into_iter().take(room));
+                    }
                     None => return Ok(()),
                 },
                 text = hears.recv() => match text {
@@ -147,10 +172,16 @@ impl Ringer {
                     // The connection is gone; asking it says why.
                     None => client.batch_execute("").await?,
                 },
-                () = sleep_until(next), if !due.is_empty() => {
-                    let text = self.text(&due);
-                    due.clear();
-                    client.query(&notify, &[&channel, &text]).await?;
+                () = sleep_until(next), if !due.is_empty() || !ended.is_empty() => {
+                    if !due.is_empty() {
+                        let text = self.text(&due);
+                        due.clear();
+                        client.query(&notify, &[&channel, &text]).await?;
+                    }
+                    if !ended.is_empty() {
+                        let now: Vec<Word> = ended.drain(..ended.len().min(ENDED_AT_ONCE)).collect();
+                        client.query(&notify, &[&channel, &self.said(&now)]).await?;
+                    }
                     next = Instant::now() + GAP;
                     echo.get_or_insert(next);
                     if echo.is_some_and(|since| since.elapsed() > ECHO_MAX) {
@@ -170,7 +201,11 @@ impl Ringer {
         if words.len() > WORDS_MAX {
             return format!("{} *", self.me);
         }
-        words.iter().fold(self.me.clone(), |text, word| format!("{text} {}", word.text()))
+        self.said(words)
+    }
+
+    fn said<'a>(&self, words: impl IntoIterator<Item = &'a Word>) -> String {
+        words.into_iter().fold(self.me.clone(), |text, word| text + " " + &word.text())
     }
 
     /// True for our own words.
@@ -191,10 +226,11 @@ impl Ringer {
     /// What another server's words mean here.
     fn bells_of<'a>(&self, words: impl Iterator<Item = &'a str>) -> Vec<Bell> {
         let Some(words) = words.map(Word::parse).collect::<Option<Vec<Word>>>() else { return vec![Bell::Something] };
-        let (mut wakes, mut workers) = (Vec::new(), Vec::new());
+        let (mut wakes, mut workers, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         for word in words {
             match word {
                 Word::Worker(worker) => workers.push(worker),
+                Word::Ended(subject) => ended.push(subject),
                 Word::Lane(lane) => match self.lanes.wake_of(lane) {
                     Some(wake) => wakes.push(wake),
                     // A lane that is not known here yet is found by looking.
@@ -203,6 +239,7 @@ impl Ringer {
             }
         }
         let wakes = (!wakes.is_empty()).then_some(Bell::Wakes(wakes));
-        wakes.into_iter().chain((!workers.is_empty()).then_some(Bell::Notices(workers))).collect()
+        let workers = (!workers.is_empty()).then_some(Bell::Notices(workers));
+        wakes.into_iter().chain(workers).chain((!ended.is_empty()).then_some(Bell::Ended(ended))).collect()
     }
 }

@@ -221,9 +221,8 @@ impl Inner {
             self.lanes.confirmed(lanes);
             self.lanes.saw_work(&told.wakes);
         }
-        let news = !told.wakes.is_empty() || !told.notices.is_empty();
-        if let Some(bell) = self.doorbell.as_ref().filter(|_| news) {
-            bell.ring(&told.wakes, &told.notices);
+        if let Some(bell) = &self.doorbell {
+            bell.ring(&told.wakes, &told.notices, &told.events);
         }
         told
     }

@@ -156,7 +156,8 @@ fn waits_for_jobs(facts: &Facts) -> Cause {
     // What holds a step back beside others counts among what it waits for.
     let count = facts.job.live.waiting - u32::from(facts.job.live.hold.is_some());
     if facts.parents.is_empty() && facts.job.live.hold.is_none() {
-        let words = "What it waits for has ended. Many jobs wait for the same, and the server tells one after the other.";
+        let words =
+            "What it waits for has ended. Many jobs wait for the same, and the server tells one after the other.";
         return cause("waits_for_jobs", words.into());
     }
     let named: Vec<String> = facts.parents.iter().take(3).map(name).collect();
