@@ -1,9 +1,13 @@
 //! Ids of jobs and runs as people type them: whole, abbreviated, or `last`.
 
 use crate::profile::{folder, write_private};
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, bail, ensure};
 use std::{collections::BTreeMap, path::PathBuf};
-use windlass_api::{Uuid, job::ListJobs, workflow::ListRuns};
+use windlass_api::{
+    Uuid,
+    job::{Job, ListJobs},
+    workflow::ListRuns,
+};
 use windlass_sdk::Client;
 
 const CANDIDATES: u32 = 10;
@@ -21,18 +25,33 @@ pub async fn job(client: &Client, text: &str) -> anyhow::Result<Uuid> {
     if text == "last" {
         return last(client).await;
     }
-    let prefix = prefix(text, "job")?;
+    let prefix = match prefix(text, "job") {
+        Ok(prefix) => prefix,
+        Err(error) => return Err(named(client, text).await.unwrap_or(error)),
+    };
     let query = ListJobs { id: Some(prefix.clone()), limit: Some(CANDIDATES), ..ListJobs::default() };
     let mut found = client.jobs(&query).await?.items;
     found.retain(|job| job.id.to_string().starts_with(&prefix));
     match &found[..] {
         [job] => Ok(job.id),
-        [] => bail!("no job in the namespace {} begins with {text}", client.namespace()),
-        several => {
-            let list: String = several.iter().map(|job| format!("\n  {}  {}", job.id, job.state.name())).collect();
-            bail!("{text} could be any of these; type more of it:{list}")
+        [] => {
+            let none = anyhow!("no job in the namespace {} has an id that begins with {text}", client.namespace());
+            Err(named(client, text).await.unwrap_or(none))
         }
+        several => bail!("{text} could be any of these; type more of it:{}", list(several)),
     }
+}
+
+fn list(jobs: &[Job]) -> String {
+    jobs.iter().map(|job| format!("\n  {}  {}", job.id, job.state.name())).collect()
+}
+
+/// Says that a name was given in place of an id: `cafe` may be either. None: no job is called so.
+async fn named(client: &Client, text: &str) -> Option<anyhow::Error> {
+    let query = ListJobs { name: Some(text.to_owned()), limit: Some(CANDIDATES), ..ListJobs::default() };
+    let found = client.jobs(&query).await.ok()?.items;
+    let list = (!found.is_empty()).then(|| list(&found))?;
+    Some(anyhow!("no job id begins with {text}, but the names of these jobs do; give the id of one:{list}"))
 }
 
 fn prefix(text: &str, what: &str) -> anyhow::Result<String> {

@@ -157,6 +157,17 @@ fn ids_may_be_abbreviated() {
 }
 
 #[test]
+fn a_name_given_for_an_id_is_told_as_one() {
+    let server = Server::start();
+    let id = "11112222-0000-7000-8000-000000000001";
+    server.with_input(&["submit", "--from", "-"], &format!("{{\"id\": \"{id}\", \"name\": \"cafe\"}}\n")).ok();
+    let named = server.windlass(&["job", "show", "cafe"]);
+    assert_eq!(named.code, 1);
+    named.says(&["no job id begins with cafe", "names of these jobs", id]);
+    server.windlass(&["job", "show", "feed"]).says(&["no job in the namespace", "feed"]);
+}
+
+#[test]
 fn workers_are_listed_drained_and_deleted() {
     let server = Server::start();
     server.work(async |client| {

@@ -233,3 +233,31 @@ async fn the_lines_of_a_log_that_contain_a_text_are_found_by_the_server() {
     server.get(&format!("{path}?text=x&cursor=y")).await.expect(422);
     server.get(&format!("{path}?text=x&limit=0")).await.expect(422);
 }
+
+#[tokio::test]
+async fn a_job_that_is_done_shows_no_old_progress_and_began_when_it_was_claimed() {
+    let server = Server::start().await;
+    let source = "steps:\n  quick: {tags: [mail]}\n";
+    let run = server.post("/api/v1/runs", json!({"source": source})).await.expect(201)["id"].clone();
+    work(&server, false).await;
+    let run = server.get(&format!("/api/v1/runs/{}", run.as_str().unwrap())).await.expect(200);
+    let step = &run["steps"][0];
+    assert_eq!(step["duration_ms"], 2_000, "{step}");
+    assert_ne!(step["started_at"], step["finished_at"], "its only report was its last one");
+    let job = server.get(&format!("/api/v1/jobs/{}", step["job"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&job["started_at"], &step["started_at"]), (&job["claimed_at"], &job["claimed_at"]), "{job}");
+    // One that reports in between began then, and says how far it is until it is done.
+    let id = server.post("/api/v1/jobs", json!({"tags": ["mail"]})).await.expect(201)["id"].clone();
+    let path = format!("/api/v1/jobs/{}", id.as_str().unwrap());
+    let claimed = server.work("/api/v1/leases/claim", json!({"worker": "w", "tags": ["mail"]})).await.expect(200);
+    let lease = &claimed["leases"][0]["lease"];
+    server.clock.advance(Millis(1_000));
+    server.work("/api/v1/leases/progress", json!({"lease": lease, "percent": 75})).await.expect(200);
+    assert_eq!(server.get(&path).await.expect(200)["progress"]["percent"], 75.0);
+    server.clock.advance(Millis(1_000));
+    server.work("/api/v1/leases/complete", json!({"lease": lease})).await.expect(200);
+    let done = server.get(&path).await.expect(200);
+    assert_eq!(done["progress"], Value::Null, "{done}");
+    assert_ne!(done["started_at"], done["claimed_at"], "{done}");
+    assert_ne!(done["started_at"], done["finished_at"], "{done}");
+}
