@@ -1,6 +1,6 @@
 //! `windlass config show`: what holds, and where it comes from.
 
-use crate::output::Format;
+use crate::output::{Format, say};
 use crate::settings::Settings;
 use clap::Subcommand;
 use serde_json::json;
@@ -22,10 +22,12 @@ impl ConfigCommand {
         let effective = settings.effective().and_then(|found| Config::new(&found).map(|_| found));
         match effective {
             Ok(found) => {
-                match format {
-                    Format::Table => print!("{}", table(&found)),
-                    Format::Json | Format::Jsonl => println!("{}", list(&found)),
-                }
+                let said = match format {
+                    Format::Table => say(table(&found).trim_end()),
+                    Format::Json | Format::Jsonl => say(list(&found)),
+                };
+                // A reader that has seen enough, as in `windlass config show | head`.
+                drop(said);
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -39,13 +41,10 @@ impl ConfigCommand {
 fn table(found: &[Effective]) -> String {
     let widest = |cell: fn(&Effective) -> usize| found.iter().map(cell).max().unwrap_or(0).min(48);
     let (name, value) = (widest(|one| one.setting.name.len()), widest(|one| one.shown().len()));
-    let line = |one: &Effective| format!("{:name$}  {:value$}  {}\n", one.setting.name, one.shown(), one.origin);
+    let line = |one: &Effective| format!("{:name$}  {:value$}  {}\n", one.setting.name, one.shown(), one.source());
     found.iter().map(line).collect()
 }
 
 fn list(found: &[Effective]) -> serde_json::Value {
-    found
-        .iter()
-        .map(|one| json!({"name": one.setting.name, "value": one.shown(), "origin": one.origin.to_string()}))
-        .collect()
+    found.iter().map(|one| json!({"name": one.setting.name, "value": one.shown(), "origin": one.source()})).collect()
 }

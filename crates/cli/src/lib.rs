@@ -1,6 +1,26 @@
 //! All of the `windlass` program: the one place where stores, server, worker and client meet.
 #![forbid(unsafe_code)]
 
+/// Like the standard ones, except that an output which was closed early (`windlass bench idle | head`) is no reason to panic.
+macro_rules! println {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        drop(writeln!(std::io::stdout(), $($text)*));
+    }};
+}
+macro_rules! print {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        drop(write!(std::io::stdout(), $($text)*));
+    }};
+}
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        drop(writeln!(std::io::stderr(), $($text)*));
+    }};
+}
+
 pub mod bench;
 pub mod cli;
 pub mod commands;

@@ -160,6 +160,44 @@ fn config_show_tells_values_and_origins_but_no_secrets() {
 }
 
 #[test]
+fn config_show_tells_what_is_in_effect_and_where_it_comes_from() {
+    let mut show = windlass(&["config", "show", "-o", "json", "--data", "here"]);
+    show.env("WORKER_UNREACHABLE_THRESHOLD_MS", "1000");
+    let (code, out, said) = text(&show.output().unwrap());
+    assert_eq!(code, 0, "{said}");
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let one = |name: &str| {
+        let one = found.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+        (one["value"].as_str().unwrap().to_owned(), one["origin"].as_str().unwrap().to_owned())
+    };
+    let is = |name: &str, value: &str, origin: &str| assert_eq!(one(name), (value.to_owned(), origin.to_owned()));
+    is("neops_worker_unreachable", "1000ms", "WORKER_UNREACHABLE_THRESHOLD_MS");
+    is("neops_worker_offline", "3s", "three times neops_worker_unreachable");
+    is("neops_job_stuck", "6s", "twice neops_worker_offline");
+    is("neops_job_pending", "30s", "five times neops_job_stuck");
+    is("artifacts", "here/artifacts", "in the folder that data names (--data)");
+    is("without_token", "loopback", "auto (default), by listen and hosts");
+}
+
+#[test]
+fn an_output_that_is_closed_early_is_no_panic() {
+    let commands: [&[&str]; 6] = [
+        &["config", "show"],
+        &["config", "show", "-o", "json"],
+        &["config", "show", "--log", "loud"],
+        &["completions", "bash"],
+        &["serve", "--help"],
+        &["jobs", "--server", "http://127.0.0.1:1"],
+    ];
+    for args in commands {
+        let mut child = windlass(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        let code = child.wait().unwrap().code();
+        assert!(matches!(code, Some(0..=2)), "{args:?}: {code:?}");
+    }
+}
+
+#[test]
 fn a_disk_that_fails_ends_the_process_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -6,6 +6,7 @@
 use crate::{
     app::App,
     config::{
+        adjusted::Adjusted,
         table::{Foreign, Setting, shown},
         values::Values,
     },
@@ -33,6 +34,8 @@ pub struct Dialect {
     pub settings: &'static [Setting],
     /// Names that its users know settings by.
     pub foreign: fn() -> Vec<Foreign>,
+    /// What its settings come to where that is not what was written.
+    pub adjusted: fn(&Values) -> Vec<Adjusted>,
     /// How a worker that serves these tags is started, where that is not our own.
     pub start_worker: Option<StartWorker>,
     /// Makes what serves it, by the settings in effect.

@@ -26,6 +26,8 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let builder = tracing_subscriber::fmt().with_env_filter(filter(level)).with_writer(writer);
+    // A closed standard error must not end the server.
+    let builder = builder.log_internal_errors(false);
     match format {
         Format::Text => Box::new(builder.with_ansi(colours).finish()),
         Format::Json => Box::new(builder.json().flatten_event(true).finish()),

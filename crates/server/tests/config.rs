@@ -55,6 +55,32 @@ fn flags_win_over_variables_over_the_file_over_defaults() {
 }
 
 #[test]
+fn what_is_in_effect_is_shown_with_what_it_follows_from() {
+    let told = |set: &[(&str, &str)], name: &str| {
+        let set = variables(set);
+        let sources = Sources { variable: Some(&set), table: dialects::table(), ..Sources::default() };
+        let found = effective(&sources).unwrap();
+        (find(&found, name).shown().to_owned(), find(&found, name).source())
+    };
+    let is = |set: &[(&str, &str)], name: &str, value: &str, source: &str| {
+        assert_eq!(told(set, name), (value.to_owned(), source.to_owned()), "{set:?} {name}");
+    };
+    is(&[], "neops_worker_offline", "6m", "default");
+    is(
+        &[("WINDLASS_NEOPS_WORKER_UNREACHABLE", "10m"), ("WORKER_OFFLINE_THRESHOLD_MS", "1000")],
+        "neops_worker_offline",
+        "10m",
+        "WORKER_OFFLINE_THRESHOLD_MS, raised from 1000ms",
+    );
+    is(&[("WINDLASS_NEOPS_JOB_STUCK", "90s")], "neops_job_pending", "450s", "five times neops_job_stuck");
+    is(&[("WINDLASS_JOBLIB_DOUBT", "1h")], "joblib_doubt", "10m", "WINDLASS_JOBLIB_DOUBT, lowered from 1h");
+    is(&[("WINDLASS_SILO_HEARTBEAT", "1ms")], "silo_heartbeat", "1s", "WINDLASS_SILO_HEARTBEAT, raised from 1ms");
+    is(&[("WINDLASS_RETRY_RATE", "9000000")], "retry_rate", "1000000", "WINDLASS_RETRY_RATE, lowered from 9000000");
+    is(&[("WINDLASS_LISTEN", "0.0.0.0:1")], "without_token", "never", "auto (default), by listen and hosts");
+    is(&[("WINDLASS_WITHOUT_TOKEN", "anyone")], "without_token", "anyone", "WINDLASS_WITHOUT_TOKEN");
+}
+
+#[test]
 fn a_toml_file_says_the_same() {
     let found =
         effective(&with_file("w.toml", "log = \"warn\"\nsilo_watch = true\nconnections_max = 7\nhosts = [\"a\"]\n"))

@@ -1,6 +1,7 @@
 //! What an operator can set: flags win over variables, variables over the file, the file over defaults. Names that other
 //! programs' users know ([`table::Foreign`]) come after our own in each of these.
 
+pub mod adjusted;
 pub mod docs;
 mod file;
 pub mod limits;
@@ -9,6 +10,7 @@ pub mod value;
 pub mod values;
 
 use crate::{logs::Format, peer, secret::Secret, without_token::WithoutToken};
+use adjusted::Adjusted;
 use std::{fmt, net::IpAddr, path::PathBuf};
 use table::{From, Kind, Setting, Table};
 use thiserror::Error;
@@ -47,6 +49,9 @@ impl fmt::Display for Origin {
     }
 }
 
+/// More retries a second than any server makes.
+const RETRY_RATE_MAX: usize = 1_000_000;
+
 /// Looks a variable up.
 pub type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
@@ -65,6 +70,8 @@ pub struct Effective {
     pub setting: &'static Setting,
     text: String,
     pub origin: Origin,
+    /// Where the value in effect is another than the one that was written.
+    adjusted: Option<Adjusted>,
 }
 
 impl Effective {
@@ -72,9 +79,17 @@ impl Effective {
         !self.text.is_empty()
     }
 
-    /// For people to see.
+    /// For people to see: what is in effect.
     pub fn shown(&self) -> &str {
+        if let Some(adjusted) = &self.adjusted {
+            return &adjusted.text;
+        }
         if self.setting.kind == Kind::Secret && self.is_set() { "(set, not shown)" } else { &self.text }
+    }
+
+    /// Where what is shown comes from.
+    pub fn source(&self) -> String {
+        self.adjusted.as_ref().map_or_else(|| self.origin.to_string(), |adjusted| adjusted.source.clone())
     }
 }
 
@@ -100,6 +115,12 @@ pub fn effective(sources: &Sources) -> Result<Vec<Effective>, ConfigError> {
     for (name, convert, text) in idle(&sources.table, &variable) {
         let failed = |why| ConfigError::Value { name, origin: Origin::Variable(name.to_owned()), why };
         convert(&text).map_err(failed)?;
+    }
+    let values = Values::new(&found);
+    for adjusted in sources.table.adjusted.iter().flat_map(|adjust| adjust(&values)) {
+        if let Some(one) = found.iter_mut().find(|one| one.setting.name == adjusted.setting) {
+            one.adjusted = Some(adjusted);
+        }
     }
     Ok(found)
 }
@@ -127,7 +148,7 @@ fn pick(
     entries: &[file::Entry],
     variable: &Variables,
 ) -> Result<Effective, ConfigError> {
-    let found = |text: String, origin: Origin| Ok(Effective { setting, text, origin });
+    let found = |text: String, origin: Origin| Ok(Effective { setting, text, origin, adjusted: None });
     if let Some((_, text)) = sources.flags.iter().find(|(name, _)| *name == setting.name) {
         return found(text.clone(), Origin::Flag(setting.flag()));
     }
@@ -222,7 +243,7 @@ impl Config {
                 schedules_max: read.count(table::schedules_per_namespace_max),
                 offers_max: read.count(table::offers_per_namespace_max),
                 lanes_max: read.count(table::tag_sets_per_namespace_max),
-                retries_per_second: read.count(table::retry_rate).min(1_000_000) as u32,
+                retries_per_second: read.count(table::retry_rate).min(RETRY_RATE_MAX) as u32,
                 ..windlass_core::Limits::default()
             },
             events_kept: read.millis(table::events_kept),

@@ -1,7 +1,11 @@
 //! Every setting: its name, what it takes, its default, what it is for. Flag, variable, file key, `--help` and the
 //! documentation all follow from this one table.
 
-use super::value;
+use super::{
+    adjusted::{self, Adjusted},
+    value,
+    values::Values,
+};
 
 /// What a value has to look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,10 +181,13 @@ pub struct Table {
     pub dialects: Vec<String>,
 }
 
+    /// What is in effect instead of what was written.
+    pub adjusted: Vec<fn(&Values) -> Vec<Adjusted>>,
 /// Without any dialect.
 impl Default for Table {
     fn default() -> Self {
-        Self { settings: SETTINGS.iter().collect(), foreign: older(), dialects: Vec::new() }
+        let adjusted: Vec<fn(&Values) -> Vec<Adjusted>> = vec![adjusted::own];
+        Self { settings: SETTINGS.iter().collect(), foreign: older(), dialects: Vec::new(), adjusted }
     }
 }
 

@@ -31,7 +31,7 @@ impl Values {
             text: one.text.clone(),
             chosen: one.origin != Origin::Default,
             shown: one.shown().to_owned(),
-            origin: one.origin.to_string(),
+            origin: one.source(),
         };
         Self(Arc::new(effective.iter().map(|one| (one.setting.name, value(one))).collect()))
     }
@@ -52,6 +52,10 @@ impl Values {
 
     pub fn text(&self, setting: Setting) -> &str {
         self.0.get(setting.name).map_or(setting.default, |value| &value.text)
+    }
+    /// Where it comes from.
+    pub fn origin(&self, setting: Setting) -> &str {
+        self.0.get(setting.name).map_or("default", |value| &value.origin)
     }
     /// Whether somebody said so.
     pub fn is_chosen(&self, setting: Setting) -> bool {

@@ -26,6 +26,7 @@ pub fn table_of(dialects: &[&'static Dialect]) -> Table {
         table.settings.extend(dialect.settings);
         table.foreign.extend((dialect.foreign)());
         table.dialects.push(dialect.name());
+        table.adjusted.push(dialect.adjusted);
     }
     table
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{
+        adjusted::{Adjusted, limited},
         table::{Foreign, From, Kind, NOTHING, as_it_is},
         value,
         values::Values,
@@ -98,6 +99,19 @@ impl Settings {
             foreign_users: read.flag(joblib_foreign_users),
         }
     }
+}
+
+/// What is in effect where that is not what was written.
+pub fn adjusted(read: &Values) -> Vec<Adjusted> {
+    let now = Settings::read(read);
+    let all = [
+        (joblib_worker_timeout, now.worker_timeout),
+        (joblib_doubt, now.doubt),
+        (joblib_provider_result_kept, now.provider_result_kept),
+        (joblib_provider_asked_for, now.provider_asked_for),
+        (joblib_token_lifetime, now.token_lifetime),
+    ];
+    all.into_iter().filter_map(|(setting, effective)| limited(read, setting, effective)).collect()
 }
 
 /// Seconds, whole or with a fraction.

@@ -77,6 +77,7 @@ pub const DIALECT: &Dialect = &Dialect {
     respell: spelling::respell,
     settings: settings::TABLE,
     foreign: settings::foreign,
+    adjusted: settings::adjusted,
     start_worker: Some(watch::start_worker),
     serve,
 };

@@ -2,6 +2,7 @@
 
 use crate::{
     config::{
+        adjusted::{Adjusted, follows, limited},
         table::{self, Foreign, From, Kind, NOTHING, Setting, as_it_is},
         values::Values,
     },
@@ -58,6 +59,19 @@ impl Settings {
             kept: read.millis(table::retention).max(second),
         }
     }
+}
+
+/// What is in effect where that is not what was written.
+pub fn adjusted(read: &Values) -> Vec<Adjusted> {
+    let now = Settings::read(read);
+    let all = [
+        limited(read, neops_worker_unreachable, now.unreachable),
+        follows(read, neops_worker_offline, now.offline, "three times neops_worker_unreachable"),
+        limited(read, neops_worker_delete, now.delete_by_hand),
+        follows(read, neops_job_stuck, now.stuck, "twice neops_worker_offline"),
+        follows(read, neops_job_pending, now.pending, "five times neops_job_stuck"),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// A plain number of milliseconds.

@@ -71,6 +71,7 @@ pub const DIALECT: &Dialect = &Dialect {
     respell: dialect::one_spelling,
     settings: settings::TABLE,
     foreign: settings::foreign,
+    adjusted: settings::adjusted,
     start_worker: None,
     serve,
 };

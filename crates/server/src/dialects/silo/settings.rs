@@ -2,6 +2,7 @@
 
 use crate::{
     config::{
+        adjusted::{Adjusted, limited},
         table::{self, Foreign, From, Kind, NOTHING, as_it_is},
         values::Values,
     },
@@ -48,6 +49,15 @@ impl Settings {
             lock_timeout: read.millis(silo_lock_timeout),
         }
     }
+}
+
+/// What is in effect where that is not what was written.
+pub fn adjusted(read: &Values) -> Vec<Adjusted> {
+    let (now, of) =
+        (Settings::read(read), |time: Duration| Millis(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)));
+    let all =
+        [limited(read, silo_timeout_check, of(now.timeout_check)), limited(read, silo_heartbeat, of(now.heartbeat))];
+    all.into_iter().flatten().collect()
 }
 
 fn seconds(text: &str) -> Result<String, String> {

@@ -48,6 +48,7 @@ pub const DIALECT: &Dialect = &Dialect {
     respell: dialect::one_spelling,
     settings: &[],
     foreign,
+    adjusted: crate::config::adjusted::none,
     start_worker: None,
     serve,
 };

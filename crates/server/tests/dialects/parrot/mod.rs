@@ -35,6 +35,7 @@ pub static DIALECT: Dialect = Dialect {
     respell,
     settings: SETTINGS,
     foreign,
+    adjusted: windlass_server::config::adjusted::none,
     start_worker: None,
     serve,
 };
