@@ -96,7 +96,7 @@ enum Command {
         #[command(subcommand)]
         verb: Option<DefinitionsCommand>,
     },
-    /// Schedules: list, show, set, delete, pause, resume.
+    /// Schedules: list, show, set, run, delete, pause, resume.
     #[command(alias = "schedule")]
     Schedules {
         #[command(subcommand)]

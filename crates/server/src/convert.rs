@@ -85,8 +85,17 @@ pub fn unique(body: &api::job::SubmitJob) -> Result<Option<UniqueKey>> {
         0 => UniqueUntil::Final,
         length => UniqueUntil::After(millis(length)),
     };
+    Ok(Some(unique_key(key, bytes.as_bytes(), until)))
+}
+
+/// A key for a call without a body: it stands for `what`.
+pub fn unique_for(key: &str, what: &str) -> UniqueKey {
+    unique_key(key, what.as_bytes(), UniqueUntil::After(millis(IDEMPOTENCY_MS)))
+}
+
+fn unique_key(key: &str, bytes: &[u8], until: UniqueUntil) -> UniqueKey {
     let body_hash = windlass_api::hex(&<sha2::Sha256 as sha2::Digest>::digest(bytes));
-    Ok(Some(UniqueKey { key: key.as_str().into(), body_hash: body_hash.into(), until }))
+    UniqueKey { key: key.into(), body_hash: body_hash.into(), until }
 }
 
 fn when_parent_fails(wire: api::job::WhenParentFails) -> ParentPolicy {

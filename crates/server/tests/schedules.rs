@@ -1,9 +1,11 @@
 //! Schedules: written, shown, fired by the calendar.
 
 use crate::support::Server;
+use axum::body::Body;
+use http::Method;
 use serde_json::json;
 use std::time::Duration;
-use windlass_core::{Millis, Namespace, Timestamp, commands::fire::PutSchedule, schedule::Schedule};
+use windlass_core::{Millis, Namespace, Timestamp, commands::fire::PutSchedule, principal::Role, schedule::Schedule};
 use windlass_engine::testing::eventually;
 use windlass_server::{Options, scheduler};
 
@@ -48,6 +50,37 @@ async fn a_schedule_tells_the_last_jobs_it_made_and_what_became_of_them() {
     assert_eq!((&told["recent"][0]["state"], &told["recent"][1]["state"]), (&json!("cancelled"), &json!("pending")));
     let listed = server.get("/api/v1/schedules").await.expect(200);
     assert!(listed["items"][0].get("recent").is_none());
+}
+
+#[tokio::test]
+async fn a_job_run_by_hand_is_in_the_schedules_history() {
+    let server = Server::start().await;
+    let body = json!({"cron": "0 3 * * *", "paused": true, "job": {"name": "by hand", "payload": 7}});
+    server.put("/api/v1/schedules/nightly", body).await.expect(200);
+    let made = server.post("/api/v1/schedules/nightly/run", json!({})).await.expect(201);
+    let job = server.get(&format!("/api/v1/jobs/{}", made["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&job["name"], &job["payload"]), (&json!("by hand"), &json!(7)));
+    let told = server.get("/api/v1/schedules/nightly").await.expect(200);
+    assert_eq!((&told["fired"], &told["recent"][0]["job"]), (&json!(1), &made["id"]), "{told}");
+    assert_eq!(told["schedule"]["paused"], true);
+    server.post("/api/v1/schedules/ghost/run", json!({})).await.expect(404);
+}
+
+#[tokio::test]
+async fn running_a_schedule_again_with_the_same_key_makes_no_second_job() {
+    let server = Server::start().await;
+    for name in ["a", "b"] {
+        server.put(&format!("/api/v1/schedules/{name}"), json!({"every_ms": 60_000, "job": {}})).await.expect(200);
+    }
+    let run = async |name: &str| {
+        let request = Server::request(Role::Admin, Method::POST, &format!("/api/v1/schedules/{name}/run"));
+        server.call(request.header("idempotency-key", "k").body(Body::empty()).unwrap()).await
+    };
+    let first = run("a").await.expect(201);
+    let again = run("a").await.expect(200);
+    assert_eq!((&again["id"], &again["existing"]), (&first["id"], &json!(true)));
+    run("b").await.expect(422);
+    assert_eq!(server.get("/api/v1/schedules/a").await.expect(200)["fired"], 1);
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ function Pause({ schedule }: { schedule: Schedule }) {
       <Does act={put} said={paused ? "The schedule goes on." : "The schedule is paused."}>
         {paused ? "Resume" : "Pause"}
       </Does>
-      <Does act={() => post("jobs", schedule.schedule.job)} said="A job was submitted.">
+      <Does act={() => post(`schedules/${segment(schedule.name)}/run`)} said="A job was submitted.">
         Run now
       </Does>
     </div>

@@ -18,6 +18,7 @@ use windlass_api::{
   windlass schedules set nightly --cron '30 3 * * *' --time-zone Europe/Berlin --shell 'make report'
   windlass schedules set beat --every 10s -d heartbeat
   windlass schedules                 list schedules with their next times
+  windlass schedules run nightly     create its job now
   windlass schedules pause nightly")]
 pub enum SchedulesCommand {
     /// List schedules by name. This is the default.
@@ -27,6 +28,10 @@ pub enum SchedulesCommand {
         name: String,
     },
     Set(Box<Set>),
+    /// Create a schedule's job now. Its times stay, and a paused schedule stays paused.
+    Run {
+        name: String,
+    },
     /// Pause a schedule: it creates no jobs.
     Pause {
         name: String,
@@ -70,6 +75,10 @@ impl SchedulesCommand {
             SchedulesCommand::List => return list(context).await,
             SchedulesCommand::Show { name } => show(context, &context.client()?.schedule(&name).await?)?,
             SchedulesCommand::Set(set) => set.run(context).await?,
+            SchedulesCommand::Run { name } => {
+                let made = context.client()?.run_schedule(&name).await?;
+                context.format.one(&made, || made.id.to_string())?;
+            }
             SchedulesCommand::Pause { name } => pause(context, &name, true).await?,
             SchedulesCommand::Resume { name } => pause(context, &name, false).await?,
             SchedulesCommand::Delete { name } => {

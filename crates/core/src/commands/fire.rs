@@ -1,4 +1,4 @@
-//! Put, delete and fire schedules.
+//! Put, delete and fire schedules, and run them by hand.
 
 use super::{
     Decided,
@@ -8,12 +8,14 @@ use crate::{
     desk::{Desk, Stop},
     model::{
         id::JobId,
+        job::UniqueKey,
         keys::Keys,
         name::{Namespace, check_name},
         payload::Payload,
         policy::check_length,
         record,
         refusal::Refusal,
+        reply::Submitted,
         schedule::{Firing, Rule, Schedule, Template},
         time::Timestamp,
     },
@@ -42,6 +44,19 @@ pub struct Fire {
     pub next_at: Timestamp,
     /// What the clock on the wall says, which calendars go by: the firing is too late by that, or not.
     pub wall: Timestamp,
+}
+
+/// Makes a schedule's job now, whatever its times are and also while it is paused.
+#[derive(Clone, Debug)]
+pub struct RunSchedule {
+    pub namespace: Namespace,
+    pub name: Arc<str>,
+    /// The id of the job to be.
+    pub id: JobId,
+    /// Who runs it.
+    pub owner: Option<Arc<str>>,
+    /// Under the same key the first job is answered once more.
+    pub unique: Option<UniqueKey>,
 }
 
 impl PutSchedule {
@@ -101,6 +116,25 @@ impl Fire {
         schedule.next_at = self.next_at;
         move_on(desk, &self.namespace, schedule, let_go)?;
         Ok(Ok(()))
+    }
+}
+
+impl RunSchedule {
+    pub(crate) fn keys(&self, keys: &mut Keys) {
+        keys.want_record(record::key_of::<Schedule>(&self.namespace, &self.name), true);
+    }
+
+    pub(crate) fn decide(&self, desk: &mut Desk) -> Decided<Submitted> {
+        let found = desk.get::<Schedule>(&self.namespace, &self.name)?;
+        let mut schedule = found.ok_or_else(|| Refusal::not_found("schedule", &self.name))?;
+        let job = NewJob { owner: self.owner.clone(), unique: self.unique.clone(), ..job_of(&schedule, self.id) };
+        let submit = Submit { namespace: self.namespace.clone(), job };
+        let submitted = submit.decide(desk)?.map_err(Stop::Refused)?;
+        if !submitted.existing {
+            schedule.count(Firing { at: desk.now(), job: submitted.job });
+            desk.put(&self.namespace, &self.name, &schedule)?;
+        }
+        Ok(Ok(submitted))
     }
 }
 

@@ -18,7 +18,7 @@ use self::{
     doubt::Doubt,
     due::Due,
     fail::Fail,
-    fire::{DeleteSchedule, Fire, PutSchedule},
+    fire::{DeleteSchedule, Fire, PutSchedule, RunSchedule},
     grace::{Excuse, Grace},
     holds::Holds,
     keep_part::KeepPart,
@@ -177,6 +177,7 @@ commands! {
     PutSchedule(fire::PutSchedule) -> (),
     DeleteSchedule(fire::DeleteSchedule) -> (),
     Fire(fire::Fire) -> (),
+    RunSchedule(fire::RunSchedule) -> Submitted,
     CreatePrincipal(principals::CreatePrincipal) -> Box<Principal>,
     ChangePrincipal(principals::ChangePrincipal) -> Box<Principal>,
     DeletePrincipal(principals::DeletePrincipal) -> (),
@@ -243,6 +244,7 @@ impl Command {
             | Command::PutSchedule(PutSchedule { namespace, .. })
             | Command::DeleteSchedule(DeleteSchedule { namespace, .. })
             | Command::Fire(Fire { namespace, .. })
+            | Command::RunSchedule(RunSchedule { namespace, .. })
             | Command::CreatePrincipal(CreatePrincipal { namespace, .. })
             | Command::DisablePrincipal(DisablePrincipal { namespace, .. })
             | Command::EnablePrincipal(EnablePrincipal { namespace, .. })
@@ -276,7 +278,7 @@ impl Command {
     /// Jobs it makes.
     pub fn jobs(&self) -> usize {
         match self {
-            Command::Submit(_) => 1,
+            Command::Submit(_) | Command::RunSchedule(_) => 1,
             Command::SubmitRun(run) => run.nodes.len(),
             Command::Advance(advance) => advance.jobs(),
             Command::All(all) => all.commands.iter().map(Command::jobs).sum(),
@@ -333,6 +335,7 @@ impl Command {
             | Command::DeleteDefinition(_)
             | Command::DeleteSchedule(_)
             | Command::Fire(_)
+            | Command::RunSchedule(_)
             | Command::CreatePrincipal(_)
             | Command::ChangePrincipal(_)
             | Command::DeletePrincipal(_)

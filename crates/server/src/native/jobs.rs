@@ -116,7 +116,7 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// The key in a header, for callers that leave bodies alone.
-struct IdempotencyKey(Option<String>);
+pub(super) struct IdempotencyKey(pub Option<String>);
 
 impl FromRequestParts<App> for IdempotencyKey {
     type Rejection = Problem;
@@ -226,7 +226,7 @@ pub async fn new_job(app: &App, namespace: &Namespace, body: &SubmitJob, owner: 
     Ok(NewJob { unique: convert::unique(body)?, ..job })
 }
 
-fn owner(caller: &Caller) -> Option<Arc<str>> {
+pub(super) fn owner(caller: &Caller) -> Option<Arc<str>> {
     Some(caller.name.clone())
 }
 

@@ -1,6 +1,9 @@
 //! `/api/v1/schedules`: jobs made again and again.
 
-use super::{jobs::new_job, records_page};
+use super::{
+    jobs::{IDEMPOTENCY_KEY, IdempotencyKey, new_job, owner},
+    records_page,
+};
 use crate::{
     app::App,
     ask::{Answer, Ask, Path, Query, Sent, ok},
@@ -14,6 +17,7 @@ use crate::{
 use axum::extract::State;
 use http::StatusCode;
 use windlass_api::{
+    job::Submitted,
     page::{Page, Paging},
     schedule::{Firing, Missed as WireMissed, PutSchedule, Schedule},
 };
@@ -29,6 +33,7 @@ use windlass_core::{
     record::Kind,
     schedule::{Missed, Rule, Schedule as Row, Template},
 };
+use windlass_engine::ids;
 
 /// Times shown ahead.
 const SHOWN: usize = 5;
@@ -47,6 +52,12 @@ pub fn routes() -> Vec<Route> {
             .says("Delete a schedule; jobs it created stay")
             .answers_with(204, "")
             .refuses(&[Code::NotFound]),
+        Route::post("/api/v1/schedules/{name}/run", Access::Editor, run)
+            .says("Create a schedule's job now; its times stay, and a paused schedule stays paused")
+            .reads(IDEMPOTENCY_KEY)
+            .answers::<Submitted>(201)
+            .answers::<Submitted>(200)
+            .refuses(&[Code::NotFound, Code::KeyReused]),
         Route::get("/api/v1/schedules", Access::Viewer, list)
             .says("List schedules by name")
             .query::<Paging>()
@@ -187,6 +198,24 @@ async fn recent(app: &App, namespace: &Namespace, row: &Row) -> Result<Vec<Firin
         }
     });
     Ok(told.collect())
+}
+
+async fn run(
+    State(app): State<App>,
+    ask: Ask,
+    Path(name): Path<String>,
+    IdempotencyKey(key): IdempotencyKey,
+) -> Result<Answer<Submitted>> {
+    let run = fire::RunSchedule {
+        namespace: ask.namespace.clone(),
+        unique: key.map(|key| convert::unique_for(&key, &format!("schedule {name}"))),
+        name: name.into(),
+        id: ids::job_id(),
+        owner: owner(&ask.caller),
+    };
+    let submitted = convert::submitted(app.engine.run(run).await?);
+    let status = if submitted.existing { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(Answer(status, submitted))
 }
 
 async fn delete(State(app): State<App>, ask: Ask, Path(name): Path<String>) -> Result<StatusCode> {

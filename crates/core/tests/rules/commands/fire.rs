@@ -1,7 +1,7 @@
 use crate::rules::story::{Story, code, ns};
 use windlass_core::{
     Facet, Millis, Timestamp,
-    commands::fire::{DeleteSchedule, Fire, PutSchedule},
+    commands::fire::{DeleteSchedule, Fire, PutSchedule, RunSchedule},
     schedule::{Missed, Rule, Schedule, Template},
 };
 
@@ -41,6 +41,28 @@ fn the_last_firings_are_remembered_also_when_the_schedule_is_changed() {
     assert!(schedule.recent.iter().all(|firing| story.tables.jobs.keys().any(|key| key.id == firing.job)));
     let times: Vec<i64> = schedule.recent.iter().map(|firing| firing.at.0).collect();
     assert_eq!((times[0], times[19]), (1_050_000, 1_240_000));
+}
+
+#[test]
+fn what_is_run_by_hand_is_remembered_and_moves_no_time() {
+    for paused in [false, true] {
+        let mut story = Story::new();
+        story.run(put(Schedule { paused, ..every(10, 1_005_000) })).unwrap();
+        let run = |id: u128| RunSchedule {
+            namespace: ns(),
+            name: "s".into(),
+            id: windlass_core::JobId::from_u128(id),
+            owner: Some("ann".into()),
+            unique: None,
+        };
+        story.run(run(7)).unwrap();
+        let schedule = story.typed::<Schedule>("s").unwrap();
+        assert_eq!((schedule.fired, schedule.next_at), (1, Timestamp(1_005_000)));
+        assert_eq!(schedule.recent[0].job, windlass_core::JobId::from_u128(7));
+        // The same again makes nothing.
+        assert_eq!(code(&story.run(run(7))), "exists");
+        assert_eq!((story.tables.jobs.len(), story.typed::<Schedule>("s").unwrap().fired), (1, 1));
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use windlass_core::{
         doubt::Doubt,
         due::Due,
         fail::Fail,
-        fire::{DeleteSchedule, Fire, PutSchedule},
+        fire::{DeleteSchedule, Fire, PutSchedule, RunSchedule},
         grace::{Excuse, Grace},
         holder::{Address, Holder},
         holds::Holds,
@@ -270,6 +270,10 @@ impl Builder<'_> {
             ["undefine", name] => DeleteDefinition { namespace, name: name.into() }.into(),
             ["put-schedule", name] => self.schedule(namespace, name, options)?.into(),
             ["delete-schedule", name] => DeleteSchedule { namespace, name: name.into() }.into(),
+            ["run-schedule", name, "as", job] => {
+                let (id, owner, unique) = (self.names.job(job), options.arc("owner"), options.unique()?);
+                RunSchedule { namespace, name: name.into(), id, owner, unique }.into()
+            }
             ["fire", name] => {
                 let expected_at = options.time("expected")?.ok_or("fire needs expected=")?;
                 let next_at = options.time("next")?.ok_or("fire needs next=")?;

@@ -135,7 +135,7 @@ impl Options {
         Ok(stage)
     }
 
-    fn unique(&mut self) -> TestResult<Option<UniqueKey>> {
+    pub fn unique(&mut self) -> TestResult<Option<UniqueKey>> {
         let Some(key) = self.arc("unique") else { return Ok(None) };
         let until = self.length("unique-for")?.map_or(UniqueUntil::Final, UniqueUntil::After);
         Ok(Some(UniqueKey { key, body_hash: self.arc("body").unwrap_or_default(), until }))

@@ -16,7 +16,7 @@ use windlass_core::{
         definitions::{DeleteDefinition, PutDefinition},
         doubt::Doubt,
         due::Due,
-        fire::{DeleteSchedule, Fire, PutSchedule},
+        fire::{DeleteSchedule, Fire, PutSchedule, RunSchedule},
         grace::{Excuse, Grace},
         link::Link,
         records::{DeleteRecord, Expect, PutRecord},
@@ -41,7 +41,7 @@ const LINKED: [&str; 2] = ["serve", "render"];
 type Draw = fn(&mut World) -> Command;
 
 /// How often each is drawn, in relation to the others.
-const WEIGHTS: [(usize, Draw); 53] = [
+const WEIGHTS: [(usize, Draw); 54] = [
     (160, submit),
     (25, submit_run),
     (170, claim),
@@ -79,6 +79,7 @@ const WEIGHTS: [(usize, Draw); 53] = [
     (10, put_schedule),
     (5, delete_schedule),
     (15, fire),
+    (10, run_schedule),
     (15, rights::create_principal),
     (4, rights::disable_principal),
     (4, rights::enable_principal),
@@ -459,6 +460,13 @@ fn fire(world: &mut World) -> Command {
     let next_at = expected_at.max(now) + Millis(world.dice.between(0, 60_000));
     let wall = now + Millis(world.dice.between(-60_000, 60_000));
     Fire { namespace, name, expected_at, next_at, wall }.into()
+}
+
+fn run_schedule(world: &mut World) -> Command {
+    let namespace = world.namespace();
+    let job = new_job(world, &namespace);
+    let name = world.dice.name(&["hourly", "often", "nightly", "weekly"]);
+    RunSchedule { namespace, name, id: job.id, owner: job.owner, unique: job.unique }.into()
 }
 
 /// Mostly of what an operator does.
