@@ -7,6 +7,7 @@
 
 mod cost;
 pub mod expr;
+mod faults;
 pub mod format;
 pub mod meter;
 pub mod neops;

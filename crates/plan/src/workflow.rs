@@ -2,6 +2,7 @@
 
 use crate::{
     expr::Expr,
+    faults,
     format::{self, Fault, File, FileStep, FileUndo, FileWait, InStep, InUndo, OnTimeout, When},
     pattern::Written,
     settings::{self, of_undo},
@@ -21,7 +22,7 @@ const EXPRESSIONS_MAX: usize = 20_000;
 /// Bytes of what `defaults` say, for all steps together.
 const DEFAULTS_BYTES_MAX: usize = 16 << 20;
 /// Faults told at once.
-const FAULTS_MAX: usize = 20;
+pub(crate) const FAULTS_MAX: usize = 20;
 
 #[derive(Debug)]
 pub struct Workflow {
@@ -109,12 +110,24 @@ impl Workflow {
             let why = format!("{count} expressions; at most {EXPRESSIONS_MAX}");
             return Err(vec![Fault::nowhere(why).of("steps")]);
         }
-        let file = format::read(text).map_err(|fault| vec![fault])?;
+        match format::read(text) {
+            Ok(file) => Self::make(&file),
+            Err(first) => Err(faults::all(text, first)),
+        }
+    }
+
+    /// What is wrong with a text of which all that cannot be read was left out.
+    pub(crate) fn check(text: &str) -> Result<(), Vec<Fault>> {
+        let file = faults::relined(text).map_err(|fault| vec![fault])?;
+        Self::make(&file).map(drop)
+    }
+
+    fn make(file: &File) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
-        if let Some(fault) = defaults_fault(&file) {
+        if let Some(fault) = defaults_fault(file) {
             return Err(vec![fault]);
         }
-        let made = Reader { faults: &mut faults, written: Written::default() }.workflow(&file);
+        let made = Reader { faults: &mut faults, written: Written::default() }.workflow(file);
         faults.truncate(FAULTS_MAX);
         if faults.is_empty() { Ok(made) } else { Err(faults) }
     }

@@ -4,10 +4,10 @@
 
 use crate::{definition, problem::Problem};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_api::definition::DefinitionBody;
 use windlass_core::Limits;
-use windlass_yaml::{Booleans, Entry, Fault, Node, Tree};
+use windlass_yaml::{Booleans, Entry, Fault, Node, Tree, parts};
 
 /// Nobody reads more of them at a time.
 pub const FAULTS_MAX: usize = 20;
@@ -23,30 +23,19 @@ pub fn of_settings(settings: &Settings, limits: &Limits) -> Vec<Fault> {
 }
 
 fn setting(entry: &Entry, limits: &Limits, faults: &mut Vec<Fault>) {
-    let alone = |value: Option<Value>| -> Result<DefinitionBody, serde_json::Error> {
-        serde_json::from_value(json!({ &entry.key: value }))
-    };
-    match alone(entry.value.node.json()) {
+    let body = serde_json::from_value::<DefinitionBody>(json!({ &entry.key: entry.value.node.json() }));
+    match body {
         Ok(body) => {
             faults.extend(definition::check("x", &body, limits).err().map(|problem| at(entry, problem.0.to_string())))
         }
-        Err(error) => {
-            let before = faults.len();
-            if let Node::Map(members) = &entry.value.node {
-                for member in members {
-                    let one = json!({ &member.key: member.value.node.json() });
-                    faults.extend(alone(Some(one)).err().map(|error| at(member, said(&entry.key, &error))));
-                }
-            }
-            if faults.len() == before {
-                faults.push(at(entry, said(&entry.key, &error)));
-            }
+        Err(_) => {
+            faults.extend(parts::faults(entry, &entry.key, &|text| {
+                let alone =
+                    windlass_yaml::read::<DefinitionBody>(text, parts::BYTES * definition::BYTES_MAX, Booleans::Loose);
+                alone.map(drop)
+            }));
         }
     }
-}
-
-fn said(name: &str, error: &serde_json::Error) -> String {
-    format!("{name}: {error}")
 }
 
 fn at(entry: &Entry, text: String) -> Fault {

@@ -3,12 +3,15 @@
 //! JSON is read by the same parser, so that both have lines.
 #![forbid(unsafe_code)]
 
+pub mod parts;
+
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use serde_saphyr::{DefaultMessageFormatter, Localizer};
 pub use serde_saphyr::{Location, Spanned};
-use std::{fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 pub const DEPTH_MAX: usize = 32;
 
@@ -86,9 +89,19 @@ pub fn read<T: serde::de::DeserializeOwned>(text: &str, bytes_max: usize, boolea
     }
     serde_saphyr::from_str_with_options(text, options(bytes_max, booleans)).map_err(|error| {
         let location = error.location().unwrap_or(Location::UNKNOWN);
-        let fault = Fault::at(location, error.to_string().lines().next().unwrap_or("cannot be read").to_owned());
+        let said = error.render_with_formatter(&DefaultMessageFormatter.with_localizer(&WithoutPlace));
+        let fault = Fault::at(location, said.lines().next().unwrap_or("cannot be read"));
         tab(text, &fault).unwrap_or(fault)
     })
+}
+
+/// The place is told beside the text, so not in it.
+struct WithoutPlace;
+
+impl Localizer for WithoutPlace {
+    fn attach_location<'a>(&self, base: Cow<'a, str>, _: Location) -> Cow<'a, str> {
+        base
+    }
 }
 
 /// A tab in an indentation puts the parser off, which then complains about the line before or the one after.

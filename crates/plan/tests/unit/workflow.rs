@@ -49,6 +49,60 @@ fn what_is_wrong_is_told_with_place_and_field() {
 }
 
 #[test]
+fn what_cannot_be_read_is_told_at_once_with_all_that_is_wrong_beside_it() {
+    let text = "windlass: workflow
+naem: x
+max_parallel: many
+steps:
+  a:
+    run: 5
+    timeout: 5
+    retyr: {attempts: 2}
+  b:
+    needs: [c]
+    run: x
+    pending_timeout: soon
+    retry: {attempts: 2, backoff: 1, tries: 3}
+  d:
+    wait: {for: 1}
+  e: {needs: {}, if: steps.a.output.x}
+  f: {needs: a, map: {over: '[1]', max_parallel: x}}
+  a/b: 7
+";
+    let found: Vec<(u64, String)> =
+        faults(text).into_iter().map(|fault| (fault.line, format!("{}: {}", fault.field, fault.text))).collect();
+    let expected = [
+        (2, "naem"),
+        (3, "max_parallel"),
+        (7, "steps.a.timeout: \"5\" is not a duration: it has no unit"),
+        (8, "retyr"),
+        (10, "steps.b.needs: there is no step \"c\""),
+        (12, "steps.b.pending_timeout: \"soon\" is not a duration"),
+        (13, "steps.b.retry: \"1\" is not a duration"),
+        (13, "steps.b.retry: unknown field `tries`"),
+        (15, "steps.d.wait: \"1\" is not a duration"),
+        (16, "steps.e.needs"),
+        (17, "steps.f.map"),
+        (18, "steps.a/b: \"a/b\" is not an id"),
+        (18, "steps.a/b"),
+    ];
+    let lines = |found: &[(u64, String)]| found.iter().map(|(line, _)| *line).collect::<Vec<_>>();
+    assert_eq!(lines(&found), expected.map(|(line, _)| line), "{found:#?}");
+    for (line, why) in expected {
+        assert!(found.iter().any(|(at, text)| *at == line && text.contains(why)), "{line}: {why}: {found:#?}");
+    }
+    assert!(found.iter().all(|(_, text)| !text.contains("at line") && !text.contains("column")), "{found:#?}");
+}
+
+#[test]
+fn a_large_file_of_mistakes_is_told_soon() {
+    let steps: String = (0..9_000).map(|at| format!("  s{at}: {{nonsense: {at}, timeout: soon}}\n")).collect();
+    let started = std::time::Instant::now();
+    assert_eq!(faults(&format!("steps:\n{steps}")).len(), 20);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
+
+#[test]
 fn a_definition_reads_as_written() {
     let text = "
 name: all
