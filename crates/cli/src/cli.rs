@@ -3,8 +3,8 @@
 use crate::{
     bench,
     commands::{
-        Context, Done, about, artifacts::ArtifactCommand, definitions::DefinitionsCommand, events::Events,
-        graph::GraphCommand, history::History, item::ItemCommand, jobs::Jobs, logs::Logs, overview,
+        Context, Done, about, artifacts::ArtifactCommand, audit::Audit, definitions::DefinitionsCommand,
+        events::Events, graph::GraphCommand, history::History, item::ItemCommand, jobs::Jobs, logs::Logs, overview,
         principals::PrincipalCommand, schedules::SchedulesCommand, shell, show, stats, submit::Submit,
         tokens::TokenCommand, workers::WorkersCommand, workflow::WorkflowCommand,
     },
@@ -121,6 +121,7 @@ enum Command {
     /// Principals, the owners of tokens: list, change, disable, enable, delete.
     #[command(subcommand, alias = "principals")]
     Principal(PrincipalCommand),
+    Audit(Audit),
     /// Count jobs and workers by state.
     Stats(stats::Stats),
     /// What needs attention: what waits longest and why, what fails, which workers are lost.
@@ -191,6 +192,7 @@ impl Cli {
             Command::Stats(stats) => on_runtime(stats.run(&context)),
             Command::Overview => on_runtime(overview::run(&context)),
             Command::History(history) => on_runtime(history.run(&context)),
+            Command::Audit(audit) => on_runtime(audit.run(&context)),
             Command::Namespaces => on_runtime(about::namespaces(&context)),
             Command::Dialects => on_runtime(about::dialects(&context)),
             Command::Settings => on_runtime(about::settings(&context)),

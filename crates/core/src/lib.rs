@@ -21,8 +21,8 @@ pub mod tables;
 
 // By what they are about, not by the layer they lie in.
 pub use model::{
-    change, counts, credential, definition, digest, event, graph, id, job, keys, limits, link, log, log_count, name,
-    payload, policy, principal, record, refusal, reply, run, schedule, select, stage, stall, time, worker,
+    audit, change, counts, credential, definition, digest, event, graph, id, job, keys, limits, link, log, log_count,
+    name, payload, policy, principal, record, refusal, reply, run, schedule, select, stage, stall, time, worker,
 };
 pub use moves::{concurrency, pace, unique};
 

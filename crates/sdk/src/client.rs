@@ -8,6 +8,7 @@ use uuid::Uuid;
 use windlass_api::{
     Problem,
     definition::{Definition, DefinitionBody},
+    event::Event,
     job::{CancelJob, CancelMode, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
     lease::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
@@ -328,6 +329,10 @@ impl Client {
 
     pub async fn me(&self) -> Result<Me, Error> {
         self.get("/api/v1/me", &()).await
+    }
+    /// What operators did, newest first. For admins.
+    pub async fn audit(&self, paging: &Paging) -> Result<Page<Event>, Error> {
+        self.get("/api/v1/audit", paging).await
     }
     pub async fn tokens(&self, paging: &Paging) -> Result<Page<Token>, Error> {
         self.get("/api/v1/tokens", paging).await

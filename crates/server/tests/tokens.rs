@@ -4,7 +4,8 @@ use crate::support::{Answer, Server};
 use axum::body::Body;
 use http::{Method, Request, header};
 use serde_json::{Value, json};
-use windlass_core::principal::Role;
+use windlass_core::{Millis, principal::Role};
+use windlass_engine::store::Trim;
 
 async fn as_token(server: &Server, token: &str, method: Method, path: &str, body: Value) -> Answer {
     let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
@@ -133,15 +134,25 @@ async fn every_act_of_an_operator_is_on_the_trail_with_its_author() {
     let server = Server::start().await;
     let id =
         text(&server.post("/api/v1/tokens", json!({"principal": "bob", "role": "worker"})).await.expect(201)["id"]);
+    server.pass(Millis(1)).await;
     server.put("/api/v1/definitions/d", json!({})).await.expect(200);
+    server.pass(Millis(1)).await;
     server.delete("/api/v1/definitions/d").await.expect(204);
+    server.pass(Millis(1)).await;
     server.put("/api/v1/schedules/s", json!({"every_ms": 60_000, "job": {}})).await.expect(200);
+    server.pass(Millis(1)).await;
     server.delete("/api/v1/schedules/s").await.expect(204);
+    server.pass(Millis(1)).await;
     server.work("/api/v1/workers/register", json!({"worker": "w"})).await.expect(200);
+    server.pass(Millis(1)).await;
     server.post("/api/v1/workers/w/drain", json!({})).await.expect(200);
+    server.pass(Millis(1)).await;
     server.delete("/api/v1/workers/w").await.expect(204);
+    server.pass(Millis(1)).await;
     server.delete(&format!("/api/v1/tokens/{id}")).await.expect(204);
+    server.pass(Millis(1)).await;
     server.delete("/api/v1/principals/bob").await.expect(204);
+    server.pass(Millis(1)).await;
     server.delete("/api/v1/principals/nobody").await.expect(404);
     let trail = async |path: &str| server.get(path).await.expect(200);
     let shown = |page: &Value| -> Vec<String> {
@@ -173,6 +184,38 @@ async fn every_act_of_an_operator_is_on_the_trail_with_its_author() {
     }
     assert_eq!(seen, expected);
     server.send(Role::Editor, Method::GET, "/api/v1/audit", None).await.expect(403);
+}
+
+#[tokio::test]
+async fn the_audit_log_outlives_events_and_ends_with_its_own_time() {
+    let server = Server::start().await;
+    server.put("/api/v1/definitions/d", json!({})).await.expect(200);
+    let kept = async || server.get("/api/v1/audit").await.expect(200)["items"].as_array().unwrap().len();
+    let before = kept().await;
+    assert!(before > 0);
+    server.pass(Millis(364 * 86_400_000)).await;
+    let store = server.engine.store();
+    let trim = Trim { events_before: server.engine.now().await.unwrap(), limit: 10_000 };
+    store.trim(trim).await.unwrap();
+    assert_eq!(kept().await, before, "events are gone");
+    server.pass(Millis(2 * 86_400_000)).await;
+    assert_eq!(kept().await, 0);
+}
+
+#[tokio::test]
+async fn an_admin_of_one_namespace_sees_its_entries_behind_any_number_of_others() {
+    let server = Server::start().await;
+    let made = json!({"principal": "ann", "role": "admin", "namespaces": ["film"]});
+    let token = server.post("/api/v1/tokens", made).await.expect(201)["token"].as_str().unwrap().to_owned();
+    server.put("/api/v1/definitions/mine?namespace=film", json!({})).await.expect(200);
+    for at in 0..150 {
+        server.put(&format!("/api/v1/definitions/d{at}"), json!({})).await.expect(200);
+    }
+    let request = http::Request::builder().uri("/api/v1/audit?limit=2").header("host", "localhost");
+    let request = request.header("authorization", format!("Bearer {token}")).body(axum::body::Body::empty()).unwrap();
+    let page = server.call(request).await.expect(200);
+    let names: Vec<&Value> = page["items"].as_array().unwrap().iter().map(|item| &item["on"]).collect();
+    assert_eq!(names, ["mine"], "{page}");
 }
 
 #[tokio::test]

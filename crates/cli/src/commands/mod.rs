@@ -2,6 +2,7 @@
 
 pub mod about;
 pub mod artifacts;
+pub mod audit;
 pub mod definitions;
 pub mod events;
 pub mod graph;

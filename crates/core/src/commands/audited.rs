@@ -1,14 +1,17 @@
-//! An operator's act: a command, and the note of who gave it. Both commit together, so that no act goes unnoted.
+//! An operator's act: a command, and the note of who gave it, as an event and in the audit log. All of it commits together, so that
+//! no act goes unnoted.
 
 use super::{Command, Decided};
 use crate::{
-    desk::Desk,
+    desk::{Desk, Stop},
     model::{
+        audit::{AuditCount, AuditEntry, ENTRIES_MAX},
         event::What,
         keys::Keys,
         name::{Namespace, check_name},
         refusal::Refusal,
         reply::Reply,
+        stage::system_namespace,
     },
 };
 use std::sync::Arc;
@@ -57,11 +60,38 @@ impl Audited<Box<Command>> {
         let reply = self.command.decide(desk)?;
         if reply.is_ok() {
             for (namespace, act, on) in acts {
-                desk.tell(&namespace, What::Audit { by: self.by.clone(), act: act.into(), on });
+                desk.tell(&namespace, What::Audit { by: self.by.clone(), act: act.into(), on: on.clone() });
+                enter(desk, namespace, &self.by, act, on)?;
             }
         }
         Ok(reply)
     }
+}
+
+fn enter(desk: &mut Desk, namespace: Namespace, by: &Arc<str>, act: &str, on: Arc<str>) -> Result<(), Stop> {
+    let mut count = desk.get::<AuditCount>(&namespace, AuditCount::KEY)?.unwrap_or_default();
+    let of_admins = ["principal_", "token_"].iter().any(|about| act.starts_with(about));
+    if count.kept >= ENTRIES_MAX && !of_admins {
+        return Ok(());
+    }
+    (count.written, count.kept) = (count.written + 1, count.kept + 1);
+    desk.put(&namespace, AuditCount::KEY, &count)?;
+    let (at, until, number) = (desk.now(), desk.now() + desk.limits().audit_kept, count.written);
+    let entry = AuditEntry { namespace, at, by: by.clone(), act: act.into(), on, number, until };
+    let key = entry.key();
+    // Read first, as what is written has to be; nothing is there.
+    desk.get::<AuditEntry>(&system_namespace(), &key)?;
+    desk.put(&system_namespace(), &key, &entry)
+}
+
+/// Called by the sweep, when an entry's time is over.
+pub(crate) fn forget(desk: &mut Desk, key: &str) -> Result<(), Stop> {
+    let Some(entry) = desk.get::<AuditEntry>(&system_namespace(), key)? else { return Ok(()) };
+    if let Some(count) = desk.get::<AuditCount>(&entry.namespace, AuditCount::KEY)? {
+        let left = AuditCount { kept: count.kept.saturating_sub(1), ..count };
+        desk.put(&entry.namespace, AuditCount::KEY, &left)?;
+    }
+    desk.remove::<AuditEntry>(&system_namespace(), key)
 }
 
 fn acts(command: &Command) -> Vec<Act> {

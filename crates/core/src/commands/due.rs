@@ -3,10 +3,11 @@
 //! The index that named the row may be behind (somebody renewed, reported, or another server swept first). Everything is
 //! therefore decided again on the row itself; finding nothing to do is the normal case, not an error.
 
-use super::{Decided, fire};
+use super::{Decided, audited, fire};
 use crate::{
     desk::{Desk, Stop},
     model::{
+        audit::AuditEntry,
         definition::DefinitionHead,
         job::{Job, State},
         keys::{JobKey, Keys, RecordKey},
@@ -143,6 +144,7 @@ fn record_due(desk: &mut Desk, record: Record) -> Result<(), Stop> {
         Run::KIND => steps::remove_run(desk, namespace, key),
         DefinitionHead::KIND => links::forget(desk, namespace, key),
         EarlyPlan::KIND => steps::remove_early(desk, namespace, key),
+        AuditEntry::KIND => audited::forget(desk, key),
         // Everything else that has a time, has it to end.
         _ => desk.delete_record(&record.key),
     }

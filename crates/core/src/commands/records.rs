@@ -4,6 +4,7 @@ use super::{Decided, claim::ClaimRequest, submit::check_size};
 use crate::{
     desk::{Desk, Stop},
     model::{
+        audit::{AuditCount, AuditEntry},
         definition::{Definition, DefinitionHead},
         event::What,
         keys::{Access, Keys, RecordKey},
@@ -27,7 +28,9 @@ use crate::{
 use std::sync::Arc;
 
 /// Kinds that the rules keep. They have commands of their own, which nobody may go around.
-pub const KINDS: [&str; 20] = [
+pub const KINDS: [&str; 22] = [
+    AuditEntry::KIND,
+    AuditCount::KIND,
     Link::KIND,
     Worker::KIND,
     FormerWorker::KIND,

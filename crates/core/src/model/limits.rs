@@ -46,6 +46,8 @@ pub struct Limits {
     pub lease_default: Millis,
     /// How long a final job is kept where it does not say itself.
     pub retention: Millis,
+    /// How long entries of the audit log are kept.
+    pub audit_kept: Millis,
 }
 
 impl Default for Limits {
@@ -75,6 +77,7 @@ impl Default for Limits {
             log_bytes_max: 16 << 20,
             lease_default: Millis::from_secs(30),
             retention: Millis::from_secs(7 * 86_400),
+            audit_kept: Millis::from_secs(365 * 86_400),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Plain data: what is stored, asked, answered and told. Nothing here knows the desk.
 
+pub mod audit;
 pub mod change;
 pub mod counts;
 pub mod credential;

@@ -238,6 +238,7 @@ impl Config {
                 log_bytes_max: read.bytes(table::job_log_max) as u64,
                 lease_default: read.millis(table::lease),
                 retention: read.millis(table::retention),
+                audit_kept: read.millis(table::audit_kept),
                 workers_max: read.count(table::workers_per_namespace_max),
                 definitions_max: read.count(table::definitions_per_namespace_max),
                 schedules_max: read.count(table::schedules_per_namespace_max),

@@ -87,7 +87,9 @@ settings! { SETTINGS:
     log: Kind::Choice(LEVELS), "info", "Log level: off, error, warn, info, debug or trace";
     log_format: Kind::Choice(FORMATS), "text", "Log format: text for people, json for programs";
     retention: Kind::Time, "7d", "How long finished jobs are kept if they do not set it themselves";
-    events_kept: Kind::Time, "1d", "How long events and audit entries are kept";
+    events_kept: Kind::Time, "1d", "How long events are kept";
+    audit_kept: Kind::Time, "365d", "How long entries of the audit log are kept. At most 100000 entries of each namespace are; beyond that only acts on \
+         principals and tokens are added";
     lease: Kind::Time, "30s", "Lease duration if neither the job nor the worker sets one";
     body_max: Kind::Bytes, "2MiB", "Largest body of an ordinary request; batches and uploads may be larger";
     bodies_max: Kind::Bytes, "256MiB", "Memory for all request bodies that are being received, and for large answers. Requests beyond it are answered 503";

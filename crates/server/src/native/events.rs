@@ -1,10 +1,9 @@
-//! `/api/v1/events`: what happened, as it happens, and `/api/v1/audit`: what operators did.
+//! `/api/v1/events`: what happened, as it happens.
 
-use super::jobs::page_size;
 use crate::{
     app::App,
-    ask::{Answer, Query, ok},
-    auth::{Caller, system_namespace},
+    ask::Query,
+    auth::Caller,
     convert, flows,
     problem::{Code, Problem, Result},
     route::{Access, Route},
@@ -14,16 +13,9 @@ use axum::{extract::State, response::Response};
 use http::HeaderMap;
 use std::collections::HashSet;
 use tokio::time::{Instant, sleep_until};
-use windlass_api::{
-    event::{Event, ListenEvents},
-    page::{Page, Paging},
-};
+use windlass_api::event::ListenEvents;
 use windlass_core::{About, Event as Row, JobId, Namespace, RunId, What};
 use windlass_engine::{FeedItem, Subscription};
-
-/// Events looked at for one page of the audit trail.
-const AUDIT_SCAN: u64 = 50_000;
-const AUDIT_STEP: u64 = 2_000;
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -33,11 +25,6 @@ pub fn routes() -> Vec<Route> {
             .reads(sse::LAST_EVENT_ID)
             .answers_with(200, "text/event-stream")
             .refuses(&[Code::Invalid, Code::TooMany]),
-        Route::get("/api/v1/audit", Access::Admin, audit)
-            .says("The audit log: actions of operators, newest first")
-            .query::<Paging>()
-            .answers::<Page<Event>>(200)
-            .refuses(&[Code::Invalid]),
     ]
 }
 
@@ -190,36 +177,4 @@ async fn pump(
 fn shown(number: u64, event: &Row) -> Result<String, Closed> {
     let data = serde_json::to_string(&convert::event(number, event)).map_err(|_| Closed)?;
     Ok(sse::frame(Some(number), event.what.name(), &data))
-}
-
-/// Walks back from the latest event, so many at a time; a page may be short, or empty, with older ones to come.
-async fn audit(State(app): State<App>, caller: Caller, Query(query): Query<Paging>) -> Result<Answer<Page<Event>>> {
-    let limit = page_size(query.limit)?;
-    let may_see = |namespace: &Namespace| {
-        caller.check_namespace(namespace).is_ok() || (*namespace == system_namespace() && caller.namespaces.is_empty())
-    };
-    let bounds = app.engine.store().events_after(u64::MAX - 1, 1).await?;
-    let mut below = match query.cursor.as_deref() {
-        Some(cursor) => cursor.parse().map_err(|_| Problem::invalid("cursor", "hand back `next` as it came"))?,
-        None => bounds.last + 1,
-    };
-    let stop = below.saturating_sub(AUDIT_SCAN).max(bounds.oldest);
-    let mut items = Vec::new();
-    while below > stop && items.len() < limit {
-        let from = below.saturating_sub(AUDIT_STEP).max(stop);
-        let page = app.engine.store().events_after(from.saturating_sub(1), (below - from) as usize).await?;
-        let end = below;
-        let found = page.events.iter().filter(|(number, _)| *number < end).rev();
-        let found = found.filter(|(_, event)| event.what.about() == About::Audit && may_see(&event.namespace));
-        below = from;
-        for (number, event) in found {
-            items.push(convert::event(*number, event));
-            if items.len() == limit {
-                below = *number;
-                break;
-            }
-        }
-    }
-    let next = (below > bounds.oldest).then(|| below.to_string());
-    Ok(ok(Page { items, next }))
 }

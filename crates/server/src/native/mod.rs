@@ -1,6 +1,7 @@
 //! The native API: a file per resource.
 
 pub mod artifacts;
+pub mod audit;
 pub mod codes;
 pub mod definitions;
 pub mod docs;
@@ -52,6 +53,7 @@ pub fn routes() -> Vec<Route> {
         items::routes(),
         graphs::routes(),
         events::routes(),
+        audit::routes(),
         pulse::routes(),
         tokens::routes(),
         principals::routes(),
