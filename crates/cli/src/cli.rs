@@ -147,6 +147,9 @@ enum Command {
         what: bench::Bench,
     },
     /// Print a completion script for your shell.
+    ///
+    /// It completes commands and options, states, and the ids and names that the server knows: of jobs, runs, workers, definitions, schedules and
+    /// namespaces. If the server does not answer within a second, these are left out.
     #[command(after_help = "Examples:
   windlass completions bash > /etc/bash_completion.d/windlass
   windlass completions zsh > ~/.zfunc/_windlass
@@ -168,7 +171,7 @@ impl Cli {
             Command::Worker(worker) => return Ok(worker.run(&context.remote)),
             Command::Config { what } => return Ok(what.run(context.format)),
             Command::Bench { what } => what.run().map(|()| code::OK),
-            Command::Completions { shell } => shell::completions(Cli::command(), shell),
+            Command::Completions { shell } => shell::completions(shell),
             Command::Man { folder } => shell::man(Cli::command(), &folder),
             Command::Profile(command) => command.run(&context.remote, context.format).map(|()| code::OK),
             Command::Up(up) => on_runtime(up.run()),

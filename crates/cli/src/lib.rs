@@ -24,6 +24,7 @@ macro_rules! eprintln {
 pub mod bench;
 pub mod cli;
 pub mod commands;
+mod complete;
 mod config_show;
 mod context;
 mod demo;
@@ -50,6 +51,7 @@ use std::{io, process::ExitCode};
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
+    complete::answer_if_asked(cli::Cli::command);
     let mut cli = cli::Cli::parse();
     cli.remote = match cli.remote.or_variables(|name| std::env::var_os(name)) {
         Ok(remote) => remote,

@@ -22,6 +22,34 @@ fn finish(server: &Server, well: bool) {
     });
 }
 
+/// What a shell is offered for the last of these words, but for options.
+fn offered(server: &Server, words: &[&str]) -> Vec<String> {
+    let mut command = windlass(server.home.path());
+    command.env("WINDLASS_SERVER", &server.url).env("WINDLASS_TOKEN", ADMIN);
+    command.args(["--", "windlass"]).args(words);
+    command.env("WINDLASS_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    let ran = run(command, "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{words:?}");
+    ran.out
+        .split(['\n', '\u{b}'])
+        .filter(|word| !word.is_empty() && !word.starts_with('-'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn shells_are_offered_what_the_server_knows() {
+    let server = Server::start();
+    assert_eq!(offered(&server, &["jobs", "--state", "c"]), ["claimed", "completed", "cancelled"]);
+    let job = server.json(&["submit", "--name", "one", "--tag", "t"])["id"].as_str().unwrap().to_owned();
+    assert_eq!(offered(&server, &["logs", ""]), [job.clone()]);
+    assert_eq!(offered(&server, &["-o", "json", "job", "show", &job[..6]]), [job.clone()]);
+    assert_eq!(offered(&server, &["-n", "other", "logs", ""]), [""; 0], "another namespace");
+    server.json(&["schedules", "set", "nightly", "--every", "1h"]);
+    assert_eq!(offered(&server, &["schedules", "run", "ni"]), ["nightly"]);
+    assert_eq!(offered(&server, &["--server", "http://127.0.0.1:1", "logs", ""]), [""; 0], "nobody answers");
+}
+
 #[test]
 fn a_job_goes_from_submit_to_result() {
     let server = Server::start();

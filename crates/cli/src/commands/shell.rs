@@ -1,14 +1,18 @@
 //! `windlass completions` and `windlass man`: what the shell and the system want to know about the command line.
 
 use super::Done;
-use crate::{fail::code, output::say_raw};
+use crate::{complete::VARIABLE, fail::code, output::say_raw};
 use anyhow::Context as _;
 use clap::Command;
+use clap_complete::env::Shells;
 use std::{fs, path::Path};
 
-pub fn completions(mut command: Command, shell: clap_complete::Shell) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, "windlass", &mut script);
+/// The script asks `windlass` itself what may come next, see [`crate::complete`].
+pub fn completions(shell: clap_complete::Shell) -> Done {
+    let (mut script, name) = (Vec::new(), shell.to_string());
+    let shells = Shells::builtins();
+    let shell = shells.completer(&name).with_context(|| format!("no completions for {name}"))?;
+    shell.write_registration(VARIABLE, "windlass", "windlass", "windlass", &mut script)?;
     say_raw(&script)?;
     Ok(code::OK)
 }
