@@ -145,7 +145,7 @@ fn many_jobs_come_from_a_file() {
     assert_eq!(lines.lines().count(), 2);
     let refused = server.with_input(&["submit", "--from", "-"], "{}\n{\"retry\": {\"attempts\": 0}}\n");
     assert_eq!(refused.code, 1);
-    refused.says(&["line 2", "1 jobs submitted, 1 refused"]);
+    refused.says(&["line 2", "1 job submitted, 1 refused"]);
     let nonsense = server.with_input(&["submit", "--from", "-"], "{}\n{\"color\": 1}\n");
     assert_eq!(nonsense.code, 1);
     nonsense.says(&["line 2", "color"]);

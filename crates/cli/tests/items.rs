@@ -53,7 +53,7 @@ fn an_import_is_checked_as_a_whole_and_can_be_run_again() {
 
     let checked = server.windlass(&[&files[..], &["--check"]].concat()).ok();
     assert!(
-        checked.contains("4 items, 2 revisions, 3 BOM rows, 1 projects: all valid; nothing was written"),
+        checked.contains("4 items, 2 revisions, 3 BOM rows, 1 project: all valid; nothing was written"),
         "{checked}"
     );
     assert_eq!(server.json(&["item", "list", "-n", "silo"]), json!([]));
@@ -197,6 +197,8 @@ fn entities_of_neops_are_imported_as_a_whole_and_again_without_harm() {
 #[test]
 fn the_doctor_says_what_jobs_of_neops_wait_for() {
     let server = Server::start();
+    let unused = server.windlass(&["doctor"]);
+    assert!(!unused.out.contains("neops"), "nobody uses the protocol: {}", unused.out);
     let block = json!({"name": "look", "package": "fb", "majorVersion": 1, "minorVersion": 0, "patchVersion": 0,
         "description": "", "fbType": "check", "runOn": "global", "isPure": true, "parameterJsonSchema": {"type": "object"},
         "resultDataJsonSchema": {"type": "object"}});
@@ -212,9 +214,8 @@ fn the_doctor_says_what_jobs_of_neops_wait_for() {
         server.post(token, path, &body);
     }
     server.windlass(&["doctor"]).says(&[
-        "neops: workers",
-        "0 online, 0 unreachable, 0 offline",
-        "1 jobs wait for fb/look:1.0.0, which 0 online workers serve",
+        "neops: waiting",
+        "1 job waits for fb/look:1.0.0, which 0 online workers serve",
         "Start neops_worker with the function block fb/look:1.0.0 in its DIR_FUNCTION_BLOCKS",
     ]);
 }

@@ -319,11 +319,11 @@ impl Client {
         let path = format!("/api/v1/schedules/{}", escape(name));
         self.json(self.request(Method::PUT, &path).json(body), Duration::ZERO).await
     }
-    pub async fn delete_schedule(&self, name: &str) -> Result<(), Error> {
     /// Creates the schedule's job now.
     pub async fn run_schedule(&self, name: &str) -> Result<Submitted, Error> {
         self.post(&format!("/api/v1/schedules/{}/run", escape(name)), &()).await
     }
+    pub async fn delete_schedule(&self, name: &str) -> Result<(), Error> {
         self.done(self.request(Method::DELETE, &format!("/api/v1/schedules/{}", escape(name)))).await
     }
 

@@ -203,9 +203,7 @@ fn outcome(setup: &Setup, job: &JobContext, status: ExitStatus, output: &Output,
         (None, Some(signal)) => format!("killed by {}", Signal::try_from(signal).map_or("a signal", Signal::as_str)),
         (None, None) => "ended in an unknown way".into(),
     };
-    let tail = output.tail();
-    let message = if tail.is_empty() { how } else { format!("{how}\n{tail}") };
-    Outcome::Fail(Failure { message, permanent: status.code() == Some(PERMANENT) })
+    Outcome::Fail(Failure { message: output.failure(&how), permanent: status.code() == Some(PERMANENT) })
 }
 
 /// What it wrote into its result file, else the last line it printed if that is a JSON document, else nothing.

@@ -12,6 +12,7 @@ mod artifacts;
 mod child;
 pub mod connect;
 mod digest;
+mod explanation;
 mod folder;
 pub mod graph;
 mod group;

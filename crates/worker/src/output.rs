@@ -2,6 +2,7 @@
 //!
 //! Standard output and standard error share one pipe, because two would have to be put back in order by guessing.
 
+use crate::explanation::Explanation;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A line that begins so says how far the job is: `::progress 42 message`.
@@ -30,6 +31,7 @@ pub struct Output {
     too_long: bool,
     last: Option<String>,
     tail: VecDeque<String>,
+    explanation: Explanation,
     /// What lines handed on by name; none where lines mean nothing.
     outputs: Option<BTreeMap<String, String>>,
 }
@@ -84,6 +86,16 @@ impl Output {
 
     pub fn tail(&self) -> String {
         self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Why it failed: the line that says so, or the last one, and then the last few lines as they came.
+    pub fn failure(&self, how: &str) -> String {
+        let Some(last) = self.tail.back() else { return how.to_owned() };
+        let why = self.explanation.line().unwrap_or(last);
+        if self.tail.len() == 1 && why.trim() == last.trim() {
+            return format!("{how}: {last}");
+        }
+        format!("{how}: {why}\n{}", self.tail())
     }
 
     /// Whole characters; what is none becomes the replacement character.
@@ -151,6 +163,7 @@ impl Output {
             if self.tail.len() == TAIL_LINES {
                 self.tail.pop_front();
             }
+            self.explanation.hear(line);
             let shown = &line[..line.floor_char_boundary(TAIL_LINE_BYTES)];
             self.tail.push_back(if shown.len() < line.len() { format!("{shown}…") } else { shown.to_owned() });
         }

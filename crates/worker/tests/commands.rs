@@ -72,7 +72,11 @@ async fn exit_codes_and_signals_say_what_happened() {
     let server = Server::start().await;
     let worker = program(&server, "w", &["--allow-commands"]);
     let table = [
-        ("echo first; echo the disk is on fire >&2; exit 7", 2, "exit code 7\nfirst\nthe disk is on fire"),
+        (
+            "echo first; echo the disk is on fire >&2; exit 7",
+            2,
+            "exit code 7: the disk is on fire\nfirst\nthe disk is on fire",
+        ),
         ("exit 75", 2, "exit code 75"),
         ("exit 100", 1, "exit code 100"),
         ("kill -9 $$", 2, "killed by SIGKILL"),

@@ -89,7 +89,7 @@ async fn retries_failures_and_labels_are_as_the_protocol_says() {
     let id = start(&server, &[flaky, bad, job("after", "true", &["bad"]), never, gpu]).await;
     become_so(&server, &id, &["success", "failure", "skipped", "failure", "queued"]).await;
     let shown = jobs(&server, &id).await;
-    assert_eq!(shown[1]["output"], "exit code 7\nno luck");
+    assert_eq!(shown[1]["output"], "exit code 7: no luck");
     let attempts: Vec<&Value> = shown.iter().map(|job| &job["attempt"]).collect();
     assert_eq!(attempts, [1, 1, 0, 0, 0], "exit code 100 says that trying again would not help");
     let second = program(&server, "w2", &["--tag", "gpu"]);

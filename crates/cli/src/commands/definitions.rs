@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use windlass_api::{
+    count_of,
     definition::{Definition, DefinitionBody},
     overview::DefinitionFigures,
     page::Paging,
@@ -178,7 +179,7 @@ fn check(paths: &[PathBuf]) -> Done {
             }
         }
     }
-    ensure!(bad == 0, "{bad} of {} files cannot be used", good + bad);
+    ensure!(bad == 0, "{bad} of {} cannot be used", count_of(good + bad, "file"));
     Ok(code::OK)
 }
 

@@ -8,7 +8,10 @@ use crate::{
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use windlass_api::graph::{AskCone, AskDirty, AskGraph, Direction, Edge, Graph, Node, NodeState};
+use windlass_api::{
+    count_of,
+    graph::{AskCone, AskDirty, AskGraph, Direction, Edge, Graph, Node, NodeState},
+};
 
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
@@ -161,7 +164,8 @@ fn tree(graph: &Graph, direction: Direction) -> String {
         next.entry(from).or_default().push(to);
         reached.insert(to);
     }
-    let mut out = format!("{} revision {}, {} nodes", clean(&graph.part_number), graph.revision, graph.nodes.len());
+    let mut out =
+        format!("{} revision {}, {}", clean(&graph.part_number), graph.revision, count_of(graph.nodes.len(), "node"));
     let mut drawn: BTreeSet<&str> = BTreeSet::new();
     let roots = graph.nodes.iter().map(|node| &*node.key).filter(|key| !reached.contains(key));
     let mut open: Vec<(&str, usize)> = roots.map(|key| (key, 1)).collect();
@@ -189,7 +193,7 @@ fn elsewhere(graph: &Graph, out: &mut String) {
     for far in &graph.elsewhere {
         let (state, depth) = (far.state.unwrap_or(NodeState::Clean), far.depth.unwrap_or_default());
         let place = format!("{}/{}", clean(&far.item), clean(&far.key));
-        let _ = write!(out, "\n  {} {place}  {}, {depth} edges away", sign(state), state.name());
+        let _ = write!(out, "\n  {} {place}  {}, {} away", sign(state), state.name(), count_of(depth as usize, "edge"));
     }
 }
 

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use windlass_api::{
-    Code, RawValue, Uuid,
+    Code, RawValue, Uuid, count_of,
     job::{Answer, SubmitJob, SubmitMany, Submitted},
 };
 use windlass_sdk::Client;
@@ -174,7 +174,7 @@ impl Many {
         if let Some(last) = tally.last {
             ids::remember(&self.client, last);
         }
-        let summary = format!("{} jobs submitted, {} refused", tally.submitted, tally.refused);
+        let summary = format!("{} submitted, {} refused", count_of(tally.submitted, "job"), tally.refused);
         match self.format {
             Format::Jsonl => eprintln!("{summary}"),
             format => {

@@ -13,6 +13,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+use windlass_api::count_of;
 use windlass_engine::Store;
 use windlass_stores::embedded::{Embedded, Options};
 
@@ -50,8 +51,8 @@ impl Backup {
         context.format.one(&copied, || {
             let size = times::bytes(copied.bytes);
             format!(
-                "copied {size} and {} artifacts to {}, and checked the copy",
-                copied.artifacts,
+                "copied {size} and {} to {}, and checked the copy",
+                count_of(copied.artifacts as usize, "artifact"),
                 copied.folder.display()
             )
         })?;

@@ -21,6 +21,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
+use windlass_api::count_of;
 use windlass_core::{
     Job, LogAppend, Record,
     principal::{KeptOutside, Token},
@@ -94,7 +95,9 @@ async fn write_file(store: &dyn Bulk, begin: Begin, part: &Path) -> anyhow::Resu
 
 pub fn summary(end: &End, what: &str) -> String {
     let End { records, jobs, logs, events, .. } = end;
-    format!("{jobs} jobs, {logs} pieces of logs, {records} records and {events} events {what}\nSHA-256 {}", end.sha256)
+    let counts = [(jobs, "job"), (logs, "log piece"), (records, "record"), (events, "event")];
+    let counts = counts.map(|(count, one)| count_of(*count as usize, one)).join(", ");
+    format!("{counts} {what}\nSHA-256 {}", end.sha256)
 }
 
 /// Lines on their way out, and the digest over them.

@@ -161,7 +161,10 @@ async fn whoever_runs_the_server_is_told_when_workers_or_the_network_are_wanted(
     let (worker, job) = ready(&server).await;
     let words = |what: &str, text: &str| (what.to_owned(), text.to_owned(), None::<String>);
     let waits = |count: u32, online: u32| {
-        words("waiting", &format!("{count} jobs wait for fb.example/echo:1.0.0, which {online} online workers serve"))
+        let wait = if count == 1 { "1 job waits".to_owned() } else { format!("{count} jobs wait") };
+        let serve =
+            if online == 1 { "1 online worker serves".to_owned() } else { format!("{online} online workers serve") };
+        words("waiting", &format!("{wait} for fb.example/echo:1.0.0, which {serve}"))
     };
     let there = |text: &str| words("workers", text);
     assert_eq!(signs(&server).await, [there("1 online, 0 unreachable, 0 offline"), waits(1, 1)]);

@@ -93,3 +93,46 @@ fn endless_lines_are_passed_on_but_not_kept() {
     }
     assert_eq!(output.tail().lines().count(), TAIL_LINES);
 }
+
+#[test]
+fn a_failure_begins_with_the_line_that_explains_it() {
+    let table = [
+        ("", "exit code 1"),
+        ("bye\n", "exit code 1: bye"),
+        ("first\nno luck\n", "exit code 1: no luck\nfirst\nno luck"),
+        (
+            "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    raise ValueError(1)\nValueError: bad day\n\nhint: see the docs\n",
+            "exit code 1: ValueError: bad day\n",
+        ),
+        (
+            "\u{1b}[31merror\u{1b}[0m[E0425]: cannot find value `x`\n  --> src/main.rs:1:1\nerror: aborting due to 1 previous error\nerror: could not compile `x`\n",
+            "exit code 1: error[E0425]: cannot find value `x`\n",
+        ),
+        (
+            "thread 'main' panicked at src/main.rs:2:5:\nindex out of bounds\nnote: run with `RUST_BACKTRACE=1` to display a backtrace\n",
+            "exit code 1: index out of bounds\n",
+        ),
+        (
+            "Exception in thread \"main\" java.lang.X: boom\n\tat com.ErrorHandler.run(E.java:1)\nCaused by: java.io.IOException: disk full\n\tat b.C(D.java:2)\n",
+            "exit code 1: Caused by: java.io.IOException: disk full\n",
+        ),
+        (
+            "gcc a.c\na.c:1:1: error: expected ';'\nmake: *** [a.o] Error 1\n",
+            "exit code 1: a.c:1:1: error: expected ';'\n",
+        ),
+        ("cp: cannot stat 'x': No such file or directory\ncleaning up\n0 errors\n", "exit code 1: cp: cannot stat 'x'"),
+        ("\u{1b}[", "exit code 1: \u{1b}["),
+    ];
+    for (text, expected) in table {
+        let mut output = Output::default();
+        output.feed(text.as_bytes());
+        output.finish();
+        let failure = output.failure("exit code 1");
+        assert!(failure.starts_with(expected), "{text:?}: {failure:?}");
+    }
+    // Also where it is long since it was printed.
+    let mut output = Output::default();
+    output.feed(b"fatal: no key\n");
+    output.feed("working\n".repeat(1_000).as_bytes());
+    assert!(output.failure("exit code 1").starts_with("exit code 1: fatal: no key\nworking\n"));
+}

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use std::time::Duration;
 use windlass_api::{
-    RawValue, Uuid,
+    RawValue, Uuid, count_of,
     page::Paging,
     workflow::{Decide, InlineRun, ListRuns, Run, RunState, Signal, StartRun, StartedRun},
 };
@@ -301,6 +301,7 @@ fn cancelled(run: &Run) -> String {
     match (run.state, run.open) {
         (RunState::Cancelled | RunState::Running, 0) => format!("{}  cancelled", run.id),
         (state, 0) => format!("{}  nothing to cancel: the run is already {}", run.id, state.name()),
+        (_, 1) => format!("{}  cancelling: 1 step has not ended yet", run.id),
         (_, open) => format!("{}  cancelling: {open} steps have not ended yet", run.id),
     }
 }
@@ -390,8 +391,8 @@ impl Apply {
             None => client.create_workflow(&source, self.check).await?,
         };
         context.format.one(&stored, || match self.check {
-            true => format!("{}: valid, {} steps", stored.name, stored.steps),
-            false => format!("{}@{}: {} steps", stored.name, stored.version, stored.steps),
+            true => format!("{}: valid, {}", stored.name, count_of(stored.steps as usize, "step")),
+            false => format!("{}@{}: {}", stored.name, stored.version, count_of(stored.steps as usize, "step")),
         })?;
         Ok(code::OK)
     }

@@ -65,7 +65,9 @@ pub fn run(run: &Run, now: jiff::Timestamp) -> String {
         .add("Owner", run.owner.as_deref().unwrap_or_default())
         .add("Cancelled by", run.cancelled_by.as_deref().unwrap_or_default())
         .add("Goes on from", run.retry_of.map(|id| id.to_string()).unwrap_or_default());
-    let steps: Vec<String> = in_order(&run.steps).into_iter().map(|step| line(step, run, now)).collect();
+    // With the id for `windlass logs` and `windlass show`.
+    let with_job = |step: &Step| format!("{}  {}", line(step, run, now), step.job);
+    let steps: Vec<String> = in_order(&run.steps).into_iter().map(with_job).collect();
     format!("{}\n\n{}", facts.text(), steps.join("\n"))
 }
 

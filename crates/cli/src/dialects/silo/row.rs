@@ -5,7 +5,7 @@ use crate::{files, output::clean};
 use anyhow::bail;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
-use windlass_api::item::Relation;
+use windlass_api::{count_of, item::Relation};
 use windlass_product::rules::item as rules;
 
 /// Where something stands in a file; lines and columns count from 1.
@@ -97,8 +97,13 @@ impl Rows {
     }
 
     pub fn told(&self) -> String {
-        let (items, revisions) = (self.items.len(), self.revisions.len());
-        format!("{items} items, {revisions} revisions, {} BOM rows, {} projects", self.bom.len(), self.projects.len())
+        let counts = [
+            (self.items.len(), "item"),
+            (self.revisions.len(), "revision"),
+            (self.bom.len(), "BOM row"),
+            (self.projects.len(), "project"),
+        ];
+        counts.map(|(count, one)| count_of(count, one)).join(", ")
     }
 }
 

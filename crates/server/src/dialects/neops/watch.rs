@@ -3,7 +3,7 @@
 use super::{Neops, namespace, workers};
 use crate::problem::Problem;
 use std::collections::VecDeque;
-use windlass_api::overview::Sign;
+use windlass_api::{count_of, overview::Sign};
 use windlass_core::{
     Job, Millis, Timestamp,
     worker::{Liveness, Worker},
@@ -63,7 +63,7 @@ pub struct Demand {
 pub async fn signs(neops: Neops) -> Result<Vec<Sign>, Problem> {
     let now = neops.engine.now().await?;
     let all = workers::there(&neops).await?;
-    let mut signs = vec![presence(&all, now)];
+    let mut signs: Vec<Sign> = presence(&all, now).into_iter().collect();
     signs.extend(returns(&mut neops.own.returns.lock(), now));
     let mut heads: Vec<Job> = Vec::new();
     for head in neops.engine.store().queue_heads(&namespace(), HEADS_MAX).await? {
@@ -83,7 +83,8 @@ pub async fn signs(neops: Neops) -> Result<Vec<Sign>, Problem> {
     Ok(signs)
 }
 
-fn presence(all: &[Worker], now: Timestamp) -> Sign {
+/// None where the protocol is not used.
+fn presence(all: &[Worker], now: Timestamp) -> Option<Sign> {
     let count = |wanted| all.iter().filter(|worker| worker.liveness(now) == wanted).count();
     let (online, unreachable, offline) =
         (count(Liveness::Online), count(Liveness::Unreachable), count(Liveness::Offline));
@@ -93,7 +94,7 @@ fn presence(all: &[Worker], now: Timestamp) -> Sign {
          block their process."
             .to_owned()
     });
-    Sign { what: "workers".into(), text, advice }
+    (!all.is_empty()).then(|| Sign { what: "workers".into(), text, advice })
 }
 
 pub fn returns(returns: &mut Returns, now: Timestamp) -> Option<Sign> {
@@ -104,15 +105,19 @@ pub fn returns(returns: &mut Returns, now: Timestamp) -> Option<Sign> {
 }
 
 pub fn demand(demand: &Demand) -> Sign {
-    let Demand { block, waiting, online, quiet } = demand;
-    let more = if *waiting >= DEPTH_MAX { "at least " } else { "" };
-    let text = format!("{more}{waiting} jobs wait for {block}, which {online} online workers serve");
+    let (block, waiting, online, quiet) = (&demand.block, demand.waiting, demand.online, demand.quiet);
+    let more = if waiting >= DEPTH_MAX { "at least " } else { "" };
+    let wait = if waiting == 1 { "1 job waits".to_owned() } else { format!("{more}{waiting} jobs wait") };
+    let serve = if online == 1 { "serves" } else { "serve" };
+    let text = format!("{wait} for {block}, which {} {serve}", count_of(online, "online worker"));
     let advice = match (online, quiet) {
         (0, 0) => Some(format!("Start {}.", start_worker(&[block]))),
         (0, quiet) => {
-            Some(format!("{quiet} workers serve it and are not heard: look at the network, or start others."))
+            let (serve, are) = if quiet == 1 { ("serves", "is") } else { ("serve", "are") };
+            let workers = count_of(quiet, "worker");
+            Some(format!("{workers} {serve} it and {are} not heard: look at the network, or start others."))
         }
-        _ if *waiting > online * EACH_MAX => Some("Add workers that serve it.".to_owned()),
+        _ if waiting > online * EACH_MAX => Some("Add workers that serve it.".to_owned()),
         _ => None,
     };
     Sign { what: "waiting".into(), text, advice }

@@ -137,7 +137,10 @@ fn no_worker_offers(facts: &Facts) -> Cause {
 
 fn jobs_ahead(facts: &Facts) -> Cause {
     let more = if facts.ahead >= AHEAD_MAX { "at least " } else { "" };
-    let words = format!("{more}{} jobs with the same tags go first.", facts.ahead);
+    let words = match facts.ahead {
+        1 => "One job with the same tags goes first.".to_owned(),
+        ahead => format!("{more}{ahead} jobs with the same tags go first."),
+    };
     let help =
         format!("Show them: {}; start another worker: {}", command(&facts.job, "jobs --state pending"), another(facts));
     Cause { help: Some(help), ..cause("jobs_ahead", words) }

@@ -4,7 +4,7 @@ use windlass_server::dialects::neops::watch::{DEPTH_MAX, Demand, HOUR, RETURNS_K
 #[test]
 fn what_waits_says_whether_workers_or_the_network_are_wanted() {
     let table = [
-        ((5, 1, 0), "5 jobs wait for p/b:1.0.0, which 1 online workers serve", ""),
+        ((5, 1, 0), "5 jobs wait for p/b:1.0.0, which 1 online worker serves", ""),
         ((11, 1, 0), "11 jobs", "Add workers"),
         ((20, 2, 5), "20 jobs", ""),
         ((1, 0, 0), "which 0 online", "Start neops_worker with the function block p/b:1.0.0"),
