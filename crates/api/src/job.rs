@@ -204,6 +204,9 @@ pub struct Retry {
     /// Retry after a timeout. Default: true.
     #[serde(skip_serializing_if = "is_default")]
     pub on_timeout: Option<bool>,
+    /// Retry after a timeout at most this often; `attempts` counts as well. Default: as often as `attempts` allows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub timeout_retries: Option<u32>,
     /// A job that lost its worker this often fails, whatever attempts are left. Default: 3.
     #[serde(skip_serializing_if = "is_default")]
     pub losses_max: Option<u32>,
@@ -314,10 +317,18 @@ pub struct Job {
     /// When its lease expires unless it is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_until: Option<String>,
+    /// When it fails if it has not ended by then (`deadline_ms`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<String>,
+    /// The job that this one retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<Uuid>,
+    /// The job that took its place when it failed, by its own settings (in some dialects).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_as: Option<Uuid>,
+    /// The last job that was made by retrying this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retried_by: Option<Uuid>,
     pub log_bytes: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub log_bytes_dropped: u64,
@@ -356,7 +367,7 @@ pub struct Progress {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobError {
     /// Stable, for machines: `reported`, `lease_expired`, `worker_lost`, `worker_removed`, `deadline_passed`,
-    /// `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `not_needed`, `plan_failed`,
+    /// `total_deadline_passed`, `pending_deadline_passed`, `too_many_losses`, `parent_not_completed`, `not_needed`, `plan_failed`,
     /// `cancelled`, `released`.
     pub reason: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -425,6 +436,18 @@ pub struct CancelJob {
     /// What happens to a running job. Default: what the job sets, else `drain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<CancelMode>,
+}
+
+/// How to retry a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct RetryJob {
+    #[serde(skip_serializing_if = "is_default")]
+    pub namespace: Option<String>,
+    /// Also if the job was retried before. Default: false; the refusal names the retry that exists.
+    #[serde(skip_serializing_if = "is_default")]
+    pub again: bool,
 }
 
 /// Wait until a job has ended.

@@ -32,6 +32,10 @@ pub struct JobSettings {
     /// Time limit for an attempt, from its claim.
     #[serde(skip_serializing_if = "is_default")]
     pub timeout_ms: Option<u64>,
+    /// Time limit for the job, over all attempts and the waits between them, from when it could first start: after its delay and the jobs
+    /// it waits for. Then it fails.
+    #[serde(skip_serializing_if = "is_default")]
+    pub deadline_ms: Option<u64>,
     /// The job fails if it is not claimed within this time.
     #[serde(skip_serializing_if = "is_default")]
     pub pending_timeout_ms: Option<u64>,
@@ -52,6 +56,7 @@ impl JobSettings {
         "concurrency",
         "retry",
         "timeout_ms",
+        "deadline_ms",
         "pending_timeout_ms",
         "lease_ms",
         "retention_ms",
@@ -66,6 +71,7 @@ impl JobSettings {
             concurrency: self.concurrency.or_else(|| general.concurrency.clone()),
             retry: self.retry.or_else(|| general.retry.clone()),
             timeout_ms: self.timeout_ms.or(general.timeout_ms),
+            deadline_ms: self.deadline_ms.or(general.deadline_ms),
             pending_timeout_ms: self.pending_timeout_ms.or(general.pending_timeout_ms),
             lease_ms: self.lease_ms.or(general.lease_ms),
             retention_ms: self.retention_ms.or(general.retention_ms),
@@ -95,6 +101,7 @@ impl JobSettings {
             }
             "retry" => self.retry = map.next_value::<Option<Object<N::Retry>>>()?.map(|Object(retry)| retry.into()),
             "timeout_ms" => self.timeout_ms = millis::<N, A>(map)?,
+            "deadline_ms" => self.deadline_ms = millis::<N, A>(map)?,
             "pending_timeout_ms" => self.pending_timeout_ms = millis::<N, A>(map)?,
             "lease_ms" => self.lease_ms = millis::<N, A>(map)?,
             "retention_ms" => self.retention_ms = millis::<N, A>(map)?,

@@ -87,7 +87,7 @@ fn bodies_are_recognised_by_the_text_they_always_had() {
 fn everything() -> Value {
     json!({
         "name": "n", "tags": ["gpu"], "priority": 7, "concurrency": {"key": "k", "limit": 2}, "retry": {"attempts": 5},
-        "timeout_ms": 1, "pending_timeout_ms": 2, "lease_ms": 3, "retention_ms": 4,
+        "timeout_ms": 1, "deadline_ms": 5, "pending_timeout_ms": 2, "lease_ms": 3, "retention_ms": 4,
     })
 }
 

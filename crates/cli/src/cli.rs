@@ -82,7 +82,7 @@ enum Command {
     /// Cancel jobs; short for `job cancel`.
     Cancel(show::Cancel),
     /// Run finished jobs again, as new jobs; short for `job retry`.
-    Retry(show::Several),
+    Retry(show::RetryArgs),
     /// Why is a job not running? Short for `job why`.
     Why(show::One),
     /// Workers: list, show, drain, undrain, delete.
@@ -180,7 +180,7 @@ impl Cli {
             Command::Job(command) => on_runtime(command.run(&context)),
             Command::Logs(logs) => on_runtime(logs.run(&context)),
             Command::Cancel(wanted) => on_runtime(show::cancel(&context, &wanted)),
-            Command::Retry(several) => on_runtime(show::retry(&context, &several)),
+            Command::Retry(wanted) => on_runtime(show::retry(&context, &wanted)),
             Command::Why(one) => on_runtime(show::why(&context, &one)),
             Command::Workers { verb } => on_runtime(verb.unwrap_or(WorkersCommand::List).run(&context)),
             Command::Definitions { verb } => on_runtime(verb.unwrap_or(DefinitionsCommand::List).run(&context)),

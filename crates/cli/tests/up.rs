@@ -255,7 +255,7 @@ fn the_quickstart_is_true() {
     let mut script = "set -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
     for line in blocks[1..].iter().flat_map(|block| block.lines()).filter(|line| !line.trim().is_empty()) {
         let expected = match line {
-            line if line.contains("exit code 3") || line.contains("its own deadline") => 3,
+            line if line.contains("exit code 3") => 3,
             _ => 0,
         };
         let name = line.replace('\'', " ");

@@ -105,6 +105,7 @@ impl Walk {
         job.payload = "{}".into();
         job.policy.lease.ends = dice.pick(&[LeaseEnd::Renewable, LeaseEnd::Fixed, LeaseEnd::WithWorker]);
         job.policy.hard_deadline = dice.one_in(4).then_some(Millis(25_000));
+        job.policy.total_deadline = dice.one_in(6).then_some(Millis(45_000));
         job.policy.pending_deadline = dice.one_in(6).then_some(Millis(40_000));
         job.policy.start = dice.pick(&[StartPolicy::Implied, StartPolicy::Implied, StartPolicy::Required]);
         job.policy.cancel = dice.pick(&[CancelPolicy::Revoke, CancelPolicy::Drain]);
@@ -234,7 +235,8 @@ impl Walk {
             25 => {
                 self.ids += 1;
                 let id = JobId::from_u128(self.ids);
-                Retry { namespace: self.namespace(), job: self.any_job(), id }.into()
+                let again = self.dice.one_in(2);
+                Retry { namespace: self.namespace(), job: self.any_job(), id, again }.into()
             }
             26 => Heartbeat { namespace: self.namespace(), worker: self.worker(), principal: None }.into(),
             27 => {

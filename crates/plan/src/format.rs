@@ -86,7 +86,8 @@ impl Notation for InUndo {
     type Millis = Length;
     type Retry = Retry;
     const UNITS: bool = true;
-    const WITHOUT: &'static [&'static str] = &["retention_ms", "pending_timeout_ms", "lease_ms", "concurrency"];
+    const WITHOUT: &'static [&'static str] =
+        &["retention_ms", "pending_timeout_ms", "deadline_ms", "lease_ms", "concurrency"];
 }
 
 /// Nothing but settings.
@@ -104,6 +105,7 @@ pub struct Retry {
     pub on_failure: Option<bool>,
     pub on_lost: Option<bool>,
     pub on_timeout: Option<bool>,
+    pub timeout_retries: Option<u32>,
 }
 
 impl From<Retry> for windlass_api::job::Retry {
@@ -116,6 +118,7 @@ impl From<Retry> for windlass_api::job::Retry {
             on_failure: retry.on_failure,
             on_lost: retry.on_lost,
             on_timeout: retry.on_timeout,
+            timeout_retries: retry.timeout_retries,
             losses_max: None,
         }
     }

@@ -32,7 +32,7 @@ pub fn fault(settings: &JobSettings) -> Option<(&'static str, String)> {
 
 /// Settings of what compensates a step: its own, and the step's where they suit it.
 pub fn of_undo(own: &JobSettings, step: &JobSettings) -> JobSettings {
-    own.clone().or(&JobSettings { name: None, concurrency: None, ..step.clone() })
+    own.clone().or(&JobSettings { name: None, concurrency: None, deadline_ms: None, ..step.clone() })
 }
 
 /// A job of these settings and nothing else.
@@ -45,6 +45,7 @@ pub fn new_job(settings: &JobSettings, id: JobId) -> NewJob {
         policy: JobPolicy {
             lease: LeasePolicy { length, ..LeasePolicy::default() },
             hard_deadline: settings.timeout_ms.map(millis),
+            total_deadline: settings.deadline_ms.map(millis),
             pending_deadline: settings.pending_timeout_ms.map(millis),
             retry: settings.retry.as_ref().map_or_else(|| retry(&job::Retry::default()), retry),
             // A worker that is told can clean up.
@@ -67,6 +68,7 @@ fn retry(wanted: &job::Retry) -> RetryPolicy {
         on_failure: wanted.on_failure.unwrap_or(default.on_failure),
         on_lost: wanted.on_lost.unwrap_or(default.on_lost),
         on_deadline: wanted.on_timeout.unwrap_or(default.on_deadline),
+        deadline_retries: wanted.timeout_retries,
         backoff: Backoff::asked(
             wanted.backoff_ms.map(millis),
             wanted.backoff_max_ms.map(millis),

@@ -9,7 +9,7 @@ use windlass_api::{
     Problem,
     definition::{Definition, DefinitionBody},
     event::Event,
-    job::{CancelJob, CancelMode, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany},
+    job::{CancelJob, CancelMode, Job, ListJobs, RetryJob, SubmitJob, SubmitMany, Submitted, SubmittedMany},
     lease::{
         AppendLog, Batch, BatchDone, Claim, Claimed, Complete, Ended, Fail, LeaseOnly, Logged, Release, Renewed,
         ReportProgress, Sync, Synced,
@@ -215,8 +215,15 @@ impl Client {
         let request = self.request(Method::POST, &format!("/api/v1/jobs/{id}/cancel")).query(&query);
         self.json(request, Duration::ZERO).await
     }
+    /// Runs a finished job again, as a new job. Refused if it was retried before.
     pub async fn retry(&self, id: Uuid) -> Result<Submitted, Error> {
-        self.post(&format!("/api/v1/jobs/{id}/retry"), &()).await
+        self.retry_as(id, false).await
+    }
+    /// The same; with `again` also if it was retried before.
+    pub async fn retry_as(&self, id: Uuid, again: bool) -> Result<Submitted, Error> {
+        let query = RetryJob { again, namespace: None };
+        let request = self.request(Method::POST, &format!("/api/v1/jobs/{id}/retry")).query(&query);
+        self.json(request, Duration::ZERO).await
     }
     pub async fn why(&self, id: Uuid) -> Result<Why, Error> {
         self.get(&format!("/api/v1/jobs/{id}/why"), &()).await

@@ -74,7 +74,8 @@ async fn payloads_of_all_sizes_are_read_back_while_their_job_waits_and_after_it_
     assert_eq!(claimed(&store, 1, 12).await, jobs);
     all_are_read_back(&store, &jobs).await;
     // A retry takes over what the ended job was given.
-    let again = |id: u128| Retry { namespace: ns(), job: JobId::from_u128(id), id: JobId::from_u128(100 + id) };
+    let again =
+        |id: u128| Retry { namespace: ns(), job: JobId::from_u128(id), id: JobId::from_u128(100 + id), again: false };
     run(&store, jobs.iter().map(|(id, _)| Command::from(again(*id))).collect()).await.unwrap();
     assert_eq!(claimed(&store, 2, 12).await, jobs.iter().map(|(id, size)| (100 + id, *size)).collect::<Vec<_>>());
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());

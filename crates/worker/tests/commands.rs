@@ -216,3 +216,26 @@ async fn a_worker_without_rights_or_work_says_so() {
     assert_eq!(run(&[], "test-worker").ends().await, Some(1), "nothing to run jobs with");
     assert_eq!(run(&["--allow-commands", "--exit-when-idle"], "test-worker").ends().await, Some(0));
 }
+
+/// A program that is stopped at its deadline says why on its way out: with another attempt to come, and without.
+#[tokio::test]
+async fn what_a_program_prints_after_it_was_told_to_end_is_kept() {
+    let server = Server::start().await;
+    let worker = program(&server, "w", &["--allow-commands"]);
+    let text = "trap 'sleep 0.3; echo leaving; exit 1' TERM; echo here; sleep 600 & wait";
+    let retry = Retry { attempts: Some(2), backoff_ms: Some(2_000), jitter_percent: Some(0), ..Retry::default() };
+    for settings in [
+        JobSettings { timeout_ms: Some(500), ..JobSettings::default() },
+        JobSettings { deadline_ms: Some(500), ..JobSettings::default() },
+        JobSettings { timeout_ms: Some(500), retry: Some(retry), ..JobSettings::default() },
+    ] {
+        let retried = settings.retry.is_some();
+        let id = server.submit(shell(text).with(settings.clone())).await;
+        let job = server.end_of(id).await;
+        assert_eq!(job.state, State::Failed);
+        let wanted = if retried { "here\nleaving\nhere\nleaving\n" } else { "here\nleaving\n" };
+        let look = async || (server.log_of(id).await == wanted).then_some(());
+        eventually(format!("the last words of {settings:?} come"), look).await;
+    }
+    worker.drains().await;
+}

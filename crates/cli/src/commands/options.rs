@@ -70,9 +70,20 @@ pub struct SettingsOptions {
     /// Concurrency key: run at most LIMIT jobs with the same KEY at a time.
     #[arg(long, value_name = "KEY=LIMIT", value_parser = pair)]
     pub concurrency: Option<(String, String)>,
-    /// Time limit for an attempt, from its claim.
+    /// Time limit for an attempt, from its claim. By default an attempt that takes longer is retried like one that fails: see --retries,
+    /// --on-timeout and --deadline.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub timeout: Option<u64>,
+    /// What to do with an attempt that exceeds --timeout: retry it, or fail the job [default: retry].
+    #[arg(long, value_name = "WHAT", value_parser = ["retry", "fail"])]
+    pub on_timeout: Option<String>,
+    /// How many times the job is retried after a timeout; --retries counts as well [default: as often as --retries allows].
+    #[arg(long, value_name = "N")]
+    pub timeout_retries: Option<u32>,
+    /// Fail the job if it has not ended within this time, all attempts and the waits between them included. Counted from when it could
+    /// first start: after its delay and the jobs it waits for.
+    #[arg(long, value_name = "TIME", value_parser = times::length)]
+    pub deadline: Option<u64>,
     /// Fail the job if it is not claimed within this time.
     #[arg(long, value_name = "TIME", value_parser = times::length)]
     pub pending_timeout: Option<u64>,
@@ -96,6 +107,7 @@ impl SettingsOptions {
             concurrency: self.concurrency()?,
             retry: self.retry(),
             timeout_ms: self.timeout,
+            deadline_ms: self.deadline,
             pending_timeout_ms: self.pending_timeout,
             lease_ms: None,
             retention_ms: self.keep,
@@ -110,12 +122,14 @@ impl SettingsOptions {
     }
 
     fn retry(&self) -> Option<Retry> {
-        let attempts = self.retries.map(|retries| retries.saturating_add(1));
-        (attempts.is_some() || self.backoff.is_some()).then(|| Retry {
-            attempts,
+        let retry = Retry {
+            attempts: self.retries.map(|retries| retries.saturating_add(1)),
             backoff_ms: self.backoff,
+            on_timeout: self.on_timeout.as_deref().map(|what| what == "retry"),
+            timeout_retries: self.timeout_retries,
             ..Retry::default()
-        })
+        };
+        (retry != Retry::default()).then_some(retry)
     }
 }
 

@@ -12,6 +12,7 @@ use windlass_api::{
     job::{CancelMode, Job, State, Submitted},
     why::Why,
 };
+use windlass_sdk::Error;
 
 #[derive(Subcommand)]
 #[command(after_help = "Ids may be abbreviated as long as they are unique; `last` is the job submitted last from here.
@@ -27,7 +28,7 @@ pub enum JobCommand {
     /// Cancel jobs. The worker of a running job is told to stop, and the job ends with the worker's report.
     Cancel(Cancel),
     /// Run finished jobs again, each as a new job.
-    Retry(Several),
+    Retry(RetryArgs),
     /// Why is a job not running?
     Why(One),
     /// Print the job's result as JSON.
@@ -52,6 +53,15 @@ pub struct Several {
 }
 
 #[derive(Args)]
+pub struct RetryArgs {
+    #[command(flatten)]
+    several: Several,
+    /// Also retry jobs that were retried before.
+    #[arg(long)]
+    again: bool,
+}
+
+#[derive(Args)]
 pub struct Cancel {
     #[command(flatten)]
     several: Several,
@@ -67,7 +77,7 @@ impl JobCommand {
             JobCommand::Show(one) => show(context, &one).await,
             JobCommand::Wait(wait) => wait.run(context).await,
             JobCommand::Cancel(wanted) => cancel(context, &wanted).await,
-            JobCommand::Retry(several) => retry(context, &several).await,
+            JobCommand::Retry(wanted) => retry(context, &wanted).await,
             JobCommand::Why(one) => why(context, &one).await,
             JobCommand::Result(one) => {
                 body(context, &one, "result", |job| job.result.map(|json| json.get().to_owned())).await
@@ -107,14 +117,27 @@ pub async fn cancel(context: &Context, wanted: &Cancel) -> Done {
     Ok(if failed { code::ERROR } else { code::OK })
 }
 
-pub async fn retry(context: &Context, several: &Several) -> Done {
-    let client = context.client()?;
+pub async fn retry(context: &Context, wanted: &RetryArgs) -> Done {
+    let (client, several) = (context.client()?, &wanted.several);
+    let mut failed = false;
     for id in ids::jobs(&client, &several.ids).await? {
-        let made: Submitted = client.retry(id).await?;
+        let made: Submitted = match client.retry_as(id, wanted.again).await {
+            Ok(made) => made,
+            Err(error) => {
+                let before = matches!(&error, Error::Problem(problem) if problem.field.as_deref() == Some("again"));
+                let error = if before { anyhow::anyhow!("{error} (--again)") } else { error.into() };
+                if several.ids.len() == 1 {
+                    return Err(error);
+                }
+                failed = true;
+                note(format!("{id}: {error:#}"));
+                continue;
+            }
+        };
         ids::remember(&client, made.id);
         context.format.one(&made, || format!("{}  {} (retry of {id})", made.id, made.state.name()))?;
     }
-    Ok(code::OK)
+    Ok(if failed { code::ERROR } else { code::OK })
 }
 
 pub async fn why(context: &Context, one: &One) -> Done {
@@ -198,9 +221,11 @@ fn text(job: &Job) -> String {
     facts.add("Trace", job.trace_url.as_deref().or(job.trace.as_deref()).unwrap_or_default());
     facts.add("Retry of", job.retry_of.map(|id| id.to_string()).unwrap_or_default());
     facts.add("Retried as", job.retried_as.map(|id| id.to_string()).unwrap_or_default());
+    facts.add("Retried by", job.retried_by.map(|id| id.to_string()).unwrap_or_default());
     facts.add("Submitted", when(&Some(job.created_at.clone()))).add("Not before", when(&job.run_at));
     facts.add("Claimed", when(&job.claimed_at)).add("Started", when(&job.started_at));
     facts.add("Finished", when(&job.finished_at)).add("Lease until", when(&job.lease_until));
+    facts.add("Deadline", when(&job.deadline_at));
     facts.add(
         "Log",
         if job.log_bytes > 0 {

@@ -248,7 +248,12 @@ impl Claim {
             principal: self.principal.clone(),
             length,
             until: (policy.lease.ends != LeaseEnd::WithWorker).then(|| desk.now() + length),
-            deadline: policy.hard_deadline.map(|deadline| desk.now() + deadline),
+            deadline: policy
+                .hard_deadline
+                .map(|deadline| desk.now() + deadline)
+                .into_iter()
+                .chain(job.live.deadline)
+                .min(),
         };
         job.state = State::Claimed;
         job.live.attempt += 1;

@@ -97,6 +97,7 @@ impl Due {
 fn job_due(desk: &mut Desk, job: Job) -> Result<(), Stop> {
     let now = desk.now();
     match job.state {
+        state if !state.is_held() && job.is_past_deadline(now) => drop(life::expire(desk, &job)?),
         State::Scheduled if job.live.run_at.is_none_or(|at| at <= now) => drop(life::requeue_waiting(desk, job)?),
         State::Pending | State::Claimed | State::Running => {
             if life::expire(desk, &job)?.is_none() {

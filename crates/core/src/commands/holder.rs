@@ -4,15 +4,19 @@ use crate::{
     desk::{Desk, Stop},
     model::{
         id::{JobId, LeaseId},
-        job::{Job, Said, State},
+        job::{Job, Reason, Said, State},
         keys::{JobKey, Keys},
         name::{Namespace, WorkerId},
         refusal::Refusal,
+        time::{Millis, Timestamp},
         worker::Worker,
     },
     moves::{concurrency, life, liveness},
 };
 use std::sync::Arc;
+
+/// What a stopped attempt still prints is taken for so long.
+const LAST_WORDS: Millis = Millis::from_secs(60);
 
 /// What a report is addressed by. A lease id is proof by itself; the others are for dialects whose wire names only the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,14 +118,20 @@ impl Holder {
     }
 
     /// The job about which this holder may still say something. What names nothing but the job may come after its end: that is
-    /// how its work is told about, and nothing else follows from it.
+    /// how its work is told about, and nothing else follows from it. So may what a program prints when it is stopped because its time
+    /// is over.
     pub(crate) fn heard(&self, desk: &mut Desk) -> Result<Result<Job, Refusal>, Stop> {
         let key = self.job_key();
-        let ended = desk.job(&key)?.filter(|job| matches!(self.address, Address::Job(_)) && job.state.is_final());
-        match ended.filter(|job| self.check_identity(job).is_ok()) {
-            Some(job) => Ok(Ok(job)),
-            None => self.held(desk),
+        let Some(mut job) = desk.job(&key)? else { return self.held(desk) };
+        if self.check_identity(&job).is_ok() {
+            job = life::expire(desk, &job)?.unwrap_or(job);
+            let any_time = matches!(self.address, Address::Job(_)) && job.state.is_final();
+            let by_lease = matches!(self.address, Address::Lease(_));
+            if any_time || (by_lease && was_stopped(&job, desk.now())) {
+                return Ok(Ok(job));
+            }
         }
+        self.held(desk)
     }
 
     /// Whether this is, or was last, the one at work on the job.
@@ -143,6 +153,16 @@ impl Holder {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether the last attempt ran out of time a moment ago, and no other has begun.
+fn was_stopped(job: &Job, now: Timestamp) -> bool {
+    let by_deadline = match &job.live.outcome {
+        Some(outcome) => matches!(outcome.reason, Reason::DeadlinePassed | Reason::TotalDeadlinePassed),
+        None => !job.state.is_final() && job.live.report.is_none(),
+    };
+    let deadline = job.live.lease.as_ref().and_then(|lease| lease.deadline);
+    !job.state.is_held() && by_deadline && deadline.is_some_and(|at| at <= now && now < at + LAST_WORDS)
 }
 
 /// Somebody who never held the job: told so, unless nobody holds it at all.

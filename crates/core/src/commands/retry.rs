@@ -1,5 +1,5 @@
-//! Run a finished job once more, as a new job linked to it. The finished one stays as it is. A step runs again with its run only:
-//! alone it would lack its name, and no other step would get what it gives.
+//! Run a finished job once more, as a new job linked to it. Of the finished one only the link back changes. A step runs again with its
+//! run only: alone it would lack its name, and no other step would get what it gives.
 
 use super::Decided;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     model::{
         event::What,
         id::JobId,
-        job::{Node, Spec},
+        job::{Job, Live, Node, Spec},
         keys::{JobKey, Keys},
         name::Namespace,
         refusal::Refusal,
@@ -23,6 +23,8 @@ pub struct Retry {
     pub job: JobId,
     /// Of the new job.
     pub id: JobId,
+    /// Also if it was retried before.
+    pub again: bool,
 }
 
 impl Retry {
@@ -45,6 +47,11 @@ impl Retry {
                 format!("it is the step {name:?} of the run {run}; retry the run, which repeats what did not complete");
             return Err(Refusal::invalid("job", why).into());
         }
+        if let Some(before) = old.live.retried_by.or(old.live.retry_job).filter(|_| !self.again) {
+            let why =
+                format!("the job {} was retried as {before} already; set `again` to retry it once more", self.job);
+            return Err(Refusal::invalid("again", why).into());
+        }
         let key = JobKey::new(&self.namespace, self.id);
         if desk.job(&key)?.is_some() {
             return Err(Refusal::Exists { what: "job", name: self.id.to_string() }.into());
@@ -59,6 +66,7 @@ impl Retry {
             ..(*old.spec).clone()
         };
         let mut job = desk.new_job(key.clone(), old.priority, spec);
+        desk.put_job(Job { live: Live { retried_by: Some(self.id), ..old.live.clone() }, ..old });
         life::queue(desk, &mut job)?;
         desk.tell(&self.namespace, What::Submitted { job: self.id });
         desk.put_payload(&key, payload);

@@ -205,6 +205,12 @@ pub struct Live {
     /// Attempts that ended by losing the lease or the worker.
     #[serde(skip_serializing_if = "is_default")]
     pub losses: u32,
+    /// Attempts that passed their hard deadline.
+    #[serde(skip_serializing_if = "is_default")]
+    pub timeouts: u32,
+    /// When the job fails, whatever its attempts: counted from when it could first start.
+    #[serde(skip_serializing_if = "is_default")]
+    pub deadline: Option<Timestamp>,
     /// The present lease, or the last one: a repeated final report is recognised by it.
     #[serde(skip_serializing_if = "is_default")]
     pub lease: Option<Lease>,
@@ -270,6 +276,9 @@ pub struct Live {
     pub kept: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub retry_job: Option<JobId>,
+    /// The last job that somebody had run in place of this one. Nothing follows from it: what waited for this job has heard its end.
+    #[serde(skip_serializing_if = "is_default")]
+    pub retried_by: Option<JobId>,
     #[serde(skip_serializing_if = "is_default")]
     pub log: LogCount,
     #[serde(skip_serializing_if = "is_default")]
@@ -389,6 +398,8 @@ pub enum Reason {
     WorkerRemoved,
     /// The hard deadline passed.
     DeadlinePassed,
+    /// The deadline of the job, over all its attempts.
+    TotalDeadlinePassed,
     /// Nobody claimed it in time.
     PendingDeadlinePassed,
     /// It took too many workers with it.
@@ -456,6 +467,11 @@ impl Job {
         lease.until.is_some_and(|until| until <= now).then_some(Reason::LeaseExpired)
     }
 
+    /// Whether its time is over, over all attempts.
+    pub fn is_past_deadline(&self, now: Timestamp) -> bool {
+        !self.state.is_final() && self.live.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
     /// When the pending deadline strikes.
     pub fn pending_until(&self) -> Option<Timestamp> {
         let since = self.live.pending_since.filter(|_| self.state == State::Pending)?;
@@ -465,12 +481,12 @@ impl Job {
     /// The time [`Job::due`] would have if it were exact. `retention` applies where the job does not say itself.
     pub fn due_exactly(&self, retention: Millis) -> Option<Timestamp> {
         match self.state {
-            State::Blocked => stage::due(self),
-            State::Scheduled => self.live.run_at,
-            State::Pending => self.pending_until(),
+            State::Blocked => earliest([stage::due(self), self.live.deadline]),
+            State::Scheduled => earliest([self.live.run_at, self.live.deadline]),
+            State::Pending => earliest([self.pending_until(), self.live.deadline]),
             State::Claimed | State::Running => {
                 let lease = self.live.lease.as_ref()?;
-                [lease.until, lease.deadline].into_iter().flatten().min()
+                earliest([lease.until, lease.deadline])
             }
             State::Completed | State::Failed | State::Cancelled | State::Skipped => {
                 let finished = self.live.finished_at?;
@@ -494,4 +510,8 @@ impl Job {
     pub fn lives_with_worker(&self) -> bool {
         self.spec.policy.lease.ends == LeaseEnd::WithWorker
     }
+}
+
+fn earliest(times: [Option<Timestamp>; 2]) -> Option<Timestamp> {
+    times.into_iter().flatten().min()
 }

@@ -12,6 +12,9 @@ pub struct JobPolicy {
     /// Ends the attempt this long after the claim; nothing extends it.
     #[serde(skip_serializing_if = "is_default")]
     pub hard_deadline: Option<Millis>,
+    /// Fails the job this long after it could first start, whatever its attempts; nothing extends it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub total_deadline: Option<Millis>,
     /// Fails a job that nobody claimed for this long.
     #[serde(skip_serializing_if = "is_default")]
     pub pending_deadline: Option<Millis>,
@@ -84,6 +87,9 @@ pub struct RetryPolicy {
     /// An attempt that passed its hard deadline is retried.
     #[serde(skip_serializing_if = "is_true")]
     pub on_deadline: bool,
+    /// So many of them at most; none: as many as attempts allow.
+    #[serde(skip_serializing_if = "is_default")]
+    pub deadline_retries: Option<u32>,
     #[serde(skip_serializing_if = "is_default")]
     pub backoff: Backoff,
     #[serde(skip_serializing_if = "is_default")]
@@ -103,6 +109,7 @@ impl Default for RetryPolicy {
             on_failure: true,
             on_lost: true,
             on_deadline: true,
+            deadline_retries: None,
             backoff: Backoff::None,
             form: RetryForm::SameJob,
             losses_max: 3,
@@ -206,6 +213,7 @@ impl JobPolicy {
     pub fn check(&self, limits: &Limits) -> Result<(), Refusal> {
         let lengths = [
             ("policy.hard_deadline", self.hard_deadline),
+            ("policy.total_deadline", self.total_deadline),
             ("policy.pending_deadline", self.pending_deadline),
             ("policy.retention", self.retention),
         ];
@@ -235,6 +243,10 @@ impl RetryPolicy {
         if self.attempts == 0 || self.attempts > limits.attempts_max {
             let why = format!("{} attempts asked for; 1 to {} are possible", self.attempts, limits.attempts_max);
             return Err(Refusal::invalid("policy.retry.attempts", why));
+        }
+        if let Some(retries) = self.deadline_retries.filter(|&retries| retries > limits.attempts_max) {
+            let why = format!("{retries} retries after a timeout asked for; 0 to {} are possible", limits.attempts_max);
+            return Err(Refusal::invalid("policy.retry.deadline_retries", why));
         }
         if self.losses_max == 0 {
             return Err(Refusal::invalid("policy.retry.losses_max", "must be at least 1".into()));

@@ -24,9 +24,13 @@ use std::sync::Arc;
 /// Puts a job where it has to wait now: behind its parents, its time, its concurrency key, or in the queue.
 pub(crate) fn queue(desk: &mut Desk, job: &mut Job) -> Result<(), Stop> {
     job.live.pending_since = None;
+    let delayed = job.live.run_at.is_some_and(|at| at > desk.now());
+    if job.live.waiting == 0 && !delayed && job.live.deadline.is_none() {
+        job.live.deadline = job.spec.policy.total_deadline.map(|length| desk.now() + length);
+    }
     if job.live.waiting > 0 {
         job.state = State::Blocked;
-    } else if job.live.run_at.is_some_and(|at| at > desk.now()) {
+    } else if delayed {
         job.state = State::Scheduled;
     } else if !concurrency::take(desk, job)? {
         job.state = State::Blocked;
@@ -53,16 +57,24 @@ pub(crate) fn attempt_failed(desk: &mut Desk, mut job: Job, outcome: Outcome, re
         return end_cancelled(desk, job);
     }
     job.live.waited = Millis(0);
+    if job.is_past_deadline(desk.now()) {
+        job.live.spent += 1;
+        let outcome = past_deadline(&job);
+        return end(desk, job, State::Failed, Some(outcome));
+    }
     let retry = &job.spec.policy.retry;
     let lost = is_loss(outcome.reason);
     let wanted = match outcome.reason {
-        Reason::DeadlinePassed => retry.on_deadline,
+        Reason::DeadlinePassed => {
+            retry.on_deadline && retry.deadline_retries.is_none_or(|retries| job.live.timeouts < retries)
+        }
         _ if lost => retry.on_lost,
         _ => retry.on_failure && retryable,
     };
     let (attempts, losses_max) = (retry.attempts, retry.losses_max);
     job.live.spent += 1;
     job.live.losses += u32::from(lost);
+    job.live.timeouts += u32::from(outcome.reason == Reason::DeadlinePassed);
     if wanted && lost && job.live.losses >= losses_max && job.live.spent < attempts {
         let why = format!("lost {} workers; last: {}", job.live.losses, outcome.message);
         return end(desk, job, State::Failed, Some(Outcome::new(Reason::TooManyLosses, why)));
@@ -74,6 +86,12 @@ pub(crate) fn attempt_failed(desk: &mut Desk, mut job: Job, outcome: Outcome, re
         RetryForm::SameJob => try_again(desk, job, outcome),
         RetryForm::NewJob => replace(desk, job, outcome),
     }
+}
+
+fn past_deadline(job: &Job) -> Outcome {
+    let length = job.spec.policy.total_deadline.unwrap_or_default();
+    let why = format!("the job did not end within its deadline of {} ms, all attempts included", length.0);
+    Outcome::new(Reason::TotalDeadlinePassed, why)
 }
 
 fn is_loss(reason: Reason) -> bool {
@@ -90,8 +108,12 @@ fn retry_wait(desk: &mut Desk, job: &Job, reason: Reason) -> Result<Millis, Stop
 
 fn try_again(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop> {
     let reason = outcome.reason;
-    close_attempt(desk, &mut job, outcome);
     let delay = retry_wait(desk, &job, reason)?;
+    if job.live.deadline.is_some_and(|deadline| deadline <= desk.now() + delay) {
+        // The next attempt could not even begin: what went wrong says more than that.
+        return end(desk, job, State::Failed, Some(outcome));
+    }
+    close_attempt(desk, &mut job, outcome);
     job.seq = desk.next_seq();
     job.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
     if delay.0 > 0 {
@@ -141,7 +163,9 @@ fn replace(desk: &mut Desk, mut job: Job, outcome: Outcome) -> Result<Job, Stop>
         unique::take(desk, &key.namespace, spec.owner.as_deref(), unique, key.id)?;
     }
     let mut copy = desk.new_job(key.clone(), ended.priority, spec);
-    (copy.live.spent, copy.live.losses) = (ended.live.spent, ended.live.losses);
+    (copy.live.spent, copy.live.losses, copy.live.timeouts) =
+        (ended.live.spent, ended.live.losses, ended.live.timeouts);
+    copy.live.deadline = ended.live.deadline;
     copy.live.dependents = ended.live.dependents;
     copy.live.run_at = (delay.0 > 0).then(|| desk.now() + delay);
     for child in children_of(desk, &ended)? {
@@ -256,6 +280,9 @@ pub(crate) fn parent_outcome(parent: &Job) -> Outcome {
 
 /// Applies what has run out about a job, exactly as the sweep would. None: nothing has.
 pub(crate) fn expire(desk: &mut Desk, job: &Job) -> Result<Option<Job>, Stop> {
+    if !job.state.is_held() && job.is_past_deadline(desk.now()) {
+        return end(desk, job.clone(), State::Failed, Some(past_deadline(job))).map(Some);
+    }
     if job.pending_until().is_some_and(|until| until <= desk.now()) {
         let outcome = Outcome::new(Reason::PendingDeadlinePassed, "no worker claimed the job in time");
         return end(desk, job.clone(), State::Failed, Some(outcome)).map(Some);

@@ -135,6 +135,7 @@ fn check_change(old: &Job, new: &Job) {
     if old.state.is_final() {
         let mut expected = new.clone();
         (expected.live.must_pass_on, expected.live.passed_on) = (old.live.must_pass_on, old.live.passed_on);
+        expected.live.retried_by = old.live.retried_by;
         if !new.live.has_place {
             (expected.live.has_place, expected.live.place_until) = (old.live.has_place, old.live.place_until);
         }

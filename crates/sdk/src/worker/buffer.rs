@@ -35,6 +35,8 @@ struct Inner {
     sent: Option<Vec<LogChunk>>,
     in_flight: bool,
     closed: bool,
+    /// Nothing more is sent before the end: what does not fit is dropped.
+    last: bool,
 }
 
 /// What chunks count together.
@@ -117,7 +119,11 @@ impl LogBuffer {
 
     fn push_some(&self, stream: Option<OutputStream>, now_ms: u64, text: &str) -> usize {
         let mut inner = self.inner();
-        if inner.closed { text.len() } else { inner.push(stream, now_ms, text) }
+        if inner.closed {
+            return text.len();
+        }
+        let taken = inner.push(stream, now_ms, text);
+        if inner.last { text.len() } else { taken }
     }
 
     pub fn len(&self) -> usize {
@@ -157,6 +163,12 @@ impl LogBuffer {
         inner.closed = true;
         (inner.pending, inner.pending_bytes) = (VecDeque::new(), 0);
         drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    /// From here on only the report sends what is printed, so nobody waits for room.
+    pub fn keep_last(&self) {
+        self.inner().last = true;
         self.changed.notify_waiters();
     }
 
@@ -214,6 +226,18 @@ mod tests {
         }
         printer.await.unwrap();
         assert!(heard == long);
+    }
+
+    #[tokio::test]
+    async fn last_words_never_wait_for_room() {
+        let buffer = LogBuffer::default();
+        push(&buffer, "before ").await;
+        buffer.keep_last();
+        push(&buffer, "after").await;
+        push(&buffer, &"x".repeat(2 * BUFFER_BYTES_MAX)).await;
+        assert!(buffer.len() <= BUFFER_BYTES_MAX);
+        let all: String = buffer.close().await.iter().map(|piece| text(piece)).collect();
+        assert!(all.starts_with("before afterxx"));
     }
 
     #[tokio::test]

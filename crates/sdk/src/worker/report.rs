@@ -28,6 +28,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) async fn report(shared: &Shared, held: &Held, outcome: Outcome, claim: Option<Claim>) -> Vec<Leased> {
     if !held.begin_report() {
         Counts::add(&shared.counts.lost);
+        if held.is_out_of_time() {
+            last_words(shared, held).await;
+        }
         if held.stop_reason() == Some(StopReason::Cancelled) {
             confirm(shared, held).await;
         }
@@ -56,6 +59,20 @@ async fn confirm(shared: &Shared, held: &Held) {
     match tokio::time::timeout(LAST_WORDS, shared.protocol.batch(&batch)).await {
         Ok(Ok(_)) => {}
         _ => tracing::debug!(job = %held.leased.job, "nobody heard that the work has stopped"),
+    }
+}
+
+/// What the work printed when it was told that its time is over.
+async fn last_words(shared: &Shared, held: &Held) {
+    let pieces = held.log.close().await;
+    let operations: Vec<_> =
+        pieces.into_iter().map(|chunks| Operation { chunks, ..operation(held, Do::Log) }).collect();
+    if operations.is_empty() {
+        return;
+    }
+    let batch = Batch { operations, claim: None };
+    if !matches!(tokio::time::timeout(LAST_WORDS, shared.protocol.batch(&batch)).await, Ok(Ok(_))) {
+        tracing::debug!(job = %held.leased.job, "nobody heard what the job printed at its end");
     }
 }
 

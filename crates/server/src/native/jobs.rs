@@ -21,7 +21,9 @@ use http::{StatusCode, request::Parts};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use windlass_api::{
     Problem as WireProblem, Uuid,
-    job::{Answer as Each, CancelJob, Job, ListJobs, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob},
+    job::{
+        Answer as Each, CancelJob, Job, ListJobs, RetryJob, SubmitJob, SubmitMany, Submitted, SubmittedMany, WaitJob,
+    },
     page::Page,
 };
 use windlass_core::{
@@ -109,7 +111,8 @@ pub fn routes() -> Vec<Route> {
             .answers::<Job>(200)
             .refuses(&[Code::NotFound, Code::Final]),
         Route::post("/api/v1/jobs/{id}/retry", Access::Editor, retry)
-            .says("Run a finished job again, as a new job")
+            .says("Run a finished job again, as a new job; a job that was retried before only with `again`")
+            .query::<RetryJob>()
             .answers::<Submitted>(201)
             .refuses(&[Code::NotFound, Code::Invalid]),
     ]
@@ -407,7 +410,12 @@ async fn cancel(
     Ok(ok(convert::job(&*app.engine.run(cancel).await?)))
 }
 
-async fn retry(State(app): State<App>, ask: Ask, Path(id): Path<Uuid>) -> Result<Answer<Submitted>> {
-    let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id() };
+async fn retry(
+    State(app): State<App>,
+    ask: Ask,
+    Path(id): Path<Uuid>,
+    Query(query): Query<RetryJob>,
+) -> Result<Answer<Submitted>> {
+    let retry = Retry { namespace: ask.namespace.clone(), job: JobId(id), id: ids::job_id(), again: query.again };
     Ok(Answer(StatusCode::CREATED, convert::submitted(app.engine.run(retry).await?)))
 }

@@ -1,6 +1,6 @@
-use crate::rules::story::{Story, code, id, ns, once};
+use crate::rules::story::{Story, code, id, ns, once, tries};
 use windlass_core::{
-    Reply,
+    Millis, Reply, State,
     commands::{
         append_log::AppendLog,
         holder::{Address, Holder},
@@ -73,4 +73,49 @@ fn a_cap_of_nothing_keeps_nothing_and_counts() {
     let reply = story.run(AppendLog::new(Holder::lease(&ns(), lease), "abc"));
     assert!(matches!(reply, Ok(Reply::Logged(Logged { dropped_bytes: 3, .. }))), "{reply:?}");
     assert_eq!(story.tables.logs.values().flatten().count(), 0);
+}
+
+/// What a program prints when it is stopped at its deadline, the server has to take although the attempt is over.
+#[test]
+fn the_last_words_of_an_attempt_that_ran_out_of_time_are_kept() {
+    let append = |lease| AppendLog::new(Holder::lease(&ns(), lease), "bye");
+    let job = |attempts, total: bool| {
+        let mut job = tries(1, attempts);
+        let limit = Some(Millis(10_000));
+        if total {
+            job.policy.total_deadline = limit
+        } else {
+            job.policy.hard_deadline = limit
+        }
+        job
+    };
+    for (attempts, total, state) in [(1, false, State::Failed), (2, false, State::Pending), (2, true, State::Failed)] {
+        let mut story = Story::new();
+        let lease = story.submit_and_claim(job(attempts, total));
+        story.wait(10_000);
+        story.run(append(lease)).unwrap();
+        assert_eq!((story.state(1), story.job(1).live.log.bytes), (state, 3), "also without a sweep before");
+        assert_eq!(code(&story.complete(lease)), "lease-lost", "but nothing else");
+        story.wait(59_999);
+        story.run(append(lease)).unwrap();
+        story.wait(1);
+        assert_eq!(code(&story.run(append(lease))), "lease-lost", "not for ever");
+    }
+    // Not under a lease that another attempt has replaced, nor after any other end.
+    let mut story = Story::new();
+    let lease = story.submit_and_claim(job(2, false));
+    story.wait(10_000);
+    story.sweep();
+    story.claim("other");
+    assert_eq!(code(&story.run(append(lease))), "lease-lost");
+    for how in ["completed", "failed"] {
+        let mut story = Story::new();
+        let lease = story.submit_and_claim(job(2, false));
+        match how {
+            "completed" => story.complete(lease).unwrap(),
+            _ => story.fail(lease).unwrap(),
+        };
+        story.wait(10_000);
+        assert_eq!(code(&story.run(append(lease))), "lease-lost", "{how}");
+    }
 }

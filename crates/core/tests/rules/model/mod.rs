@@ -1,4 +1,5 @@
 mod counts;
+mod deadline;
 mod digest;
 mod graph;
 mod id;

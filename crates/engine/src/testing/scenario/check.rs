@@ -334,6 +334,7 @@ fn job_fact(job: &Job, names: &Names, fact: &str) -> Option<String> {
         "cancel-by" => live.cancel.as_ref().map_or_else(|| "none".to_string(), |cancel| cancel.by.to_string()),
         "retry-of" => linked(job.spec.retry_of),
         "retry-job" => linked(live.retry_job),
+        "retried-by" => linked(live.retried_by),
         "log-bytes" => live.log.bytes.to_string(),
         "log-dropped" => live.log.dropped_bytes.to_string(),
         _ => return None,

@@ -117,7 +117,10 @@ impl Builder<'_> {
                 let approved = (verb == "approve").then(|| Payload::from("true"));
                 Judge { namespace, run: self.names.run(run), step: step.into(), approved, why: "no".into() }.into()
             }
-            ["retry", job, "as", new] => Retry { namespace, job: self.names.job(job), id: self.names.job(new) }.into(),
+            ["retry", job, "as", new] => {
+                let again = options.text("again").is_some();
+                Retry { namespace, job: self.names.job(job), id: self.names.job(new), again }.into()
+            }
             ["look", job] => Look { namespace, job: self.names.job(job), payload: true }.into(),
             ["due", job] => Command::Due(Due::Job(JobKey::new(&namespace, self.names.job(job)))),
             ["grace", job] => Grace { job: JobKey::new(&namespace, self.names.job(job)) }.into(),

@@ -75,6 +75,7 @@ scenarios![
     "stalls",
     "start_required",
     "tags_and_namespaces",
+    "total_deadline",
     "unique_keys",
     "unregister_fail",
     "unregister_offline",

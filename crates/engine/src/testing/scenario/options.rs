@@ -150,6 +150,7 @@ impl Options {
         let ends = [("renewable", LeaseEnd::Renewable), ("fixed", LeaseEnd::Fixed), ("worker", LeaseEnd::WithWorker)];
         self.one_of("ends", &ends, &mut policy.lease.ends)?;
         policy.hard_deadline = self.length("deadline")?;
+        policy.total_deadline = self.length("overall")?;
         policy.pending_deadline = self.length("pending")?;
         self.one_of(
             "start",
@@ -173,6 +174,7 @@ impl Options {
     fn retry(&mut self, policy: &mut JobPolicy) -> TestResult<()> {
         let retry = &mut policy.retry;
         retry.attempts = self.number("attempts")?.unwrap_or(retry.attempts);
+        retry.deadline_retries = self.number("timeouts")?;
         retry.losses_max = self.number("losses")?.unwrap_or(retry.losses_max);
         if let Some(on) = self.text("retry-on") {
             let on: Vec<&str> = on.split(',').collect();

@@ -125,6 +125,7 @@ fn policy(world: &mut World) -> JobPolicy {
     JobPolicy {
         lease: LeasePolicy { length, ends },
         hard_deadline,
+        total_deadline: dice.maybe_millis(15, 60_000),
         pending_deadline: dice.maybe_millis(15, 60_000),
         start: *dice.pick(&[StartPolicy::Implied, StartPolicy::Implied, StartPolicy::Required]),
         retry: retry_policy(world),
@@ -152,6 +153,7 @@ fn retry_policy(world: &mut World) -> RetryPolicy {
         _ => Backoff::None,
     };
     RetryPolicy {
+        deadline_retries: dice.percent(20).then(|| dice.below(3) as u32),
         attempts: if dice.percent(2) { 0 } else { dice.between(1, 5) as u32 },
         on_failure: dice.percent(80),
         on_lost: dice.percent(80),
@@ -310,7 +312,8 @@ fn cancel_run(world: &mut World) -> Command {
 fn retry(world: &mut World) -> Command {
     let key = world.job();
     let id = JobId::from_u128(world.id());
-    Retry { namespace: world.perhaps_foreign(&key.namespace), job: key.id, id }.into()
+    let again = world.dice.percent(50);
+    Retry { namespace: world.perhaps_foreign(&key.namespace), job: key.id, id, again }.into()
 }
 
 /// The sweep may ask about anything at any time; if nothing is due, nothing happens.

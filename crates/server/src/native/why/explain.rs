@@ -7,7 +7,7 @@ use windlass_core::{Job, Reason, State as JobState, stage::Hold};
 
 pub fn explain(facts: &Facts) -> Why {
     let job = &facts.job;
-    let reasons = match job.state {
+    let mut reasons = match job.state {
         JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Skipped => vec![ended(job)],
         JobState::Claimed | JobState::Running => vec![running(facts)],
         JobState::Scheduled => vec![scheduled(facts)],
@@ -16,6 +16,11 @@ pub fn explain(facts: &Facts) -> Why {
         JobState::Blocked => vec![concurrency_full(facts)],
         JobState::Pending => pending(facts),
     };
+    if let Some(deadline) = job.live.deadline.filter(|_| !job.state.is_final()) {
+        let words =
+            format!("It fails at {} if it has not ended by then: its deadline covers all attempts.", text(deadline));
+        reasons.push(cause("deadline", words));
+    }
     Why {
         job: job.key.id.0,
         state: convert::state(job.state),
@@ -83,7 +88,7 @@ fn ended(job: &Job) -> Cause {
     };
     let mut cause = cause("ended", words);
     let id = job.key.id;
-    if let Some(next) = job.live.retry_job {
+    if let Some(next) = job.live.retry_job.or(job.live.retried_by) {
         cause.text += &format!(" It was retried as job {next}.");
         cause.jobs.push(next.0);
     } else if job.state == JobState::Failed {

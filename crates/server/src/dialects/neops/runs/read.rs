@@ -156,7 +156,7 @@ pub fn failure(job: &Job, label: &str) -> (&'static str, String) {
         Some(Reason::WorkerLost | Reason::WorkerRemoved | Reason::LeaseExpired | Reason::TooManyLosses) => {
             "worker_lost"
         }
-        Some(Reason::DeadlinePassed | Reason::PendingDeadlinePassed) => "job_timed_out",
+        Some(Reason::DeadlinePassed | Reason::TotalDeadlinePassed | Reason::PendingDeadlinePassed) => "job_timed_out",
         Some(Reason::Cancelled) => "aborted",
         _ => "step_failed",
     };
