@@ -97,6 +97,16 @@ fn a_finished_job_is_retried_as_a_new_one() {
     assert_eq!(made["state"], "pending");
     let shown = server.json(&["job", "show", "last"]);
     assert_eq!((&shown["id"], shown["payload"].as_i64()), (&made["id"], Some(1)));
+    let (old, new) = (shown["retry_of"].as_str().unwrap(), made["id"].as_str().unwrap());
+    assert_eq!(server.json(&["job", "show", old])["retried_by"], new);
+    server.windlass(&["job", "show", old]).says(&["Retried by", new]);
+    server.windlass(&["why", old]).says(&["It was retried as job", new]);
+    let again = server.windlass(&["retry", old]);
+    assert_eq!(again.code, 1);
+    again.says(&[old, new, "already", "--again"]);
+    assert_eq!(server.json(&["jobs"]).as_array().unwrap().len(), 2);
+    let third = server.json(&["retry", old, "--again"]);
+    assert_eq!(server.json(&["job", "show", old])["retried_by"], third["id"]);
 }
 
 #[test]
@@ -338,4 +348,75 @@ fn a_role_is_changed_a_name_freed_and_the_last_admin_kept() {
     server.windlass(&["principal", "change", "admin", "--role", "viewer"]).says(&["force"]);
     server.windlass(&["token", "revoke", own, "--force"]).ok();
     assert_eq!(server.windlass(&["token", "me"]).code, 1);
+}
+
+/// Completes or fails what it gets until nothing comes any more.
+fn work_off(server: &Server, count: usize) {
+    server.work(async |client| {
+        let mut done = 0;
+        while done < count {
+            let claim = Claim { worker: "w".into(), max: Some(100), wait_ms: Some(20_000), ..Claim::default() };
+            for leased in client.claim(&claim).await.unwrap().leases {
+                done += 1;
+                let number: u64 = serde_json::from_str(leased.payload.as_ref().unwrap().get()).unwrap();
+                let message = match number % 10 {
+                    0 => format!("no disk\non host {number}"),
+                    1 if number < 20 => "no licence".to_owned(),
+                    _ => {
+                        client.complete(&Complete { lease: leased.lease, ..Complete::default() }).await.unwrap();
+                        continue;
+                    }
+                };
+                let fail = Fail { lease: leased.lease, message, permanent: true, ..Fail::default() };
+                client.fail(&fail).await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn many_jobs_are_waited_for_together_and_their_errors_grouped() {
+    let server = Server::start();
+    let lines: String = (0..2_500).map(|n| format!("{n}\n")).collect();
+    let ran = std::thread::scope(|scope| {
+        let submit =
+            scope.spawn(|| server.with_input(&["submit", "--from", "-", "--payloads", "--wait", "-o", "json"], &lines));
+        work_off(&server, 2_500);
+        submit.join().unwrap()
+    });
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    for (name, count) in [("submitted", 2_500), ("refused", 0), ("completed", 2_248), ("failed", 252), ("open", 0)] {
+        assert_eq!(told[name], count, "{name}: {told}");
+    }
+    let errors = told["errors"].as_array().unwrap();
+    assert_eq!((&errors[0]["error"], &errors[0]["count"]), (&json!("reported: no disk"), &json!(250)));
+    assert_eq!((&errors[1]["error"], &errors[1]["count"]), (&json!("reported: no licence"), &json!(2)));
+    assert_eq!(server.json(&["job", "show", errors[1]["job"].as_str().unwrap()])["error"]["message"], "no licence");
+    assert!(!ran.err.contains('\u{1b}'), "no bar without a terminal: {}", ran.err);
+}
+
+#[test]
+fn a_wait_for_many_ends_in_time_and_says_what_is_open() {
+    let server = Server::start();
+    let wait = |line: &str, time: &str| {
+        let args = ["submit", "--from", "-", "--wait", "--wait-timeout", time];
+        server.with_input(&args, line)
+    };
+    let open = wait("{}\n{}\n", "50ms");
+    assert_eq!(open.code, 5, "{}", open.err);
+    open.says(&["2 jobs submitted, 0 refused", "0 completed, 2 not done in time"]);
+    let none = wait("", "10s");
+    assert_eq!(none.code, 0);
+    // A line that is refused, and one whose job was there before and has ended.
+    server.windlass(&["cancel", "last"]).ok();
+    let before = "{\"idempotency_key\": \"k\", \"payload\": 7}\n";
+    server.with_input(&["submit", "--from", "-"], before).ok();
+    server.windlass(&["cancel", "last"]).ok();
+    let again = wait(before, "20s");
+    assert_eq!(again.code, 4, "{}", again.err);
+    again.says(&["0 completed, 1 cancelled"]);
+    let refused = wait("{\"priority\": 1, \"retry\": {\"attempts\": 0}}\n", "10s");
+    assert_eq!(refused.code, 1);
+    refused.says(&["0 jobs submitted, 1 refused", "line 1", "attempts"]);
 }

@@ -11,6 +11,7 @@ pub mod item;
 pub mod jobs;
 pub mod logs;
 pub mod options;
+pub mod outcomes;
 pub mod overview;
 pub mod principals;
 pub mod schedules;

@@ -1,6 +1,11 @@
 //! `windlass submit`: one job, or many from a file.
 
-use super::{Context, Done, logs, options::JobOptions, show, wait};
+use super::{
+    Context, Done, logs,
+    options::JobOptions,
+    outcomes::{AwaitedJobs, Outcomes},
+    show, wait,
+};
 use crate::{
     fail::code,
     ids,
@@ -43,15 +48,16 @@ A job without a payload, for a worker that needs none: windlass submit --payload
   windlass submit --after last --delay 5m -p 1           in five minutes at the earliest, after the last job completed
   windlass submit --from jobs.jsonl                      many jobs, one per line, in the format of the API
   seq 1000 | windlass submit --from - --payloads -t cpu  many: one payload a line
+  windlass submit --from jobs.jsonl --wait               and wait for all; the errors are grouped at the end
 
 Exit codes: 0 submitted (with --wait or --follow: completed), 1 error,
-with --wait or --follow: 3 failed or skipped, 4 cancelled, 5 not done in time.")]
+with --wait or --follow: 3 failed or skipped, 4 cancelled, 5 not done in time. With --from, 1 also if a line was refused.")]
 pub struct Submit {
     /// Idempotency key: if the same job is submitted again with the same key, the first job is returned.
     #[arg(short, long, value_name = "KEY")]
     key: Option<String>,
-    /// Wait until the job has ended.
-    #[arg(short, long, conflicts_with = "from")]
+    /// Wait until the job has ended; with --from, until all have.
+    #[arg(short, long)]
     wait: bool,
     /// Show the log live and wait until the job has ended.
     #[arg(long, conflicts_with = "from")]
@@ -80,7 +86,9 @@ impl Submit {
         let after = ids::jobs(&client, &self.job.after).await?;
         let mut job = self.job.job(after)?;
         if let Some(file) = &self.from {
-            let many = Many { client, defaults: job, payloads: self.payloads, format: context.format };
+            let awaited = if self.wait { Some(AwaitedJobs::listen(&client).await) } else { None };
+            let limit = self.wait_timeout.map(Duration::from_millis);
+            let many = Many { client, defaults: job, payloads: self.payloads, format: context.format, awaited, limit };
             return many.run(file).await;
         }
         job.idempotency_key = self.key.clone();
@@ -123,6 +131,18 @@ struct Many {
     defaults: SubmitJob,
     payloads: bool,
     format: Format,
+    /// With --wait.
+    awaited: Option<AwaitedJobs>,
+    limit: Option<Duration>,
+}
+
+/// What programs are told.
+#[derive(serde::Serialize)]
+struct SubmitSummary<'a> {
+    submitted: usize,
+    refused: usize,
+    #[serde(flatten)]
+    outcomes: &'a Option<Outcomes>,
 }
 
 #[derive(Default)]
@@ -167,6 +187,12 @@ impl Many {
             }
         }
         bar.finish_and_clear();
+        if let Some(awaited) = &self.awaited {
+            let bar = output::bar(Some(tally.submitted as u64), "waiting");
+            let waited = awaited.wait(self.limit, |ended| bar.set_position(ended)).await;
+            bar.finish_and_clear();
+            waited.context("the jobs were submitted, but it is not known how they ended")?;
+        }
         self.finish(&tally)
     }
 
@@ -174,15 +200,18 @@ impl Many {
         if let Some(last) = tally.last {
             ids::remember(&self.client, last);
         }
-        let summary = format!("{} submitted, {} refused", count_of(tally.submitted, "job"), tally.refused);
+        let outcomes = self.awaited.as_ref().map(AwaitedJobs::outcomes);
+        let mut summary = format!("{} submitted, {} refused", count_of(tally.submitted, "job"), tally.refused);
+        summary.extend(outcomes.iter().map(|outcomes| format!("\n{}", outcomes.text())));
         match self.format {
-            Format::Jsonl => eprintln!("{summary}"),
-            format => {
-                let figures = serde_json::json!({ "submitted": tally.submitted, "refused": tally.refused });
-                format.one(&figures, || summary)?;
-            }
+            Format::Jsonl => note(summary),
+            format => format.one(
+                &SubmitSummary { submitted: tally.submitted, refused: tally.refused, outcomes: &outcomes },
+                || summary,
+            )?,
         }
-        Ok(if tally.refused == 0 { code::OK } else { code::ERROR })
+        let code = outcomes.map_or(code::OK, |outcomes| outcomes.exit_code());
+        Ok(if tally.refused == 0 { code } else { code::ERROR })
     }
 
     /// Ids are drawn here, so that a batch whose reply was lost can be sent again without making its jobs twice.
@@ -199,6 +228,9 @@ impl Many {
     async fn send(&self, batch: Vec<(usize, SubmitJob)>, tally: &mut Tally) -> anyhow::Result<()> {
         let (numbers, jobs): (Vec<usize>, Vec<SubmitJob>) = batch.into_iter().unzip();
         let ids: Vec<Option<Uuid>> = jobs.iter().map(|job| job.id).collect();
+        if let Some(awaited) = &self.awaited {
+            ids.iter().flatten().try_for_each(|&id| awaited.expect(id))?;
+        }
         let request = SubmitMany { jobs, atomic: false };
         // A server that was never there is not waited for long.
         let tries_max = if tally.submitted > 0 { TRIES } else { 3 };
@@ -237,6 +269,7 @@ impl Many {
         match answer.ok() {
             Ok(submitted) => {
                 tally.submitted += 1;
+                self.note_other(id, (id != Some(submitted.id)).then_some(Some(submitted.id)));
                 tally.last = Some(submitted.id);
                 if self.format == Format::Jsonl {
                     say(serde_json::to_string(&submitted)?)?;
@@ -249,10 +282,18 @@ impl Many {
             }
             Err(problem) => {
                 tally.refused += 1;
+                self.note_other(id, Some(None));
                 note(format!("line {number}: {problem}"));
             }
         }
         Ok(())
+    }
+
+    /// What is waited for in place of a job that was not made.
+    fn note_other(&self, id: Option<Uuid>, other: Option<Option<Uuid>>) {
+        if let (Some(awaited), Some(id), Some(other)) = (&self.awaited, id, other) {
+            awaited.replace(id, other);
+        }
     }
 }
 
