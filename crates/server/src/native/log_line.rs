@@ -42,17 +42,17 @@ const DEBUG: [&str; 2] = ["DEBUG", "TRACE"];
 /// By the words of a line that has no escape sequences. A word that only mentions errors (`0 errors`) is none.
 pub fn level(line: &str) -> Option<LogLevel> {
     let mut found = None;
-    let mut rest = line;
-    while let Some(begin) = rest.find(is_word) {
-        let end = rest[begin..].find(|c| !is_word(c)).map_or(rest.len(), |length| begin + length);
-        let (word, before, after) = (&rest[begin..end], &rest[..begin], &rest[end..]);
-        let level = of_word(word, after).or_else(|| of_field(word, before));
+    let mut end = 0;
+    while let Some(skipped) = line[end..].find(is_word) {
+        let begin = end + skipped;
+        end = line[begin..].find(|c| !is_word(c)).map_or(line.len(), |length| begin + length);
+        let word = &line[begin..end];
+        let level = of_word(word, &line[end..]).or_else(|| of_field(word, &line[..begin]));
         found = match (found, level) {
             (_, Some(LogLevel::Error)) => return level,
             (Some(LogLevel::Warn), _) | (_, None) => found,
             _ => level,
         };
-        rest = after;
     }
     found
 }
