@@ -1,16 +1,20 @@
-import { MutationCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { MutationCache, QueryClient, QueryClientProvider, useQueryClient } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
-import { StrictMode } from "react";
+import { StrictMode, useMemo } from "react";
 import { createRoot } from "react-dom/client";
-import { Refused } from "./api/client";
+import { Refused, useNamespace } from "./api/client";
 import { keepFresh } from "./api/live";
 import { say, Said } from "./parts/said";
 import { Gate } from "./parts/gate";
+import { NotLoaded } from "./parts/later";
 import { applyTheme } from "./parts/theme";
-import { router } from "./router";
+import { routerOf } from "./router";
 import "./style.css";
 
 const lost = (error: unknown) => error instanceof Refused && error.status === 0;
+/** Where the server was away, or what is in front of it says so. */
+const away = (error: unknown) => lost(error) || (error instanceof Refused && error.status >= 502 && error.status <= 504);
+const AGAIN_MS = 4000;
 const client = new QueryClient({
   mutationCache: new MutationCache({ onError: (error) => say(error.message, "bad") }),
   defaultOptions: {
@@ -19,17 +23,31 @@ const client = new QueryClient({
       retry: (count, error) => lost(error) && count < 3,
       retryDelay: 1000,
       refetchOnWindowFocus: true,
+      refetchInterval: ({ state }) => (away(state.error) ? AGAIN_MS : false),
     },
   },
 });
 keepFresh(client);
 applyTheme();
 
-createRoot(document.getElementById("root")!).render(
+/** What was read in one namespace is not shown in another. */
+function App() {
+  const namespace = useNamespace();
+  const client = useQueryClient();
+  const router = useMemo(() => {
+    client.removeQueries({ predicate: ({ queryKey: [kind] }) => kind !== "session" && kind !== "namespaces" });
+    return routerOf(namespace);
+  }, [namespace, client]);
+  return <RouterProvider key={namespace} router={router} />;
+}
+
+// What could not be loaded comes later, and the page says so.
+const onCaughtError = (error: unknown) => error instanceof NotLoaded || console.error(error);
+createRoot(document.getElementById("root")!, { onCaughtError }).render(
   <StrictMode>
     <QueryClientProvider client={client}>
       <Gate>
-        <RouterProvider router={router} />
+        <App />
       </Gate>
       <Said />
     </QueryClientProvider>

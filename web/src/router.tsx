@@ -1,5 +1,6 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, type RouteComponent } from "@tanstack/react-router";
-import { base } from "./api/client";
+import { createRootRoute, createRoute, createRouter, type RouteComponent } from "@tanstack/react-router";
+import { browserHistory, pathOf } from "./parts/history";
+import { Broken, later } from "./parts/later";
 import { Shell } from "./parts/shell";
 import { Jobs } from "./pages/jobs";
 import { Overview } from "./pages/overview";
@@ -7,7 +8,6 @@ import { Overview } from "./pages/overview";
 const rootRoute = createRootRoute({
   component: Shell,
   notFoundComponent: () => <p className="empty">There is no such page.</p>,
-  errorComponent: ({ error }) => <p className="fault" role="alert">This page failed: {(error as Error).message}</p>,
 });
 const at = <P extends string>(path: P, component: RouteComponent) =>
   createRoute({ getParentRoute: () => rootRoute, path, component });
@@ -20,54 +20,48 @@ export const words = (search: Record<string, unknown>) =>
       .map(([name, value]) => [name, String(value)]),
   ) as Record<string, string>;
 
-const jobs = createRoute({ getParentRoute: () => rootRoute, path: "/jobs", component: Jobs, validateSearch: words });
-const runs = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/runs",
-  component: lazyRouteComponent(() => import("./pages/runs"), "Runs"),
-  validateSearch: words,
-});
-const events = createRoute({
-  getParentRoute: () => rootRoute,
-  path: "/events",
-  component: lazyRouteComponent(() => import("./pages/events"), "Events"),
-  validateSearch: words,
-});
+const filtered = <P extends string>(path: P, component: RouteComponent) =>
+  createRoute({ getParentRoute: () => rootRoute, path, component, validateSearch: words });
+
 const routeTree = rootRoute.addChildren([
   at("/", Overview),
-  jobs,
-  at("/jobs/$id", lazyRouteComponent(() => import("./pages/job"), "JobPage")),
-  runs,
-  at("/runs/$id", lazyRouteComponent(() => import("./pages/run"), "RunPage")),
-  at("/workers", lazyRouteComponent(() => import("./pages/workers"), "Workers")),
-  at("/workers/$name", lazyRouteComponent(() => import("./pages/workers"), "WorkerPage")),
-  at("/definitions", lazyRouteComponent(() => import("./pages/definitions"), "Definitions")),
-  at("/definitions/$name", lazyRouteComponent(() => import("./pages/definition"), "DefinitionPage")),
-  at("/items", lazyRouteComponent(() => import("./pages/items"), "Items")),
-  at("/items/$part", lazyRouteComponent(() => import("./pages/items"), "ItemPage")),
-  at("/schedules", lazyRouteComponent(() => import("./pages/schedules"), "Schedules")),
-  at("/schedules/$name", lazyRouteComponent(() => import("./pages/schedules"), "SchedulePage")),
-  events,
-  at("/tokens", lazyRouteComponent(() => import("./pages/tokens"), "Tokens")),
-  at("/settings", lazyRouteComponent(() => import("./pages/server"), "Settings")),
-  at("/dialects", lazyRouteComponent(() => import("./pages/server"), "Dialects")),
-  at("/audit", lazyRouteComponent(() => import("./pages/audit"), "Audit")),
+  filtered("/jobs", Jobs),
+  at("/jobs/$id", later(() => import("./pages/job").then((page) => page.JobPage))),
+  filtered("/runs", later(() => import("./pages/runs").then((page) => page.Runs))),
+  filtered("/runs/$id", later(() => import("./pages/run").then((page) => page.RunPage))),
+  at("/workers", later(() => import("./pages/workers").then((page) => page.Workers))),
+  at("/workers/$name", later(() => import("./pages/workers").then((page) => page.WorkerPage))),
+  at("/definitions", later(() => import("./pages/definitions").then((page) => page.Definitions))),
+  at("/definitions/$name", later(() => import("./pages/definition").then((page) => page.DefinitionPage))),
+  at("/items", later(() => import("./pages/items").then((page) => page.Items))),
+  at("/items/$part", later(() => import("./pages/items").then((page) => page.ItemPage))),
+  at("/schedules", later(() => import("./pages/schedules").then((page) => page.Schedules))),
+  at("/schedules/$name", later(() => import("./pages/schedules").then((page) => page.SchedulePage))),
+  filtered("/events", later(() => import("./pages/events").then((page) => page.Events))),
+  at("/tokens", later(() => import("./pages/tokens").then((page) => page.Tokens))),
+  at("/settings", later(() => import("./pages/server").then((page) => page.Settings))),
+  at("/dialects", later(() => import("./pages/server").then((page) => page.Dialects))),
+  at("/audit", later(() => import("./pages/audit").then((page) => page.Audit))),
 ]);
 
-export const router = createRouter({
-  routeTree,
-  basepath: base.pathname.replace(/\/$/, ""),
-  defaultPreload: "intent",
-  // Plain words, so that addresses can be read and typed.
-  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
-  stringifySearch: (search) => {
-    const text = new URLSearchParams(words(search)).toString();
-    return text && `?${text}`;
-  },
-});
+/** The pages of one namespace. All namespaces share the tab's history. */
+export const routerOf = (namespace: string) =>
+  createRouter({
+    routeTree,
+    history: browserHistory,
+    basepath: pathOf(namespace),
+    caseSensitive: true,
+    defaultErrorComponent: Broken,
+    // Plain words, so that addresses can be read and typed.
+    parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+    stringifySearch: (search) => {
+      const text = new URLSearchParams(words(search)).toString();
+      return text && `?${text}`;
+    },
+  });
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof routerOf>;
   }
 }

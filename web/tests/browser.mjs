@@ -12,11 +12,15 @@ import { proxy } from "./proxy.mjs";
 import { stories as first } from "./stories.mjs";
 import { stories as facts } from "./stories/facts.mjs";
 import { stories as figures } from "./stories/figures.mjs";
+import { stories as forms } from "./stories/forms.mjs";
+import { stories as lists } from "./stories/lists.mjs";
+import { stories as logs } from "./stories/logs.mjs";
 import { stories as odd } from "./stories/odd.mjs";
+import { stories as places } from "./stories/places.mjs";
 import { stories as runs } from "./stories/runs.mjs";
 import { stories as scroll } from "./stories/scroll.mjs";
 
-const stories = { ...first, ...facts, ...runs, ...odd, ...scroll, ...figures };
+const stories = { ...first, ...facts, ...forms, ...lists, ...logs, ...places, ...runs, ...odd, ...scroll, ...figures };
 
 const [program, ...only] = process.argv.slice(2);
 const shots = new URL("shots/", import.meta.url).pathname;

@@ -3,7 +3,7 @@
 import { createServer, request } from "node:http";
 import { existsSync, readFileSync } from "node:fs";
 
-const types = { js: "text/javascript", css: "text/css", html: "text/html; charset=utf-8" };
+const types = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", html: "text/html; charset=utf-8" };
 const POLICY =
   "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'self'";
 

@@ -8,6 +8,7 @@ const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.m
 /** Pictures of the documentation, written with SHOTS=1 WINDLASS_WRITE_DOCS=1. */
 const IN_DOCS = { "overview-1280-light": "dashboard", "why-1280-light": "dashboard-why", "run-1280-dark": "dashboard-run" };
 const WIDE = { viewport: { width: 1280, height: 800 } };
+const OTHER_WIDTHS = [1440, 1024];
 const NARROW = { width: 390, height: 844 };
 const MARKUP = `<img src=x onerror="document.title='broken'"><script>document.title='broken'</script>`;
 const ODD = "\u202e\u0007\u200b";
@@ -69,7 +70,7 @@ export const stories = {
     await server.report("logs", { lease: lease.lease, data: "ERROR three\n" });
     await page.locator(".line.error", { hasText: "three" }).waitFor();
     await page.getByLabel("Search the log").fill("two");
-    await page.getByText("1 lines").waitFor();
+    await page.getByText("1 line", { exact: true }).waitFor();
     await server.report("complete", { lease: lease.lease, result: { bytes: 12345678901234567890n.toString() } });
     await page.locator("h1 + .state.completed").waitFor();
     await page.goto(`${server.url}/ui/definitions/odd`);
@@ -94,6 +95,7 @@ export const stories = {
     await page.keyboard.press("x");
     await page.getByText("2 chosen").waitFor();
     await page.getByRole("button", { name: "Cancel 2" }).click();
+    await page.getByRole("button", { name: "Yes" }).click();
     await page.getByText("2 of 2: cancel done.").waitFor();
     await page.locator(".state.cancelled").nth(2).waitFor();
   },
@@ -156,7 +158,7 @@ export const stories = {
     }
     await page.goto(`${server.url}/ui/jobs?q=${encodeURIComponent(MARKUP)}`);
     await page.locator("h1").waitFor();
-    assert.equal(await page.title(), "Windlass");
+    assert.match(await page.title(), /^Jobs .* · Windlass$/);
     assert.equal(await page.locator("img, main script, .line a").count(), 0);
     const policy = (await (await fetch(`${server.url}/ui/`)).headers).get("content-security-policy");
     assert.ok(!policy.includes("unsafe"));
@@ -182,7 +184,7 @@ export const stories = {
     await page.getByRole("heading", { name: "below" }).waitFor();
     await page.getByRole("link", { name: "Workers", exact: true }).click();
     await page.getByText("No worker has registered").waitFor();
-    assert.ok(page.url().endsWith("/tools/windlass/ui/workers"), page.url());
+    assert.ok(page.url().endsWith("/tools/windlass/ui/n/default/workers"), page.url());
     await page.locator(".live.live").waitFor();
     await page.context().close();
     between.closeAllConnections();
@@ -262,6 +264,12 @@ export const stories = {
           // Nothing but the colours has changed.
           told(name, "dark", await findings(page, ["color-contrast"]));
           await paint(page, "light");
+          for (const width of OTHER_WIDTHS) {
+            await page.setViewportSize({ width, height: 900 });
+            await drawn();
+            await shot(page, `${name}-${width}-light`);
+            await wide(page, name);
+          }
           await page.setViewportSize(NARROW);
           await page.reload();
           await page.locator("h1").waitFor();
@@ -269,6 +277,10 @@ export const stories = {
           await shot(page, `${name}-390-light`);
           await wide(page, name);
           told(name, "narrow", await findings(page));
+          await paint(page, "dark");
+          await shot(page, `${name}-390-dark`);
+          told(name, "narrow and dark", await findings(page, ["color-contrast"]));
+          await paint(page, "light");
           await page.setViewportSize(WIDE.viewport);
         }
         await page.context().close();

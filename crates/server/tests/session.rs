@@ -99,7 +99,13 @@ async fn the_dashboard_is_found_from_the_root_and_below_any_prefix() {
     assert_eq!((browser.status.as_u16(), &browser.headers[header::LOCATION]), (303, &"ui/".parse().unwrap()));
     let other = ask(&server, Method::GET, "/", &[("accept", "*/*")], None).await;
     assert_ne!(other.status.as_u16(), 303);
-    for (path, base) in [("/ui/", "./"), ("/ui/jobs", "./"), ("/ui/jobs/x", "../"), ("/ui/runs/x/y", "../../")] {
+    for (path, base) in [
+        ("/ui/", "./"),
+        ("/ui/jobs", "./"),
+        ("/ui/jobs/x", "../"),
+        ("/ui/runs/x/y", "../../"),
+        ("/ui/n/team/jobs/x", "../../../"),
+    ] {
         let page = ask(&server, Method::GET, path, &[], None).await;
         assert_eq!(page.status.as_u16(), 200);
         let policy = page.headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();

@@ -30,22 +30,23 @@ const AFTER: Record<string, State> = {
 
 export type Filter = { state?: string; name?: string; facet?: string; worker?: string; id?: string };
 
-class List {
+export class List {
   rows: Job[] = [];
   readonly at = new Map<string, Job>();
   next?: string | null = "";
   error?: Error;
   loading = false;
   private refused = 0;
-  /** Nobody has scrolled down. */
   isAtTop = true;
-  hasNew = false;
+  /** The pointer or a selection is on the rows: they stay where they are. */
+  isHeld = false;
+  /** Jobs that came and are not among the rows yet. */
+  fresh = { count: 0, more: false };
+  /** Where the list is shown now. */
+  changed = () => {};
+  signal?: AbortSignal;
 
-  constructor(
-    readonly filter: Filter,
-    readonly changed: () => void,
-    readonly signal: AbortSignal,
-  ) {}
+  constructor(readonly filter: Filter) {}
 
   private page(limit: number, cursor?: string, max_age_ms?: number) {
     return get<Page<Job>>("jobs", { ...this.filter, commands: true, limit, cursor, max_age_ms }, this.signal);
@@ -63,7 +64,7 @@ class List {
       this.next = page.next ?? null;
       this.error = undefined;
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal?.aborted) return;
       this.error = error as Error;
       this.refused = performance.now();
     }
@@ -72,7 +73,7 @@ class List {
   }
 
   /** Looks at the first rows again: new jobs are in front, and the newest are the most likely to have changed. */
-  async look() {
+  async look(show = false) {
     try {
       const page = await this.page(HEAD, undefined, AGE_MS);
       const fresh = page.items.filter((job) => !this.at.has(job.id));
@@ -81,11 +82,12 @@ class List {
         if (known) Object.assign(known, { error: undefined, worker: undefined, progress: undefined }, job);
       }
       this.error = undefined;
-      this.hasNew = fresh.length > 0 && !this.isAtTop;
-      // Whoever reads further down is not moved by what comes in front.
-      if (this.isAtTop) this.take(page, fresh);
+      // Rows do not move for a reader who is further down or points at one.
+      const still = this.rows.length > 0 && (!this.isAtTop || this.isHeld) && !show;
+      this.fresh = still ? { count: fresh.length, more: page.next != null && fresh.length === page.items.length } : { count: 0, more: false };
+      if (!still) this.take(page, fresh);
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal?.aborted) return;
       this.error = error as Error;
     }
     this.changed();
@@ -125,16 +127,20 @@ class List {
   }
 }
 
-export function useJobList(filter: Filter) {
+/** The list of a filter. One that was shown before goes on where it was. */
+export function useJobList(filter: Filter, before?: List) {
   const [, draw] = useState(0);
-  const list = useRef<List>(null);
+  const list = useRef<List>(before);
   const key = JSON.stringify(filter);
   const waiting = useRef(false);
   useEffect(() => {
     const abort = new AbortController();
-    const fresh = new List(JSON.parse(key), () => draw((count) => count + 1), abort.signal);
-    list.current = fresh;
-    void fresh.more();
+    const known = list.current && JSON.stringify(list.current.filter) === key ? list.current : undefined;
+    const current = known ?? new List(JSON.parse(key));
+    Object.assign(current, { signal: abort.signal, loading: false, changed: () => draw((count) => count + 1) });
+    list.current = current;
+    if (known) void current.look();
+    else void current.more();
     return () => abort.abort();
   }, [key]);
   const hear = useCallback((pulse: Pulse) => {
@@ -147,19 +153,25 @@ export function useJobList(filter: Filter) {
     }, LOOK_MS);
   }, []);
   usePulse(hear);
+  /** Where the rows may move again, what was held back is shown. */
+  const free = (change: Partial<Pick<List, "isAtTop" | "isHeld">>) => {
+    const current = list.current;
+    if (!current) return;
+    const wasStill = !current.isAtTop || current.isHeld;
+    Object.assign(current, change);
+    if (wasStill && current.isAtTop && !current.isHeld) void current.look();
+  };
   return {
+    list: list.current,
     rows: list.current?.rows ?? [],
     isFirst: !list.current || (list.current.next === "" && !list.current.error),
     hasMore: list.current?.next != null,
     error: list.current?.error,
+    fresh: list.current?.fresh ?? { count: 0, more: false },
     more: () => void list.current?.more(),
     look: () => void list.current?.look(),
-    hasNew: !!list.current?.hasNew,
-    setTop: (isAtTop: boolean) => {
-      const current = list.current;
-      if (!current || current.isAtTop === isAtTop) return;
-      current.isAtTop = isAtTop;
-      if (isAtTop && current.hasNew) void current.look();
-    },
+    showFresh: () => void list.current?.look(true),
+    setTop: (isAtTop: boolean) => free({ isAtTop }),
+    setHeld: (isHeld: boolean) => free({ isHeld }),
   };
 }

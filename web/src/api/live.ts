@@ -12,6 +12,7 @@ type Live = "connecting" | "live" | "down";
 const EVERY_MS = 1000;
 /** And at most this often where it is not certain that a change concerns them. */
 const PERHAPS_MS = 5000;
+const AGAIN_MS = 2000;
 const EVERYTHING: Pulse = { more: true };
 /** Something was missed: everything may have changed. */
 const isGap = (pulse: Pulse) => !!pulse.more && !pulse.counts;
@@ -59,6 +60,12 @@ export function connect() {
     return;
   }
   const worker = new SharedWorker(new URL("./live.worker.ts", import.meta.url), { type: "module", name: "windlass" });
+  // Its script could not be loaded.
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  worker.onerror = () => {
+    set("down");
+    timer = setTimeout(connect, AGAIN_MS);
+  };
   worker.port.onmessage = ({ data }) => hear(data);
   worker.port.postMessage({ join: url });
   const gone = () => worker.port.postMessage({});
@@ -66,6 +73,7 @@ export function connect() {
   addEventListener("pagehide", gone);
   addEventListener("pageshow", back);
   leave = () => {
+    clearTimeout(timer);
     removeEventListener("pagehide", gone);
     removeEventListener("pageshow", back);
     gone();
@@ -73,7 +81,10 @@ export function connect() {
   };
 }
 
-export const disconnect = () => leave();
+export function disconnect() {
+  leave();
+  leave = () => {};
+}
 
 export function useLiveState(): Live {
   return useSyncExternalStore(

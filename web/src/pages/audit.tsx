@@ -1,10 +1,12 @@
-import type { Event } from "../api/client";
+import { type Event, toJson } from "../api/client";
 import { Pages } from "../parts/pages";
 import { brief, local } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const KNOWN = new Set(["id", "namespace", "at", "type", "by", "action"]);
 
 export function Audit() {
+  useTitle("Audit");
   return (
     <>
       <header className="page-head">
@@ -31,7 +33,7 @@ const what = (event: Event) =>
   brief(
     Object.entries(event)
       .filter(([name]) => !KNOWN.has(name) || name === "action")
-      .map(([name, value]) => (name === "action" ? String(value) : `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`))
+      .map(([name, value]) => (name === "action" ? String(value) : `${name} ${typeof value === "string" ? value : toJson(value)}`))
       .join(", "),
     300,
   );

@@ -5,10 +5,11 @@ import { type Definition, type DefinitionFigures, get, type Page, post, segment 
 import { kindAdded, kindChanged } from "../api/live";
 import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Tags, Took } from "../parts/basics";
 import { Diff } from "../parts/diff";
-import { type Schema, SchemaForm } from "../parts/form";
+import { type Schema, SchemaForm, usePayload } from "../parts/form";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { brief, length, title } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 export function DefinitionPage() {
   const { name } = useParams({ from: "/definitions/$name" });
@@ -23,6 +24,7 @@ export function DefinitionPage() {
   const [shown, setShown] = useState<number>();
   const one = versions.find((version) => version.version === shown) ?? latest;
   const before = one && versions.find((version) => version.version === one.version - 1);
+  useTitle(name, one && `version ${one.version}`);
   if (!latest || !one) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
   return (
     <>
@@ -85,10 +87,9 @@ function Figures({ name }: { name: string }) {
 
 function Submit({ definition }: { definition: Definition }) {
   const navigate = useNavigate();
-  const schema = (definition.body.payload_schema ?? undefined) as Schema | undefined;
-  const [payload, setPayload] = useState<unknown>(definition.body.payload ?? (schema ? undefined : {}));
+  const draft = usePayload((definition.body.payload_schema ?? undefined) as Schema | undefined, definition.body.payload ?? undefined);
   const [fault, setFault] = useState("");
-  const act = async () => {
+  const act = async (payload: unknown) => {
     setFault("");
     try {
       return await post<{ id: string }>("jobs", { definition: `${definition.name}@${definition.version}`, payload });
@@ -99,11 +100,17 @@ function Submit({ definition }: { definition: Definition }) {
   };
   return (
     <Card title="Submit a job">
-      <SchemaForm schema={schema} value={payload} set={setPayload} />
+      <SchemaForm draft={draft} />
       <p role="alert" className="bad-text">
         {fault}
       </p>
-      <Does className="primary" act={act} said="Submitted." then={(reply) => void navigate({ to: "/jobs/$id", params: { id: (reply as { id: string }).id } })}>
+      <Does
+        className="primary"
+        before={draft.read}
+        act={(ready) => act(ready.payload)}
+        said="Submitted."
+        then={(reply) => void navigate({ to: "/jobs/$id", params: { id: (reply as { id: string }).id } })}
+      >
         Submit
       </Does>
     </Card>

@@ -4,10 +4,12 @@ import { kindChanged } from "../api/live";
 import { Ago, Tags } from "../parts/basics";
 import { Pages } from "../parts/pages";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const live = kindChanged("definition_");
 
 export function Definitions() {
+  useTitle("Definitions");
   return (
     <>
       <header className="page-head">
@@ -18,7 +20,7 @@ export function Definitions() {
         label="Definitions"
         meta={live}
         id={(one) => one.name}
-        empty="There are no definitions here. A definition is a template for jobs: windlass definition apply FILE"
+        empty="There are no definitions here. A definition is a template for jobs: windlass definitions apply FILE"
         columns={[
           { name: "Name", cell: (one) => <Link to="/definitions/$name" params={{ name: one.name }}>{brief(one.name, 80)}</Link> },
           { name: "Version", cell: (one) => one.version },

@@ -1,13 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { type BomRow, type FeatureGraph, get, type Item, type Page, segment } from "../api/client";
 import { anyChanged } from "../api/live";
 import { Ago, Card, Empty, Fault, Facts, Tags } from "../parts/basics";
+import { later } from "../parts/later";
 import { Pages } from "../parts/pages";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
-const Features = lazy(() => import("../parts/features"));
+const Features = later(() => import("../parts/features").then((part) => part.default));
 
 const ItemLink = ({ part }: { part: string }) => (
   <Link to="/items/$part" params={{ part }}>
@@ -16,6 +18,7 @@ const ItemLink = ({ part }: { part: string }) => (
 );
 
 export function Items() {
+  useTitle("Items");
   return (
     <>
       <header className="page-head">
@@ -44,6 +47,7 @@ export function ItemPage() {
   const found = useQuery({ queryKey: ["item", part], queryFn: () => get<Item>(path), meta: anyChanged });
   const bom = useQuery({ queryKey: ["bom", part], queryFn: () => get<Page<BomRow>>(`${path}/bom/levels`, { depth: 10 }), meta: anyChanged });
   const item = found.data;
+  useTitle(part, item && `revision ${item.revision}`);
   return (
     <>
       <header className="page-head">
@@ -90,7 +94,7 @@ function GraphCard({ path }: { path: string }) {
   if (chosen) reached.add(chosen);
   const dirty = graph?.nodes.filter((node) => node.state === "dirty").length ?? 0;
   return (
-    <Card title="Features" side={graph && <span className="quiet">{graph.nodes.length} nodes, {dirty} dirty{chosen && `, ${reached.size - 1} depend on ${brief(chosen, 40)}`}</span>}>
+    <Card title="Features" side={graph && <span className="quiet">{graph.nodes.length} {graph.nodes.length === 1 ? "node" : "nodes"}, {dirty} dirty{chosen && `, ${reached.size - 1} depend on ${brief(chosen, 40)}`}</span>}>
       <Fault error={found.error ?? cone.error} />
       {graph?.nodes.length === 0 && <Empty>It has no feature graph.</Empty>}
       {graph && graph.nodes.length > 0 && (

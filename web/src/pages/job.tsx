@@ -1,20 +1,23 @@
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { address, type Artifact, get, type Job, type Page, post, type Why } from "../api/client";
-import { jobChanged, jobOrOthersChanged } from "../api/live";
+import { address, type Artifact, get, type Job, type Page, post, retryJob, type Run, type Settings, type Why } from "../api/client";
+import { jobChanged, jobOrOthersChanged, runChanged } from "../api/live";
 import { Ago, Card, Copy, Does, Fault, Facts, JobLink, RunLink, State, Tags, Took, WorkerLink } from "../parts/basics";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
 import { Attempts } from "../parts/attempts";
 import { brief, clean, size, title } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const FINAL = new Set(["completed", "failed", "cancelled", "skipped"]);
 
-export function JobPage() {
+export function JobPage(): ReactNode {
   const { id } = useParams({ from: "/jobs/$id" });
   const found = useQuery({ queryKey: ["job", id], queryFn: ({ signal }) => get<Job>(`jobs/${id}`, {}, signal), meta: jobChanged(id) });
   const job = found.data;
+  useTitle(job ? title(job) : "Job", job?.state);
   if (!job) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
   const ended = FINAL.has(job.state);
   return (
@@ -58,6 +61,7 @@ export function JobPage() {
               ["Trace", job.trace_url && /^https?:/.test(job.trace_url) ? <a href={job.trace_url} rel="noreferrer">{job.trace}</a> : job.trace && <span className="mono">{job.trace}</span>],
               ["Retry of", job.retry_of && <JobLink id={job.retry_of} />],
               ["Retried as", job.retried_as && <JobLink id={job.retried_as} />],
+              ["Retried by", job.retried_by && job.retried_by !== job.retried_as && <JobLink id={job.retried_by} />],
               ["Runs after", job.after?.length ? job.after.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
               ["Runs before", job.before?.length ? job.before.slice(0, 20).map((one) => <JobLink key={one} id={one} />) : undefined],
               ["Facets", Object.keys(job.facets ?? {}).length > 0 && <Tags of={Object.entries(job.facets ?? {}).map(([name, value]) => `${name}:${value}`)} />],
@@ -90,10 +94,12 @@ function Actions({ job }: { job: Job }) {
   const { edit } = useMay();
   const navigate = useNavigate();
   if (!edit) return null;
+  if (FINAL.has(job.state) && job.run) return <RetryRun job={job} run={job.run} />;
   if (FINAL.has(job.state)) {
     return (
       <Does
-        act={() => post<{ id: string }>(`jobs/${job.id}/retry`)}
+        act={() => retryJob(job)}
+        ask={(job.retried_by || job.retried_as) && `The job was retried before, as ${job.retried_by ?? job.retried_as}. Run it once more?`}
         said="A new job runs it again."
         then={(reply) => void navigate({ to: "/jobs/$id", params: { id: (reply as { id: string }).id } })}
       >
@@ -113,6 +119,25 @@ function Actions({ job }: { job: Job }) {
         </Does>
       )}
     </>
+  );
+}
+
+/** A step runs again with its run, where others wait for what it gives. */
+function RetryRun({ job, run }: { job: Job; run: string }) {
+  const navigate = useNavigate();
+  const found = useQuery({ queryKey: ["run-head", run], queryFn: () => get<Run>(`runs/${run}`), meta: runChanged(run, () => new Set()) });
+  const state = found.data?.state;
+  if (state === "running") return <span className="quiet">A step runs again with its run, once that has ended: <RunLink id={run}>open the run</RunLink></span>;
+  if (state !== "failed" && state !== "cancelled") return null;
+  return (
+    <Does
+      ask={`The job is the step ${job.node ?? ""} of a run. Retry the run? A new one goes on from where it failed; steps that completed are not repeated.`}
+      act={() => post<{ id: string }>(`runs/${run}/retry`)}
+      said="A new run does again what did not complete."
+      then={(reply) => void navigate({ to: "/runs/$id", params: { id: (reply as { id: string }).id } })}
+    >
+      Retry its run
+    </Does>
   );
 }
 
@@ -148,13 +173,17 @@ function WhyCard({ job }: { job: Job }) {
   );
 }
 
-/** A worker signs in, too; whoever starts the first one does not know yet with what. */
+/** A worker signs in, too, and whoever starts the first one does not know yet with what. Only admins may read where the data is. */
 function WorkerToken() {
+  const { admin } = useMay();
+  const settings = useQuery({ queryKey: ["settings"], queryFn: () => get<Settings>("settings"), enabled: admin });
+  const data = settings.data?.items.find((one) => one.name === "data")?.value;
   return (
     <>
       {" "}
-      It needs a worker's token: beside <code>windlass up</code> add <code>--token-file .windlass/worker.token</code>; elsewhere make one with{" "}
-      <code>windlass token create NAME --role worker</code>.
+      It needs a worker's token: beside <code>windlass up</code>{" "}
+      {data ? <>add <code>--token-file {clean(data)}/worker.token</code></> : <>add <code>--token-file FOLDER/worker.token</code> with the folder of its data (its <code>--data</code>, else <code>.windlass</code>)</>}
+      ; elsewhere make one with <code>windlass token create NAME --role worker</code>.
     </>
   );
 }

@@ -1,44 +1,54 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
-import { get, type Job, type JobCounts, post } from "../api/client";
-import { useJobList } from "../api/jobList";
+import { useNavigate, useRouterState, useSearch } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import { get, type Job, type JobCounts, type Page, post, retryJob } from "../api/client";
+import { type List, useJobList } from "../api/jobList";
 import { anyAdded } from "../api/live";
-import { Empty, Fault, MORE, upTo } from "../parts/basics";
+import { Does, Empty, Fault, MORE, upTo } from "../parts/basics";
+import { recall, rememberLarge, useEntry, useKept } from "../parts/history";
 import { FINAL } from "../parts/jobPainter";
 import { Rows } from "../parts/jobRows";
 import { say } from "../parts/said";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const STATES = ["pending", "running", "failed", "completed", "blocked", "scheduled", "claimed", "cancelled", "skipped"];
 /** At a time, so that a thousand chosen jobs are not a thousand requests at once. */
 const AT_ONCE = 8;
 
-/** A search is for an id if it looks like the beginning of one. */
-const isId = (text: string) => /^[0-9a-f]{4,8}(-[0-9a-f-]*)?$/i.test(text);
-
+/** A list that was left for another page and is shown again is made anew; one whose filter changes is not. */
 export function Jobs() {
+  const entry = useRouterState({ select: ({ location }) => (location.pathname === "/jobs" ? location.state.__TSR_index : undefined) });
+  const last = useRef(entry);
+  if (entry !== undefined) last.current = entry;
+  return <JobsPage key={last.current} />;
+}
+
+function JobsPage() {
   const search = useSearch({ from: "/jobs" });
   const navigate = useNavigate({ from: "/jobs" });
   const set = (change: Record<string, string | undefined>) =>
     void navigate({ search: (old: Record<string, string>) => ({ ...old, ...change }) as Record<string, string>, replace: true });
   const q = search.q ?? "";
-  const filter = {
-    state: search.state,
-    worker: search.worker,
-    facet: q.includes(":") ? q : undefined,
-    id: isId(q) ? q.toLowerCase() : undefined,
-    name: q && !q.includes(":") && !isId(q) ? q : undefined,
-  };
-  const list = useJobList(filter);
-  const [chosen, setChosen] = useState(new Set<string>());
+  const meant = useMeant(q);
+  const filter = { state: search.state, worker: search.worker, ...meant.filter };
+  const entry = useEntry();
+  const list = useJobList(filter, recall<List>(entry, "list"));
+  useEffect(() => () => rememberLarge(entry, "list", list.list), [list.list]);
+  const [chosen, setChosen] = useKept("chosen", new Set<string>());
   const counts = useCounts(filter);
   const states = (search.state ?? "").split(",").filter(Boolean);
   const toggle = (state: string) => {
     const next = states.includes(state) ? states.filter((one: string) => one !== state) : [...states, state];
     set({ state: next.join(",") || undefined });
   };
-  useEffect(() => setChosen(new Set()), [search.state, search.q, search.worker]);
+  const shown = JSON.stringify([search.state, search.q, search.worker]);
+  const before = useRef(shown);
+  useEffect(() => {
+    if (before.current !== shown) setChosen(new Set());
+    before.current = shown;
+  }, [shown]);
+  useTitle("Jobs", [search.state, q].filter(Boolean).join(", "));
   return (
     <div className="fill">
       <header className="page-head">
@@ -62,9 +72,12 @@ export function Jobs() {
           </button>
         )}
       </div>
-      <Fault error={list.error} />
+      {meant.isId && <p className="quiet">Jobs whose id is or begins with {brief(q, 60)}.</p>}
+      <Fault error={list.error ?? meant.error} />
       <Chosen rows={list.rows} chosen={chosen} clear={() => setChosen(new Set())} look={list.look} />
-      {list.rows.length === 0 && !list.isFirst && !list.error ? (
+      {meant.isOpen ? (
+        <Empty>Looking…</Empty>
+      ) : list.rows.length === 0 && !list.isFirst && !list.error ? (
         <Empty>
           {search.state || q || search.worker ? "No job fits this filter." : "There are no jobs yet. Try: windlass submit --shell 'echo hello'"}
         </Empty>
@@ -73,6 +86,39 @@ export function Jobs() {
       )}
     </div>
   );
+}
+
+/** The beginning of an id, or an id as pages show it: `01a1e388…3f2c`. */
+const ID = /^([0-9a-f]{4,8}(?:-[0-9a-f-]*)?)(?:…([0-9a-f]{1,12}))?$/i;
+/** Of the jobs submitted in the same minute, so many are compared with an id that is shown in part. */
+const COMPARED_MAX = 5000;
+
+/** The id that begins and ends so, or the beginning of those that begin so; undefined if no job has one. */
+async function idOf(begin: string, end: string | undefined, signal: AbortSignal): Promise<string | undefined> {
+  let cursor: string | null | undefined;
+  for (let seen = 0; seen < COMPARED_MAX; ) {
+    const page = await get<Page<Job>>("jobs", { id: begin, limit: end ? 1000 : 1, cursor }, signal);
+    const found = page.items.find((job) => !end || job.id.endsWith(end));
+    if (found) return end ? found.id : begin;
+    seen += page.items.length;
+    cursor = page.next;
+    if (!cursor) return undefined;
+  }
+}
+
+/** What a search is for: a facet, an id if a job has one like it, or else the beginning of a name. */
+function useMeant(q: string) {
+  const [, begin, end] = ID.exec(q.toLowerCase()) ?? [];
+  const found = useQuery({
+    queryKey: ["id", q],
+    queryFn: ({ signal }) => idOf(begin, end, signal).then((id) => id ?? null),
+    enabled: begin !== undefined,
+    meta: anyAdded,
+  });
+  const id = begin === undefined ? undefined : (found.data ?? undefined);
+  const facet = q.includes(":") ? q : undefined;
+  const filter = { facet, id, name: q && !facet && !id ? q : undefined };
+  return { filter, isId: id !== undefined, isOpen: begin !== undefined && found.isPending && !found.error, error: begin === undefined ? undefined : found.error };
 }
 
 /** By state, of the jobs that the rest of the filter chooses; of ids there is nothing to count. */
@@ -105,36 +151,67 @@ function Search({ value, set }: { value: string; set: (value: string) => void })
 
 type ChosenProps = { rows: Job[]; chosen: Set<string>; clear: () => void; look: () => void };
 
+const count = (number: number, what: string) => `${number.toLocaleString()} ${what}${number === 1 ? "" : "s"}`;
+
+/** Does the same to many, a few at a time, and says how it went. */
+async function each<T>(all: T[], act: (one: T) => Promise<unknown>, done: string) {
+  let failed = 0;
+  let why = "";
+  const left = [...all];
+  const work = async () => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) {
+      await act(one).catch((error: Error) => {
+        failed++;
+        why ||= error.message;
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  say(`${(all.length - failed).toLocaleString()} of ${all.length.toLocaleString()}: ${done}.${failed ? ` ${failed.toLocaleString()} refused, the first because: ${why}` : ""}`, failed ? "bad" : "good");
+}
+
 function Chosen({ rows, chosen, clear, look }: ChosenProps) {
-  const [busy, setBusy] = useState(false);
   if (chosen.size === 0) return null;
   const jobs = rows.filter((job) => chosen.has(job.id));
-  const each = async (verb: "cancel" | "retry", of: Job[]) => {
-    setBusy(true);
-    let failed = 0;
-    const left = [...of];
-    const work = async () => {
-      for (let job = left.pop(); job; job = left.pop()) {
-        await post(`jobs/${job.id}/${verb}`).catch(() => failed++);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-    setBusy(false);
-    say(`${of.length - failed} of ${of.length}: ${verb} done.${failed ? ` ${failed} refused.` : ""}`, failed ? "bad" : "good");
+  const open = jobs.filter((job) => !FINAL.has(job.state));
+  const ended = jobs.filter((job) => FINAL.has(job.state));
+  const alone = ended.filter((job) => !job.run);
+  const before = alone.filter((job) => job.retried_by || job.retried_as).length;
+  // A step runs again with its run, where others wait for what it gives.
+  const runs = [...new Set(ended.flatMap((job) => job.run ?? []))];
+  const then = () => {
     clear();
     look();
   };
-  const open = jobs.filter((job) => !FINAL.has(job.state));
-  const ended = jobs.filter((job) => FINAL.has(job.state));
   return (
-    <div className="row chosen" role="group" aria-label="Chosen jobs">
-      <strong>{chosen.size} chosen</strong>
-      <button className="danger" disabled={busy || open.length === 0} onClick={() => void each("cancel", open)}>
-        Cancel {open.length}
-      </button>
-      <button disabled={busy || ended.length === 0} onClick={() => void each("retry", ended)}>
-        Retry {ended.length}
-      </button>
+    <div className="row wrap chosen" role="group" aria-label="Chosen jobs">
+      <strong>{chosen.size.toLocaleString()} chosen</strong>
+      <Does
+        className="danger"
+        disabled={open.length === 0}
+        ask={`Cancel ${count(open.length, "job")}? The workers of those that run are told to stop.`}
+        act={() => each(open, (job) => post(`jobs/${job.id}/cancel`), "cancel done")}
+        then={then}
+      >
+        Cancel {open.length.toLocaleString()}
+      </Does>
+      <Does
+        disabled={alone.length === 0}
+        ask={`Run ${count(alone.length, "job")} again? Each is submitted as a new job.${before > 0 ? ` ${before.toLocaleString()} of them ${before === 1 ? "was" : "were"} retried before.` : ""}`}
+        act={() => each(alone, retryJob, "retry done")}
+        then={then}
+      >
+        Retry {alone.length.toLocaleString()}
+      </Does>
+      {runs.length > 0 && (
+        <Does
+          ask={`${count(ended.length - alone.length, "chosen job")} ${ended.length - alone.length === 1 ? "is a step" : "are steps"}, which run again with their run only. Retry ${count(runs.length, "run")}? Each goes on from where it failed, as a new run.`}
+          act={() => each(runs, (run) => post(`runs/${run}/retry`), "retry done")}
+          then={then}
+        >
+          Retry {count(runs.length, "run")}
+        </Does>
+      )}
       <button className="plain" onClick={clear}>
         Choose none
       </button>

@@ -1,12 +1,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { lazy, type ReactNode, Suspense, useMemo, useState } from "react";
-import { get, type History, type Overview as Data } from "../api/client";
+import { type ReactNode, Suspense, useMemo, useState } from "react";
+import { get, type History, type Overview as Figures } from "../api/client";
 import { anyChanged, now } from "../api/live";
 import { Ago, Card, Empty, Fault, JobLink, Tags, upTo, useSecond, WorkerLink } from "../parts/basics";
-import { brief, length } from "../parts/text";
+import { later } from "../parts/later";
+import { brief, length, local } from "../parts/text";
+import { useTitle } from "../parts/title";
 
-const Chart = lazy(() => import("../parts/chart"));
+type WaitingStep = { run: string; workflow?: string | null; step: string; job: string; event?: string | null; until?: string | null };
+type Data = Figures & { failing_others?: { completed: number; failed: number } | null; waiting_steps?: WaitingStep[] };
+const Chart = later(() => import("../parts/chart").then((part) => part.default));
 /** A job that waits longer than this needs attention. */
 const LONG_MS = 60_000;
 /** Without somebody's help they wait for ever. */
@@ -17,6 +21,7 @@ const TILES = ["pending", "running", "blocked", "scheduled", "failed", "complete
 export function Overview() {
   const found = useQuery({ queryKey: ["overview"], queryFn: ({ signal }) => get<Data>("overview", {}, signal), meta: anyChanged });
   const data = found.data;
+  useTitle("Overview");
   return (
     <>
       <header className="page-head">
@@ -52,7 +57,7 @@ function Attention({ data }: { data: Data }) {
       `lane ${lane.oldest}`,
       <>
         <JobLink id={lane.oldest}>{brief(lane.oldest_name, 60) || undefined}</JobLink> has waited {length(waited)}
-        {(lane.waiting.count > 1 || lane.waiting.more) && <> with {upTo({ ...lane.waiting, count: lane.waiting.count - 1 })} others</>}. {lane.reason && brief(lane.reason, 300)}
+        {(lane.waiting.count > 1 || lane.waiting.more) && <> with {upTo({ ...lane.waiting, count: lane.waiting.count - 1 })} {lane.waiting.count === 2 && !lane.waiting.more ? "other" : "others"}</>}. {lane.reason && brief(lane.reason, 300)}
       </>,
     ]);
   }
@@ -61,6 +66,24 @@ function Attention({ data }: { data: Data }) {
       `failing ${one.definition}`,
       <>
         <Link to="/definitions/$name" params={{ name: one.definition }}>{brief(one.definition, 60)}</Link> failed {one.failed} of {one.failed + one.completed} times in the last hour or two. <Link to="/jobs" search={{ state: "failed" }}>Failed jobs</Link>
+      </>,
+    ]);
+  }
+  const others = data.failing_others;
+  if (others) {
+    found.push([
+      "failing others",
+      <>
+        Jobs without a definition, or whose workers did not report: {others.failed.toLocaleString()} of {(others.failed + others.completed).toLocaleString()} failed in the last hour or two. <Link to="/jobs" search={{ state: "failed" }}>Failed jobs</Link>
+      </>,
+    ]);
+  }
+  for (const one of data.waiting_steps ?? []) {
+    found.push([
+      `step ${one.job}`,
+      <>
+        The step <Link to="/runs/$id" params={{ id: one.run }} search={{ step: one.step }}>{brief(one.step, 60)}</Link> of {one.workflow ? brief(one.workflow, 60) : "a run"} waits for {one.event ? `the event ${brief(one.event, 60)}` : "approval"}
+        {one.until && <>, until {local(one.until)} at the latest</>}.
       </>,
     ]);
   }

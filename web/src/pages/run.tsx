@@ -1,16 +1,20 @@
-import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { lazy, Suspense, useRef, useState } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { get, type Job, type Page, post, type Run, segment, type Step } from "../api/client";
 import { jobChanged, MANY_STEPS, runChanged } from "../api/live";
 import { Ago, Card, Does, Fault, Facts, JobLink, RunLink, State, Took, WorkerLink } from "../parts/basics";
+import { causeOf, Failure, useFailures } from "../parts/failure";
 import { Gantt } from "../parts/gantt";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
+import { later } from "../parts/later";
+import { StepTable } from "../parts/stepTable";
 import { brief, clean } from "../parts/text";
+import { useTitle } from "../parts/title";
 import { Steps } from "./runs";
 
-const Graph = lazy(() => import("../parts/graph"));
+const Graph = later(() => import("../parts/graph").then((part) => part.default));
 /** Steps read for one run. A map of ten thousand is shown folded. */
 const STEPS_MAX = 20_000;
 
@@ -26,24 +30,54 @@ async function read(id: string, all: boolean, signal: AbortSignal): Promise<Run>
   return run;
 }
 
+/** What is named in the address, or else what failed. */
+function useChosen(run: Run | undefined, steps: Step[], cause: Step | undefined) {
+  const { step: name } = useSearch({ from: "/runs/$id" });
+  const navigate = useNavigate({ from: "/runs/$id" });
+  const chosen = name === undefined ? (run?.state === "completed" ? undefined : cause) : steps.find((step) => step.name === name);
+  const choose = (step: Step) => void navigate({ search: { step: step.name }, replace: true });
+  return { name, chosen, choose };
+}
+
 export function RunPage() {
   const { id } = useParams({ from: "/runs/$id" });
+  // What is chosen and filtered is of one run.
+  return <RunOf key={id} id={id} />;
+}
+
+function RunOf({ id }: { id: string }) {
   const { edit } = useMay();
-  const navigate = useNavigate();
-  const [chosen, setChosen] = useState<string>();
   const [all, setAll] = useState(false);
+  const [state, setState] = useState("");
+  const table = useRef<HTMLDivElement>(null);
   const jobs = useRef(new Set<string>());
   const found = useQuery({
     queryKey: ["run", id, all],
     queryFn: ({ signal }) => read(id, all, signal),
     meta: runChanged(id, () => jobs.current),
-    refetchInterval: ({ state }) => (state.data?.state === "running" && jobs.current.size > MANY_STEPS ? 5000 : false),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => (state.error || (state.data?.state === "running" && jobs.current.size > MANY_STEPS) ? 5000 : false),
   });
   const run = found.data;
+  const stepsRead = run?.steps ?? [];
+  const isWhole = !run?.steps_next;
+  const failed = useFailures(run, stepsRead, isWhole);
+  const known = new Set(stepsRead.map((step) => step.job));
+  const steps = [...stepsRead, ...failed.filter((step) => !known.has(step.job))];
+  const cause = causeOf(failed);
+  const { name, chosen, choose } = useChosen(run, steps, cause);
+  useTitle(run?.workflow ?? "Run", run?.state);
+  // One that is named may be among those that were not read.
+  const isMissing = !!run && name !== undefined && !chosen;
+  useEffect(() => {
+    if (isMissing && !isWhole) setAll(true);
+  }, [isMissing, isWhole]);
   if (!run) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
-  const steps = run.steps ?? [];
-  jobs.current = new Set(steps.map((step) => step.job));
-  const step = steps.find((one) => one.job === chosen);
+  jobs.current = known;
+  const chooseJob = (job: string) => {
+    const step = steps.find((one) => one.job === job);
+    if (step) choose(step);
+  };
   return (
     <>
       <header className="page-head">
@@ -56,17 +90,22 @@ export function RunPage() {
             Cancel
           </Does>
         )}
-        {edit && run.state !== "running" && run.state !== "completed" && (
-          <Does
-            act={() => post<{ id: string }>(`runs/${id}/retry`)}
-            said="A new run does again what did not complete."
-            then={(reply) => void navigate({ to: "/runs/$id", params: { id: (reply as { id: string }).id } })}
-          >
-            Retry from failed
-          </Does>
-        )}
+        {edit && run.state !== "running" && run.state !== "completed" && <RetryRun run={id}>Retry from failed</RetryRun>}
       </header>
       <Fault error={found.error} />
+      {cause && run.state !== "completed" && (
+        <Failure
+          step={cause}
+          others={Math.max(0, run.failed - 1)}
+          choose={choose}
+          showOthers={() => {
+            setState("failed");
+            table.current?.scrollIntoView({ block: "start" });
+          }}
+        >
+          {edit && (run.state === "running" ? <span className="quiet">The run can be retried when it has ended.</span> : <RetryRun run={id} className="primary">Retry from here</RetryRun>)}
+        </Failure>
+      )}
       <Facts
         of={[
           ["Steps", <Steps run={run} />],
@@ -76,27 +115,57 @@ export function RunPage() {
           ["Retry of", run.retry_of && <RunLink id={run.retry_of} />],
         ]}
       />
-      {run.steps_next && steps.length < run.total && (
+      {!isWhole && steps.length < run.total && (
         <p className="note">
-          The first {steps.length.toLocaleString()} of {run.total.toLocaleString()} steps are shown.{" "}
+          {steps.length.toLocaleString()} of {run.total.toLocaleString()} steps are shown.{" "}
           <button onClick={() => setAll(true)}>Load all</button>
         </p>
       )}
+      {isMissing && isWhole && <p className="fault" role="alert">This run has no step "{brief(name, 100)}".</p>}
       {steps.filter((one) => one.waits_for === "approval").slice(0, 5).map((one) => (
         <Waits key={one.job} run={id} step={one} />
       ))}
-      <Card title="Graph">
-        <Suspense fallback={<div className="graph" />}>
-          <Graph steps={steps} chosen={chosen} choose={setChosen} />
-        </Suspense>
-      </Card>
-      {step && <StepPanel run={id} step={step} />}
-      <Card title="Time line">
-        <Gantt steps={steps} from={run.created_at} to={run.finished_at} choose={setChosen} />
-      </Card>
+      <div className={chosen ? "beside" : ""}>
+        <div>
+          <Card title="Graph">
+            <Suspense fallback={<div className="graph" />}>
+              <Graph steps={steps} chosen={chosen?.job} choose={chooseJob} />
+            </Suspense>
+          </Card>
+          <div ref={table}>
+            <Card title="Steps">
+              <StepTable steps={steps} chosen={chosen?.job} choose={choose} state={state} setState={setState} isPart={!isWhole} loadAll={() => setAll(true)} />
+            </Card>
+          </div>
+          <Card title="Time line">
+            <Gantt steps={steps} from={run.created_at} to={run.finished_at} choose={chooseJob} />
+          </Card>
+        </div>
+        {chosen && <StepPanel run={id} step={chosen} />}
+      </div>
     </>
   );
 }
+
+function RetryRun({ run, children, className }: { run: string; children: string; className?: string }) {
+  const navigate = useNavigate();
+  return (
+    <Does
+      className={className}
+      act={() => post<{ id: string }>(`runs/${run}/retry`)}
+      said="A new run does again what did not complete."
+      then={(reply) => void navigate({ to: "/runs/$id", params: { id: (reply as { id: string }).id } })}
+    >
+      {children}
+    </Does>
+  );
+}
+
+const WAITS: Record<string, (step: Step) => string> = {
+  approval: () => "for approval",
+  event: (step) => `for the event ${brief(step.event)}`,
+  time: () => "until its time has come",
+};
 
 function Waits({ run, step }: { run: string; step: Step }) {
   const { edit } = useMay();
@@ -104,7 +173,7 @@ function Waits({ run, step }: { run: string; step: Step }) {
   return (
     <div className="note row wrap">
       <span>
-        The step <strong>{brief(step.name)}</strong> waits for {step.waits_for === "event" ? `the event ${brief(step.event)}` : "approval"}.
+        The step <strong>{brief(step.name)}</strong> waits {WAITS[step.waits_for ?? ""]?.(step)}.
       </span>
       {edit && step.waits_for === "approval" && (
         <>
@@ -128,19 +197,27 @@ function Waits({ run, step }: { run: string; step: Step }) {
 function StepPanel({ run, step }: { run: string; step: Step }) {
   const found = useQuery({ queryKey: ["job", step.job], queryFn: () => get<Job>(`jobs/${step.job}`), meta: jobChanged(step.job) });
   const job = found.data;
+  const [open, setOpen] = useState(true);
   return (
-    <Card
-      title={<>Step {brief(step.name, 100)} <State of={step.state} /></>}
-      side={<Link to="/jobs/$id" params={{ id: step.job }} className="button">Open job and log</Link>}
-      id="step"
-    >
-      {step.waits_for && step.waits_for !== "members" && step.waits_for !== "plan" && <Waits run={run} step={step} />}
+    <section className="card step-panel" id="step" aria-label={`Step ${brief(step.name, 100)}`}>
+      <header>
+        <h2>
+          Step {brief(step.name, 100)} <State of={step.state} />
+        </h2>
+        <div className="row">
+          <Link to="/jobs/$id" params={{ id: step.job }} className="button">Open job and log</Link>
+          <button className="plain fold-panel" aria-expanded={open} onClick={() => setOpen(!open)}>{open ? "Hide" : "Show"}</button>
+        </div>
+      </header>
+      {open && (
+        <>
+      {step.waits_for && step.waits_for in WAITS && <Waits run={run} step={step} />}
       <Facts
         of={[
           ["Worker", step.worker && <WorkerLink name={step.worker} />],
           ["Attempt", step.attempt || undefined],
-          ["Ran", step.started_at && <Took from={step.started_at} to={step.finished_at} />],
-          ["Waits for", step.waits_for ?? undefined],
+          ["Ran", step.started_at && <Took from={step.started_at} to={step.finished_at} ms={step.duration_ms} />],
+          ["Waits for", step.waits_for && { approval: "approval", event: "an event", time: "its time", members: "its own items or steps", plan: "the planner" }[step.waits_for]],
           ["Reused from", step.kept_from && <JobLink id={step.kept_from} />],
           ["Error", step.error && <span className="bad-text">{step.error.reason} {clean(step.error.message ?? "").slice(0, 2000)}</span>],
         ]}
@@ -156,6 +233,8 @@ function StepPanel({ run, step }: { run: string; step: Step }) {
           {job?.result != null ? <Json name="Output" value={job.result} /> : <p className="quiet">None{job && !job.finished_at ? " yet" : ""}.</p>}
         </div>
       </div>
-    </Card>
+        </>
+      )}
+    </section>
   );
 }

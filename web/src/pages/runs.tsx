@@ -4,6 +4,7 @@ import { kindAdded, kindChanged, type Pulse } from "../api/live";
 import { Ago, RunLink, State, Took } from "../parts/basics";
 import { Pages } from "../parts/pages";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const STATES = ["running", "completed", "failed", "cancelled"];
 const runs = kindChanged("run_");
@@ -13,6 +14,7 @@ const live = { live: (pulse: Pulse) => runs.live(pulse) || jobs.live(pulse) };
 
 export function Runs() {
   const { state, workflow } = useSearch({ from: "/runs" });
+  useTitle("Runs", [state, workflow].filter(Boolean).join(", "));
   const navigate = useNavigate({ from: "/runs" });
   const set = (next?: string) => void navigate({ search: (old: Record<string, string>) => ({ ...old, state: next }) as Record<string, string> });
   return (
@@ -34,7 +36,7 @@ export function Runs() {
         query={{ state, workflow }}
         meta={live}
         id={(run) => run.id}
-        empty="There are no runs here. Start one: windlass workflow run NAME"
+        empty={state || workflow ? "No run fits this filter." : "There are no runs here. Start one: windlass workflow run NAME"}
         columns={[
           { name: "State", cell: (run) => <State of={run.state} /> },
           { name: "Workflow", cell: (run) => <RunLink id={run.id}>{brief(run.workflow ?? "(inline)", 80)}</RunLink> },

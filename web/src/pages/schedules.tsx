@@ -1,17 +1,19 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { call, get, post, type Schedule, segment } from "../api/client";
+import { call, get, post, type Schedule, segment, toJson } from "../api/client";
 import { anyChanged } from "../api/live";
 import { Ago, Card, Does, Empty, Fault, Facts, JobLink, State, Took } from "../parts/basics";
 import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { Pages } from "../parts/pages";
 import { brief, length, local } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const rule = ({ schedule }: Schedule) =>
   schedule.cron ? `${schedule.cron}${schedule.time_zone ? ` (${schedule.time_zone})` : ""}` : `every ${length(schedule.every_ms ?? 0)}`;
 
 export function Schedules() {
+  useTitle("Schedules");
   const { edit } = useMay();
   return (
     <>
@@ -23,12 +25,12 @@ export function Schedules() {
         label="Schedules"
         meta={anyChanged}
         id={(one) => one.name}
-        empty="There are no schedules here. Create one: windlass schedule put NAME --cron '0 2 * * *' …"
+        empty="There are no schedules here. Create one: windlass schedules set NAME --cron '0 2 * * *' --shell 'make report'"
         columns={[
           { name: "Name", cell: (one) => <><Link to="/schedules/$name" params={{ name: one.name }}>{brief(one.name, 80)}</Link> {one.schedule.paused && <span className="tag">paused</span>}</> },
           { name: "When", cell: (one) => <code>{rule(one)}</code> },
           { name: "Next (local time)", cell: (one) => <Next times={one.next} /> },
-          { name: "Job", cell: (one) => brief(one.schedule.job.definition ?? one.schedule.job.name ?? JSON.stringify(one.schedule.job.payload) ?? "", 80), opt: true },
+          { name: "Job", cell: (one) => brief(one.schedule.job.definition ?? one.schedule.job.name ?? toJson(one.schedule.job.payload) ?? "", 80), opt: true },
           { name: "Fired", cell: (one) => one.fired, opt: true },
           { name: "", cell: (one) => edit && <Pause schedule={one} /> },
         ]}
@@ -42,6 +44,7 @@ export function SchedulePage() {
   const { edit } = useMay();
   const found = useQuery({ queryKey: ["schedule", name], queryFn: () => get<Schedule>(`schedules/${segment(name)}`), meta: anyChanged });
   const one = found.data;
+  useTitle(name, one?.schedule.paused ? "paused" : "");
   if (!one) return found.error ? <Fault error={found.error} /> : <p className="empty">Loading…</p>;
   return (
     <>

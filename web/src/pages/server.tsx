@@ -3,8 +3,10 @@ import { useState } from "react";
 import { type Dialects as Served, get, type Settings as Found } from "../api/client";
 import { Ago, Fault } from "../parts/basics";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 export function Settings() {
+  useTitle("Settings");
   const [search, setSearch] = useState("");
   const found = useQuery({ queryKey: ["settings"], queryFn: () => get<Found>("settings") });
   const rows = found.data?.items.filter((one) => `${one.name} ${one.value}`.includes(search)) ?? [];
@@ -22,6 +24,7 @@ export function Settings() {
             <tr><th scope="col">Setting</th><th scope="col">Value</th><th scope="col">From</th></tr>
           </thead>
           <tbody>
+            {found.isSuccess && rows.length === 0 && <tr><td colSpan={3}>No setting contains "{brief(search, 60)}".</td></tr>}
             {rows.map((one) => (
               <tr key={one.name}>
                 <td className="mono">{one.name}</td>
@@ -37,6 +40,7 @@ export function Settings() {
 }
 
 export function Dialects() {
+  useTitle("Dialects");
   const found = useQuery({ queryKey: ["dialects"], queryFn: () => get<Served>("dialects"), refetchInterval: 5000 });
   return (
     <>

@@ -5,10 +5,12 @@ import { Ago, Card, Copy, Does, Tags } from "../parts/basics";
 import { Pages } from "../parts/pages";
 import { say } from "../parts/said";
 import { brief } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const DAY = 86_400_000;
 
 export function Tokens() {
+  useTitle("Tokens");
   const client = useQueryClient();
   const again = () => void client.invalidateQueries({ queryKey: ["pages", "tokens"] });
   return (
@@ -81,7 +83,7 @@ function Create({ done }: { done: () => void }) {
           </select>
         </label>
         <label>Namespaces <input name="namespaces" placeholder="all" /></label>
-        <label>Days <input name="days" type="number" min="0" placeholder="no end" /></label>
+        <label>Days <input name="days" type="number" min="1" placeholder="no end" /></label>
         <button className="primary">Create</button>
       </form>
       {made && (

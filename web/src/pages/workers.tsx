@@ -7,10 +7,12 @@ import { useMay } from "../parts/gate";
 import { Json } from "../parts/json";
 import { Pages } from "../parts/pages";
 import { brief, title } from "../parts/text";
+import { useTitle } from "../parts/title";
 
 const live = kindChanged("worker_");
 
 export function Workers() {
+  useTitle("Workers");
   return (
     <>
       <header className="page-head">
@@ -81,6 +83,7 @@ export function WorkerPage() {
     meta: anyChanged,
   });
   const worker = found.data;
+  useTitle(name, worker?.state);
   return (
     <>
       <header className="page-head">

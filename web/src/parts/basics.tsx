@@ -34,9 +34,10 @@ export function Ago({ time }: { time?: string | null }) {
   );
 }
 
-/** How long something took, or has taken so far. */
-export function Took({ from, to }: { from?: string | null; to?: string | null }) {
+/** How long something took, or has taken so far. `ms`: as it was measured. */
+export function Took({ from, to, ms }: { from?: string | null; to?: string | null; ms?: number | null }) {
   useSecond();
+  if (ms != null) return <>{length(ms)}</>;
   if (!from) return <span className="quiet">–</span>;
   return <>{length((to ? Date.parse(to) : now()) - Date.parse(from))}</>;
 }
@@ -113,19 +114,21 @@ export function Copy({ text, label = "Copy" }: { text: string | (() => string); 
   );
 }
 
-type Does = {
-  act: () => Promise<unknown>;
+type Does<T> = {
+  act: (ready: T) => Promise<unknown>;
+  /** Looks whether it can be done; without a value nothing is. */
+  before?: () => T | undefined;
   children: ReactNode;
   /** Asked before it is done. */
-  ask?: string;
+  ask?: ReactNode;
   said?: string;
   then?: (reply: unknown) => void;
   className?: string;
+  disabled?: boolean;
 };
 
 /** A button that does something on the server, and says what came of it. */
-export function Does({ act, children, ask, said, then, className }: Does) {
-  const dialog = useRef<HTMLDialogElement>(null);
+export function Does<T = void>({ act, before, children, ask, said, then, className, disabled }: Does<T>) {
   const [asking, setAsking] = useState(false);
   const doing = useMutation({
     mutationFn: act,
@@ -134,33 +137,41 @@ export function Does({ act, children, ask, said, then, className }: Does) {
       then?.(reply);
     },
   });
-  useEffect(() => {
-    if (asking) dialog.current?.showModal();
-  }, [asking]);
+  const start = () => {
+    const ready = before?.();
+    if (before && ready === undefined) return;
+    doing.mutate(ready as T);
+  };
   return (
     <>
-      <button className={className} disabled={doing.isPending} onClick={() => (ask ? setAsking(true) : doing.mutate())}>
+      <button className={className} disabled={disabled || doing.isPending} onClick={() => (ask ? setAsking(true) : start())}>
         {children}
       </button>
-      {asking && (
-        <dialog ref={dialog} onClose={() => setAsking(false)} aria-label="Please confirm">
-          <p>{ask}</p>
-          <div className="row end">
-            <button onClick={() => dialog.current?.close()}>No</button>
-            <button
-              className="danger"
-              autoFocus
-              onClick={() => {
-                dialog.current?.close();
-                doing.mutate();
-              }}
-            >
-              Yes
-            </button>
-          </div>
-        </dialog>
-      )}
+      {asking && <Ask close={() => setAsking(false)} yes={start}>{ask}</Ask>}
     </>
+  );
+}
+
+function Ask({ children, close, yes }: { children: ReactNode; close: () => void; yes: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Please confirm">
+      <p>{children}</p>
+      <div className="row end">
+        <button onClick={() => dialog.current?.close()}>No</button>
+        <button
+          className="danger"
+          autoFocus
+          onClick={() => {
+            dialog.current?.close();
+            yes();
+          }}
+        >
+          Yes
+        </button>
+      </div>
+    </dialog>
   );
 }
 

@@ -1,4 +1,5 @@
 // What differs between two values, line by line.
+import { toJson } from "../api/client";
 import { clean } from "./text";
 
 const LINES_MAX = 600;
@@ -27,7 +28,7 @@ export function lines(from: string[], to: string[]): Line[] {
   return found;
 }
 
-const text = (value: unknown) => (typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "")).split("\n").slice(0, LINES_MAX);
+const text = (value: unknown) => (typeof value === "string" ? value : toJson(value, 2)).split("\n").slice(0, LINES_MAX);
 
 export function Diff({ from, to }: { from: unknown; to: unknown }) {
   return (

@@ -1,8 +1,11 @@
 // Nothing is shown before it is known who is asking.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type FormEvent, type ReactNode, useContext, useEffect, useState } from "react";
-import { call, here, Refused, type Session, setNamespace, setPageKey, whenSignedOut } from "../api/client";
+import { call, Refused, type Session, setPageKey, useNamespace, whenSignedOut } from "../api/client";
 import { connect, disconnect, setClock, useLiveState } from "../api/live";
+import { goTo, listShown, wasNamed } from "./history";
+import { loadAll } from "./later";
+import { say } from "./said";
 
 const SessionContext = createContext<Session | null>(null);
 export const useSession = () => useContext(SessionContext)!;
@@ -11,10 +14,13 @@ export const useMay = () => {
   return { edit: role === "editor" || role === "admin", admin: role === "admin" };
 };
 
+/** A session of some namespaces only sees no others. */
+export const maySee = (session: Session, namespace: string) => session.namespaces.length === 0 || session.namespaces.includes(namespace);
+
 /** The code of a one-time link is behind the `#`, so that no server and no log sees it. */
 function takeCode(): string | undefined {
   const code = /^#code=(.+)$/.exec(location.hash)?.[1];
-  if (code) history.replaceState(null, "", location.pathname + location.search);
+  if (code) history.replaceState(history.state, "", location.pathname + location.search);
   return code && decodeURIComponent(code);
 }
 let code = takeCode();
@@ -38,6 +44,7 @@ export function Gate({ children }: { children: ReactNode }) {
   const [ended, setEnded] = useState(false);
   const found = useQuery({ queryKey: ["session"], queryFn: session, staleTime: Infinity, retry: 2 });
   const known = found.data ?? null;
+  const namespace = useNamespace();
   const endSession = () => {
     setEnded(true);
     disconnect();
@@ -47,9 +54,14 @@ export function Gate({ children }: { children: ReactNode }) {
     if (!known) return;
     setPageKey(known.page_key ?? null);
     setClock(known.now);
-    if (known.namespaces.length && !known.namespaces.includes(here())) setNamespace(known.namespaces[0]);
-    connect();
-  }, [known]);
+    if (!maySee(known, namespace) && !wasNamed) return goTo(known.namespaces[0], listShown(), true);
+    if (maySee(known, namespace)) connect();
+    return disconnect;
+  }, [known, namespace]);
+  const isKnown = known !== null;
+  useEffect(() => {
+    if (isKnown) void loadAll();
+  }, [isKnown]);
   const live = useLiveState();
   useEffect(() => {
     if (live !== "down" || !known || ended) return;
@@ -127,6 +139,10 @@ function SignIn({ done, why }: { done: (session: Session) => void; why?: string 
 }
 
 export async function signOut() {
-  await call("DELETE", "session", { anywhere: true });
-  location.reload();
+  try {
+    await call("DELETE", "session", { anywhere: true });
+    location.reload();
+  } catch (error) {
+    say(`You are still signed in. ${(error as Error).message}`, "bad");
+  }
 }

@@ -1,8 +1,8 @@
 // The steps of a run as a graph, in layers. What belongs to one map is one node, so that ten thousand items stay readable.
 import dagre from "@dagrejs/dagre";
-import { Background, Controls, type Edge, Handle, MiniMap, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
+import { Background, ControlButton, Controls, type Edge, Handle, MiniMap, type Node, type NodeProps, Position, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/style.css";
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { Step } from "../api/client";
 import { State } from "./basics";
 import { brief } from "./text";
@@ -13,6 +13,13 @@ const HEIGHT = 52;
 const FOLD_FROM = 12;
 const NODES_MAX = 3000;
 const LARGE = 150;
+/** Below this the names of steps cannot be read, */
+const READABLE = 0.6;
+/** and below this steps are dots. */
+const FAR = 0.3;
+/** Then those that failed have a margin that is so wide on the screen. */
+const HALO = 5;
+const SMALLEST_BOX = 300;
 
 type Group = { key: string; name: string; steps: Step[]; state: string };
 type Data = { group: Group; chosen: boolean };
@@ -152,11 +159,32 @@ export default function Graph({ steps, chosen, choose }: Props) {
     height: HEIGHT,
     ariaLabel: `Step ${group.name}: ${group.state}`,
   }));
+  const box = useRef<HTMLDivElement>(null);
+  const [flow, setFlow] = useState<ReactFlowInstance<Node<Data>>>();
+  const show = (key: string | undefined) => {
+    const place = key !== undefined && at.get(key);
+    if (!flow || !place || !box.current) return;
+    const { x, y, zoom } = flow.getViewport();
+    const [left, top] = [place.x * zoom + x, place.y * zoom + y];
+    const isSeen = zoom >= READABLE && left >= 0 && top >= 0 && left + WIDTH * zoom <= box.current.clientWidth && top + HEIGHT * zoom <= box.current.clientHeight;
+    if (!isSeen) void flow.setCenter(place.x + WIDTH / 2, place.y + HEIGHT / 2, { zoom: Math.max(zoom, READABLE) });
+  };
+  // All of them can be seen at once.
+  const least = useMemo(() => {
+    const most = (of: "x" | "y") => Math.max(1, ...[...at.values()].map((place) => place[of]));
+    return Math.min(0.05, SMALLEST_BOX / (most("x") + 2 * WIDTH), SMALLEST_BOX / (most("y") + 2 * WIDTH));
+  }, [at]);
+  const chosenKey = all.find((group) => group.steps.some((step) => step.job === chosen))?.key;
+  // What is chosen is in sight, wherever it was chosen.
+  useEffect(() => show(chosenKey), [flow, chosenKey, shape]);
+  const failed = all.filter((group) => group.state === "failed");
+  const shownLast = useRef(-1);
+  const showFailed = () => show(failed[++shownLast.current % failed.length].key);
   // Of many steps a part is drawn, and the small map shows where it lies.
   const large = all.length > LARGE;
   const pick = (group: Group) => choose((group.steps.find((step) => step.state === group.state) ?? group.steps[0]).job);
   return (
-    <div className="graph">
+    <div className="graph" ref={box}>
       <ReactFlow
         nodes={nodes}
         edges={edges}
@@ -170,11 +198,22 @@ export default function Graph({ steps, chosen, choose }: Props) {
         fitView={!large}
         fitViewOptions={{ maxZoom: 1 }}
         defaultViewport={{ x: 20, y: 20, zoom: 0.8 }}
-        minZoom={large ? 0.35 : 0.05}
+        minZoom={least}
+        onInit={setFlow}
+        onMove={(_, { zoom }) => {
+          box.current?.classList.toggle("far", zoom < FAR);
+          box.current?.style.setProperty("--halo", `${HALO / zoom}px`);
+        }}
         proOptions={{ hideAttribution: false }}
       >
         <Background />
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false}>
+          {failed.length > 0 && (
+            <ControlButton onClick={showFailed} title="Show what failed" aria-label="Show what failed">
+              ✕
+            </ControlButton>
+          )}
+        </Controls>
         {all.length > 24 && <MiniMap pannable zoomable nodeClassName={(node) => `mini ${(node.data as Data).group.state}`} />}
       </ReactFlow>
     </div>

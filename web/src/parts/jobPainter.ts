@@ -3,13 +3,13 @@
 import type { Job } from "../api/client";
 import { now } from "../api/live";
 import { SIGNS } from "./basics";
-import { ago, brief, length, local, title } from "./text";
+import { ago, brief, length, local, shortId, title } from "./text";
 
 export const ROW = 40;
 export const FINAL = new Set(["completed", "failed", "cancelled", "skipped"]);
 
 /** What all rows have in common. */
-export type Look = { rows: Job[]; at: number; chosen: Set<string>; edit: boolean; base: string };
+export type Look = { rows: Job[]; current?: string; chosen: Set<string>; edit: boolean; base: string };
 
 function cell(className = "") {
   const made = document.createElement("span");
@@ -76,7 +76,7 @@ class Line {
       this.root.setAttribute("aria-rowindex", String(index + 1));
     }
     if (this.job !== job) this.meet(job, look.base);
-    this.root.classList.toggle("current", index === look.at);
+    this.root.classList.toggle("current", job.id === look.current);
     if (look.edit !== this.pick.isConnected) look.edit ? this.root.prepend(this.pick) : this.pick.remove();
     this.box.checked = look.chosen.has(job.id);
     this.tell(job);
@@ -88,7 +88,7 @@ class Line {
     this.root.dataset.id = job.id;
     (this.link.place as HTMLAnchorElement).href = `${base}/${job.id}`;
     this.id.place.title = job.id;
-    this.id.set(job.id.slice(-8));
+    this.id.set(shortId(job.id));
     // Written by the browser's tables of languages, which takes long: only for those who ask.
     this.created.place.removeAttribute("title");
   }

@@ -1,9 +1,11 @@
 // The list of jobs. Only the rows in sight are there; the list listens for them, so that a row is nothing but text.
 import { useNavigate, useRouter } from "@tanstack/react-router";
-import { type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type MouseEvent, type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { Job } from "../api/client";
 import type { useJobList } from "../api/jobList";
 import { useSecond } from "./basics";
 import { useMay } from "./gate";
+import { recall, remember, useEntry, useKept } from "./history";
 import { type Look, Painter, ROW } from "./jobPainter";
 import { useKeys } from "./keys";
 
@@ -17,8 +19,7 @@ const AHEAD = 200;
 type ListProps = { list: ReturnType<typeof useJobList>; chosen: Set<string>; setChosen: (chosen: Set<string>) => void };
 
 /** Draws what is in sight whenever one scrolls, and whenever what it shows may have changed. */
-function usePainter(look: Look, seen: (first: number, end: number) => void) {
-  const scroll = useRef<HTMLDivElement>(null);
+function usePainter(scroll: RefObject<HTMLDivElement | null>, look: Look, seen: (first: number, end: number) => void) {
   const place = useRef<HTMLDivElement>(null);
   const draw = useRef(() => {});
   const painter = useRef<Painter>(null);
@@ -50,22 +51,49 @@ function usePainter(look: Look, seen: (first: number, end: number) => void) {
       sized.disconnect();
     };
   }, []);
-  return { scroll, place, height };
+  return { place, height };
+}
+
+/** Where the list was scrolled to when one left it. */
+function useKeptScroll(scroll: RefObject<HTMLDivElement | null>) {
+  const entry = useEntry();
+  useLayoutEffect(() => {
+    const element = scroll.current!;
+    element.scrollTop = recall<number>(entry, "rows") ?? 0;
+    return () => remember(entry, "rows", element.scrollTop);
+  }, []);
+}
+
+/** The row under the keyboard, by its job: where the row is changes as jobs come and go. */
+function useCurrent(rows: Job[]) {
+  const [current, setCurrent] = useKept<string | undefined>("current", undefined);
+  const last = useRef(0);
+  const index = () => {
+    if (current === undefined) return -1;
+    if (rows[last.current]?.id !== current) last.current = rows.findIndex((job) => job.id === current);
+    return last.current;
+  };
+  return { current, setCurrent, index };
 }
 
 export function Rows({ list, chosen, setChosen }: ListProps) {
   const navigate = useNavigate();
   const router = useRouter();
   const { edit } = useMay();
-  const [at, setAt] = useState(-1);
+  const [pointed, setPointed] = useState(false);
   useSecond();
   const { rows } = list;
+  const { current, setCurrent, index } = useCurrent(rows);
   const base = router.buildLocation({ to: "/jobs" }).href;
-  const { scroll, place, height } = usePainter({ rows, at, chosen, edit, base }, (top, end) => {
+  const scroll = useRef<HTMLDivElement>(null);
+  useKeptScroll(scroll);
+  const { place, height } = usePainter(scroll, { rows, current, chosen, edit, base }, (top, end) => {
     list.setTop(top === 0);
-    // Whoever stays at the top is shown the newest again and again, and needs no others.
+    // At the top the newest are shown again and again, and no others are needed.
     if (end >= rows.length - (top === 0 ? 0 : AHEAD)) list.more();
   });
+  const isHeld = pointed || current !== undefined || chosen.size > 0;
+  useEffect(() => list.setHeld(isHeld), [isHeld, list.list]);
   const choose = (id: string) => {
     const next = new Set(chosen);
     if (!next.delete(id)) next.add(id);
@@ -80,21 +108,26 @@ export function Rows({ list, chosen, setChosen }: ListProps) {
     else if (top + ROW + HEAD > element.scrollTop + height.current) element.scrollTop = top + ROW + HEAD - height.current;
   };
   const move = (by: number) => {
-    const next = Math.max(0, Math.min(rows.length - 1, at + by));
-    setAt(next);
+    if (rows.length === 0) return false;
+    const next = Math.max(0, Math.min(rows.length - 1, index() + by));
+    setCurrent(rows[next].id);
     reveal(next);
     return true;
   };
   useKeys((key) => {
     if (key === "j" || key === "ArrowDown") return move(1);
     if (key === "k" || key === "ArrowUp") return move(-1);
-    const job = rows[at];
+    const job = rows[index()];
     if (key === "Enter" && job && (document.activeElement === document.body || document.activeElement === scroll.current)) {
       open(job.id);
       return true;
     }
     if (key === "x" && job && edit) {
       choose(job.id);
+      return true;
+    }
+    if (key === "Escape" && current !== undefined) {
+      setCurrent(undefined);
       return true;
     }
   });
@@ -110,12 +143,28 @@ export function Rows({ list, chosen, setChosen }: ListProps) {
   };
   return (
     <div className={edit ? "table jobs pickable" : "table jobs"} role="table" aria-label="Jobs" aria-rowcount={rows.length}>
-      {list.hasNew && (
-        <button className="new-rows" onClick={() => scroll.current?.scrollTo({ top: 0 })}>
-          New jobs ↑
+      {list.fresh.count > 0 && (
+        <button
+          className="new-rows"
+          onClick={() => {
+            scroll.current?.scrollTo({ top: 0 });
+            list.showFresh();
+          }}
+        >
+          {list.fresh.count.toLocaleString()}
+          {list.fresh.more ? "+" : ""} new ↑
         </button>
       )}
-      <div className="scroll" ref={scroll} tabIndex={0} role="rowgroup" aria-label="Rows" onClick={click}>
+      <div
+        className="scroll"
+        ref={scroll}
+        tabIndex={0}
+        role="rowgroup"
+        aria-label="Rows"
+        onClick={click}
+        onPointerMove={(event) => event.pointerType === "mouse" && setPointed(true)}
+        onPointerLeave={() => setPointed(false)}
+      >
         <div className="tr head" role="row">
           {edit && <span role="columnheader" aria-label="Chosen" className="pick" />}
           <span role="columnheader">State</span>

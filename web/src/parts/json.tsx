@@ -1,6 +1,6 @@
 // JSON to look at: folded where it is long, with everything in it as text.
 import { useState } from "react";
-import { RawNumber } from "../api/client";
+import { RawNumber, toJson } from "../api/client";
 import { Copy } from "./basics";
 import { clean } from "./text";
 
@@ -14,17 +14,11 @@ export function Json({ value, name }: { value: unknown; name: string }) {
   return (
     <div className="json" role="group" aria-label={name}>
       <div className="json-side">
-        <Copy text={() => write(value)} />
+        <Copy text={() => toJson(value, 2)} />
       </div>
       <Value value={value} depth={0} />
     </div>
   );
-}
-
-function write(value: unknown): string {
-  // A number that JavaScript cannot hold is written as it came.
-  const marked = JSON.stringify(value, (_, part) => (part instanceof RawNumber ? `\u0001${part.text}\u0001` : part), 2);
-  return (marked ?? "").replace(/"\\u0001([^"\\]*)\\u0001"/g, "$1");
 }
 
 function Value({ value, depth }: { value: unknown; depth: number }) {

@@ -9,6 +9,8 @@ const typing = (target: EventTarget | null) =>
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  // What a dialog asks is answered first.
+  if (document.querySelector("dialog[open]")) return;
   if (typing(event.target)) {
     if (event.key === "Escape") (event.target as HTMLElement).blur();
     return;
@@ -40,5 +42,5 @@ export const KEYS: [string, string][] = [
   ["g then o, j, r, w, d, s, e", "Go to overview, jobs, runs, workers, definitions, schedules, events"],
   ["f", "Follow the log"],
   ["?", "This list"],
-  ["Esc", "Leave a field or a dialog"],
+  ["Esc", "Leave a field, a dialog or the row"],
 ];

@@ -1,10 +1,13 @@
 // A job's log as it is written.
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { AnsiUp } from "ansi_up";
 import { memo, useEffect, useMemo, useRef, useState } from "react";
 import { address, get, type LogMatches } from "../api/client";
+import { useLiveState } from "../api/live";
+import { follow } from "../api/stream";
+import { afterReturns, pieces } from "./ansi";
 import { Empty } from "./basics";
 import { useKeys } from "./keys";
+import { levelOf, plain } from "./level";
 import { clean } from "./text";
 
 const LINE = 20;
@@ -12,15 +15,17 @@ const LINE = 20;
 const LINES_MAX = 50_000;
 const LINE_MAX = 10_000;
 
-type Line = { at: string; text: string; stream: string; attempt: number; number: number };
+type Line = { at: string; text: string; stream: string; attempt: number; number: number; read?: { text: string; plain: string; level: string } };
 type Piece = { at: string; worker_at?: string; data: string; stream?: string; attempt: number };
 
-const LEVELS: [string, RegExp][] = [
-  ["error", /\b(ERROR|FATAL|CRITICAL|PANIC)\b|"level":"error"/],
-  ["warn", /\bWARN(ING)?\b|"level":"warn/],
-  ["debug", /\b(DEBUG|TRACE)\b|"level":"debug"/],
-];
-const levelOf = (line: Line) => (line.stream === "windlass" ? "note" : (LEVELS.find(([, mark]) => mark.test(line.text))?.[0] ?? ""));
+/** What a line says: worked out when it is first looked for, and again if it grew. */
+function read(line: Line) {
+  if (line.read?.text !== line.text) {
+    const text = plain(line.text);
+    line.read = { text: line.text, plain: text, level: line.stream === "windlass" ? "note" : levelOf(text) };
+  }
+  return line.read!;
+}
 
 /** Lines in order. A line is done when its end has come; until then it grows. */
 class Lines {
@@ -28,21 +33,26 @@ class Lines {
   dropped = 0;
   private count = 0;
   private open = false;
+  /** The cursor is at the beginning of the line: what comes takes the place of what is there. */
+  private returned = false;
 
   add(piece: Piece) {
     const parts = piece.data.split("\n");
     parts.forEach((part, index) => {
       const last = this.all.at(-1);
-      const text = part.replace(/\r$/, "").replace(/^.*\r/, "");
+      const ends = index < parts.length - 1;
       if (index === 0 && this.open && last && last.stream === (piece.stream ?? "")) {
-        if (last.text.length < LINE_MAX) last.text += text;
-      } else if (index < parts.length - 1 || text) {
+        const whole = last.text + (this.returned ? "\r" : "") + part;
+        last.text = afterReturns(whole).slice(0, LINE_MAX);
+        this.returned = whole.endsWith("\r");
+      } else if (ends || part) {
         const at = piece.worker_at ?? piece.at;
         const stream = piece.stream ?? "";
-        this.all.push({ at, text: text.slice(0, LINE_MAX), stream, attempt: piece.attempt, number: ++this.count });
+        this.all.push({ at, text: afterReturns(part).slice(0, LINE_MAX), stream, attempt: piece.attempt, number: ++this.count });
+        this.returned = part.endsWith("\r");
       }
     });
-    this.open = parts.at(-1) !== "";
+    this.open = parts.at(-1) !== "" || (this.open && parts.length === 1);
     if (this.all.length > LINES_MAX * 1.1) {
       this.dropped += this.all.length - LINES_MAX;
       this.all = this.all.slice(-LINES_MAX);
@@ -53,19 +63,22 @@ class Lines {
 const FOUND_MAX = 2_000;
 type Found = { lines: Line[]; searched: number; done: boolean; error?: string };
 
-/** Lines that contain a text, found by the server, which has all of them. */
-function useServerSearch(job: string, text: string): Found | undefined {
+/** Lines that contain a text or have a level, found by the server, which has all of them. */
+function useServerSearch(job: string, text: string, level: string): Found | undefined {
   const [found, setFound] = useState<Found>();
+  // One that failed because the server was away is made again when it is back.
+  const live = useLiveState();
+  const again = found?.error ? live : "";
   useEffect(() => {
     setFound(undefined);
-    if (!text) return;
+    if (!text && !level) return;
     const abort = new AbortController();
     const look = async () => {
       const lines: Line[] = [];
       let cursor: string | null | undefined;
       do {
-        const page: LogMatches = await get(`jobs/${job}/logs/search`, { text: text.slice(0, 200), limit: 1000, cursor }, abort.signal);
-        lines.push(...page.lines.map((one) => ({ at: one.at, text: one.text, stream: one.stream ?? "", attempt: one.attempt, number: one.line })));
+        const page: LogMatches = await get(`jobs/${job}/logs/search`, { text: text.slice(0, 200), level, limit: 1000, cursor }, abort.signal);
+        lines.push(...page.lines.map((one) => ({ at: one.at, text: afterReturns(one.text), stream: one.stream ?? "", attempt: one.attempt, number: one.line })));
         cursor = page.next;
         setFound({ lines: lines.slice(), searched: page.searched, done: !cursor });
       } while (cursor && lines.length < FOUND_MAX);
@@ -75,7 +88,7 @@ function useServerSearch(job: string, text: string): Found | undefined {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [job, text]);
+  }, [job, text, level, again === "live"]);
   return found;
 }
 
@@ -83,45 +96,46 @@ export function Log({ job, running }: { job: string; running: boolean }) {
   const lines = useRef(new Lines());
   const [drawn, draw] = useState(0);
   const [state, setState] = useState<"open" | "ended" | "down">("open");
-  const [follow, setFollow] = useState(true);
+  const [following, setFollowing] = useState(true);
   const [search, setSearch] = useState("");
   const [level, setLevel] = useState("");
   const [times, setTimes] = useState(true);
   useEffect(() => {
-    lines.current = new Lines();
     let waiting = false;
-    const source = new EventSource(address(`jobs/${job}/logs/stream`));
-    source.onopen = () => setState("open");
-    source.addEventListener("log", (event) => {
-      lines.current.add(JSON.parse(event.data));
-      if (waiting) return;
-      waiting = true;
-      setTimeout(() => {
-        waiting = false;
-        draw((count) => count + 1);
-      }, 100);
+    return follow({
+      url: () => address(`jobs/${job}/logs/stream`),
+      kinds: ["log", "end"],
+      begin: () => (lines.current = new Lines()),
+      state: setState,
+      hear: (event, close) => {
+        if (event.type === "end") {
+          close();
+          setState("ended");
+          return draw((count) => count + 1);
+        }
+        lines.current.add(JSON.parse(event.data));
+        if (waiting) return;
+        waiting = true;
+        setTimeout(() => {
+          waiting = false;
+          draw((count) => count + 1);
+        }, 100);
+      },
     });
-    source.addEventListener("end", () => {
-      source.close();
-      setState("ended");
-      draw((count) => count + 1);
-    });
-    source.onerror = () => setState("down");
-    return () => source.close();
   }, [job]);
   useKeys((key) => {
     if (key !== "f") return false;
-    setFollow(!follow);
+    setFollowing(!following);
     return true;
   });
   const long = lines.current.dropped > 0;
-  const found = useServerSearch(job, long ? search : "");
+  const found = useServerSearch(job, long ? search : "", long ? level : "");
+  const filtered = search !== "" || level !== "";
   const shown = useMemo(() => {
-    const wanted = search.toLowerCase();
-    if (wanted && long) return (found?.lines ?? []).filter((line) => !level || levelOf(line) === level);
+    if (filtered && long) return found?.lines ?? [];
     const all = lines.current.all;
-    if (!wanted && !level) return all.slice();
-    return all.filter((line) => (!wanted || line.text.toLowerCase().includes(wanted)) && (!level || levelOf(line) === level));
+    const wanted = search.toLowerCase();
+    return filtered ? all.filter((line) => read(line).plain.toLowerCase().includes(wanted) && (!level || read(line).level === level)) : all.slice();
   }, [drawn, search, level, long, found]);
   return (
     <div className="log">
@@ -134,16 +148,16 @@ export function Log({ job, running }: { job: string; running: boolean }) {
           <option value="debug">debug</option>
         </select>
         <label>
-          <input type="checkbox" checked={follow} onChange={() => setFollow(!follow)} /> Follow
+          <input type="checkbox" checked={following} onChange={() => setFollowing(!following)} /> Follow
         </label>
         <label>
-          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} /> Times
+          <input type="checkbox" checked={times} onChange={() => setTimes(!times)} /> Local times
         </label>
         <span className="quiet" role="status">
-          {shown.length.toLocaleString()} lines
+          {shown.length.toLocaleString()} {shown.length === 1 ? "line" : "lines"}
           {state === "down" && " · reconnecting…"}
-          {long && !search && ` · ${lines.current.dropped.toLocaleString()} older ones are found by searching, and in the download`}
-          {long && search && (found ? ` of ${found.searched.toLocaleString()} searched on the server${found.done ? "" : ", there are more"}` : " · the server searches…")}
+          {long && !filtered && ` · ${lines.current.dropped.toLocaleString()} older ones are found by searching or by level, and in the download`}
+          {long && filtered && (found ? ` of ${found.searched.toLocaleString()} searched on the server${found.done ? "" : ", there are more"}` : " · the server searches…")}
         </span>
         <span className="grow" />
         <a href={address(`jobs/${job}/logs`, { format: "text" })} download={`${job}.log`}>
@@ -152,9 +166,9 @@ export function Log({ job, running }: { job: string; running: boolean }) {
       </div>
       {found?.error && <p className="fault" role="alert">{clean(found.error)}</p>}
       {shown.length === 0 ? (
-        <Empty>{search || level ? "No line fits." : running ? "Nothing was written yet." : "The job wrote nothing."}</Empty>
+        <Empty>{filtered ? (long && !found ? "The server searches…" : "No line fits.") : running ? "Nothing was written yet." : "The job wrote nothing."}</Empty>
       ) : (
-        <LinesView lines={shown} times={times} follow={follow} setFollow={setFollow} short={state === "ended"} />
+        <LinesView lines={shown} times={times} follow={following} setFollow={setFollowing} short={state === "ended"} />
       )}
     </div>
   );
@@ -199,28 +213,32 @@ function LinesView({ lines, times, follow, setFollow, short }: ViewProps) {
   );
 }
 
-const ansi = new AnsiUp();
-ansi.use_classes = true;
-// Links in logs lead nowhere: whoever wrote them is not who reads them.
-ansi.url_allowlist = {};
+const two = (number: number) => String(number).padStart(2, "0");
 
-/** Colours become classes; everything else is escaped by the library, and what could hide is made visible first. */
-function coloured(text: string): string {
-  const kept = text.split("\u001b").map(clean).join("\u001b");
-  return ansi.ansi_to_html(`${kept}\u001b[0m`);
+/** As the other times on the page: by this machine's time zone. */
+function clock(at: string): string {
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) return at;
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
 
 type LineProps = { line: Line; text: string; top: number; times: boolean };
 
 const LineView = memo(function LineView({ line, text, top, times }: LineProps) {
   return (
-    <div className={`line ${levelOf(line)} ${line.stream}`} style={{ transform: `translateY(${top}px)` }}>
+    <div className={`line ${read(line).level} ${line.stream}`} style={{ transform: `translateY(${top}px)` }}>
       {times && (
-        <time dateTime={line.at} title={`attempt ${line.attempt}${line.stream ? `, ${line.stream}` : ""}, ${line.at}`}>
-          {line.at.slice(11, 23)}
+        <time dateTime={line.at} title={`${line.at} in UTC, attempt ${line.attempt}${line.stream ? `, ${line.stream}` : ""}`}>
+          {clock(line.at)}
         </time>
       )}
-      <code dangerouslySetInnerHTML={{ __html: coloured(text) }} />
+      <code>
+        {pieces(text).map(({ text, classes, style }, index) => (
+          <span key={index} className={classes || undefined} style={style}>
+            {text}
+          </span>
+        ))}
+      </code>
     </div>
   );
 });

@@ -1,12 +1,13 @@
 // What is around every page: where one is, where one can go, and whether what is shown is current.
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { Suspense, useEffect, useRef, useState } from "react";
-import { get, here, setNamespace } from "../api/client";
-import { ahead, connect, useLiveState } from "../api/live";
-import { signOut, useMay, useSession } from "./gate";
+import { get, useNamespace } from "../api/client";
+import { ahead, useLiveState } from "../api/live";
+import { maySee, signOut, useMay, useSession } from "./gate";
+import { goTo, listShown } from "./history";
 import { KEYS, useKeys } from "./keys";
-import { length } from "./text";
+import { brief, length } from "./text";
 import { applyTheme, theme, type Theme } from "./theme";
 
 type Place = { to: string; name: string; key?: string; admin?: boolean };
@@ -27,6 +28,8 @@ export const PLACES: Place[] = [
 
 export function Shell() {
   const { admin } = useMay();
+  const session = useSession();
+  const namespace = useNamespace();
   const [menu, setMenu] = useState(false);
   const [help, setHelp] = useState(false);
   const going = useRef(false);
@@ -82,7 +85,7 @@ export function Shell() {
       <main id="main" tabIndex={-1}>
         <Clock />
         <Suspense fallback={<p className="empty">Loading…</p>}>
-          <Outlet />
+          {maySee(session, namespace) ? <Outlet /> : <NotYours namespace={namespace} />}
         </Suspense>
       </main>
       {help && <Help close={() => setHelp(false)} />}
@@ -141,26 +144,28 @@ function Live() {
   );
 }
 
-function Namespaces() {
-  const client = useQueryClient();
+function NotYours({ namespace }: { namespace: string }) {
   const { namespaces } = useSession();
-  const [shown, setShown] = useState(here());
+  return (
+    <p className="fault" role="alert">
+      This page is in the namespace {brief(namespace, 64)}, which your session may not see. It may see: {namespaces.map((name) => brief(name, 64)).join(", ")}.
+    </p>
+  );
+}
+
+function Namespaces() {
+  const { namespaces } = useSession();
+  const shown = useNamespace();
   const all = useQuery({
     queryKey: ["namespaces"],
     queryFn: () => get<{ items: string[] }>("namespaces").then((page) => page.items),
     enabled: namespaces.length === 0,
   });
   const names = [...new Set([...(namespaces.length ? namespaces : (all.data ?? ["default"])), shown])].sort();
-  const change = (name: string) => {
-    setNamespace(name);
-    setShown(name);
-    connect();
-    void client.resetQueries({ predicate: (query) => query.queryKey[0] !== "session" && query.queryKey[0] !== "namespaces" });
-  };
   return (
     <label className="namespace">
       <span className="hidden">Namespace</span>
-      <select value={shown} onChange={(event) => change(event.target.value)}>
+      <select value={shown} onChange={(event) => goTo(event.target.value, listShown())}>
         {names.map((name) => (
           <option key={name}>{name}</option>
         ))}

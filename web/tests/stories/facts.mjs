@@ -54,7 +54,7 @@ export const stories = {
     await page.getByText(/older ones are found by searching/).waitFor({ timeout: 60_000 });
     await page.getByLabel("Search the log").fill("NEEDLE");
     await page.locator(".line", { hasText: "the needle lies here" }).waitFor();
-    await page.getByText("1 lines of 60,000 searched on the server").waitFor();
+    await page.getByText("1 line of 60,000 searched on the server").waitFor();
     await shot(page, "log-search");
     await page.getByLabel("Search the log").fill("not in there");
     await page.getByText("No line fits.").waitFor();
@@ -94,6 +94,21 @@ export const stories = {
     assert.equal(await page.locator(".step.chosen").count(), 4);
     await shot(page, "item-graph");
     assert.equal(await page.locator("h1 + span").textContent(), "revision 1");
+  },
+
+  async the_overview_names_what_waits_for_people_and_what_fails_without_a_definition({ open, server }) {
+    const { id } = await server.post("runs", { source: "name: album\nsteps:\n  ask: {wait: {approval: true}}\n" });
+    const page = await open({ path: "workers" });
+    await page.route("**/api/v1/overview?*", async (route) => {
+      const answer = await route.fetch();
+      const waiting_steps = [{ run: id, workflow: "album", step: "ask", job: id }];
+      await route.fulfill({ json: { ...(await answer.json()), failing_others: { completed: 9_900, failed: 100 }, waiting_steps } });
+    });
+    await page.getByRole("link", { name: "Overview", exact: true }).click();
+    await page.getByText("100 of 10,000 failed in the last hour or two").waitFor();
+    await page.locator(".attention li", { hasText: "waits for approval" }).getByRole("link", { name: "ask" }).click();
+    await page.waitForURL(`**/runs/${id}?step=ask`);
+    await page.locator("#step", { hasText: "ask" }).waitFor();
   },
 };
 stories.a_job_links_to_its_trace.options = ["--trace-url", "https://traces.example.com/t/{trace}"];

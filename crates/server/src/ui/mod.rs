@@ -1,4 +1,4 @@
-//! `/ui/`: the dashboard. Its files are built from `web/` and kept here compressed, so that the program needs nothing else.
+//! `/ui/`: the dashboard, whose pages lie at `/ui/n/NAMESPACE/…`. Its files are built from `web/` and kept here compressed, so that the program needs nothing else.
 
 pub mod files;
 
@@ -37,6 +37,7 @@ pub fn routes() -> Vec<Route> {
         page("/ui/{page}"),
         page("/ui/{page}/{name}"),
         page("/ui/{page}/{name}/{more}"),
+        page("/ui/n/{namespace}/{page}/{name}"),
         Route::get("/ui/assets/{file}", Access::Open, file)
             .says("A file of the dashboard")
             .answers_with(200, "text/javascript")
