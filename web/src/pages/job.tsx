@@ -173,7 +173,7 @@ function WhyCard({ job }: { job: Job }) {
   );
 }
 
-/** A worker signs in, too, and whoever starts the first one does not know yet with what. Only admins may read where the data is. */
+/** A worker needs a token, which the first command line that one tries lacks. Only admins may read where the data is. */
 function WorkerToken() {
   const { admin } = useMay();
   const settings = useQuery({ queryKey: ["settings"], queryFn: () => get<Settings>("settings"), enabled: admin });

@@ -64,13 +64,13 @@ function ComesBack({ why }: { why: string }) {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout>;
     let gone = false;
+    let wasAway = false;
     const look = async () => {
+      const isHere = await serverAnswers();
       if (gone) return;
-      if (await serverAnswers()) {
-        // A new version of the server has other files: a page that was loaded from it just now has the right ones.
-        if (gone || Date.now() - reloadedAt() > SOON_MS) return gone || reload();
-        setStuck(true);
-      } else setStuck(false);
+      // A new version of the server has other files: a page that was loaded from it just now has the right ones.
+      if (isHere) return wasAway || Date.now() - reloadedAt() > SOON_MS ? reload() : setStuck(true);
+      wasAway = true;
       timer = setTimeout(() => void look(), LOOK_MS);
     };
     void look();
