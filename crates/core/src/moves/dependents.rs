@@ -1,7 +1,7 @@
 //! Passes the end of jobs on to the jobs that wait for them, and theirs, level by level.
 //!
 //! Outside runs this goes in pieces: one transaction changes a bounded number of jobs, marks the jobs whose dependents have
-//! not all heard ([`crate::model::job::Live::must_pass_on`]) and makes them due now, so that the sweep goes on where this left off, also after a
+//! not all heard (`Live::must_pass_on`) and makes them due now, so that the sweep goes on where this left off, also after a
 //! crash. Until then their dependents are blocked as before. A run is one piece, up to a bound that few runs reach.
 
 use crate::{
@@ -35,13 +35,13 @@ const FULL_PIECES: usize = 4;
 const BEGINNING: usize = 16;
 
 /// What may still be done in this transaction.
-struct Budget {
+struct PieceBudget {
     levels: usize,
     alone: usize,
     of_runs: usize,
 }
 
-impl Budget {
+impl PieceBudget {
     fn new(desk: &Desk) -> Self {
         let full = desk.limits().pass_on_max.max(1);
         let alone = if desk.passed_on() < full * FULL_PIECES { full } else { (full / BEGINNING).max(1) };
@@ -72,12 +72,12 @@ pub(crate) fn rest_of(parent: &Job) -> ChildrenFrom {
 
 /// Asks for those that hear first when this job ends.
 pub(crate) fn want_first(desk: &mut Desk, job: &Job) -> Result<(), Stop> {
-    let most = Budget::new(desk).most(job, usize::MAX);
+    let most = PieceBudget::new(desk).most(job, usize::MAX);
     desk.want_children([(rest_of(job), most)])
 }
 
 pub(crate) fn pass_on(desk: &mut Desk, ended: Vec<Job>) -> Result<(), Stop> {
-    let (mut parents, mut budget) = (ended, Budget::new(desk));
+    let (mut parents, mut budget) = (ended, PieceBudget::new(desk));
     for depth in 0.. {
         parents.retain(|parent| parent.live.dependents);
         if parents.is_empty() {
@@ -109,7 +109,7 @@ fn load_runs(desk: &mut Desk, parents: &[Job]) -> Result<(), Stop> {
 }
 
 /// Asks for all that hear at this level, and for no more than there is room for.
-fn want_level(desk: &mut Desk, parents: &[Job], budget: &Budget, share: usize) -> Result<(), Stop> {
+fn want_level(desk: &mut Desk, parents: &[Job], budget: &PieceBudget, share: usize) -> Result<(), Stop> {
     let (mut alone, mut wanted) = (budget.alone, Vec::new());
     for parent in parents {
         let most = match parent.run() {
@@ -130,7 +130,7 @@ fn pass_on_one(
     desk: &mut Desk,
     mut parent: Job,
     share: usize,
-    budget: &mut Budget,
+    budget: &mut PieceBudget,
     ended: &mut Vec<Job>,
 ) -> Result<(), Stop> {
     let (most, mut next) = (budget.most(&parent, share), Some(rest_of(&parent).first));
