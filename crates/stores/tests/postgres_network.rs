@@ -10,7 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_core::{JobId, JobKey, Reply, State};
-use windlass_engine::store::{JobQuery, Store, StoreError};
+use windlass_engine::{
+    store::{JobQuery, Store, StoreError},
+    testing::eventually,
+};
 use windlass_stores::{
     postgres::{Options, Postgres},
     testing::Cluster,
@@ -131,7 +134,7 @@ async fn a_database_that_is_back_is_found_within_half_a_second() {
         let store = store.clone();
         async move { store.job(&JobKey::new(&ns(), JobId::from_u128(1))).await }
     });
-    tokio::time::sleep(Duration::from_millis(2_400)).await; // How long the database is away.
+    eventually("many tries", async || (weather.refused() > 20).then_some(())).await;
     weather.refuse(false);
     let back = Instant::now();
     for waiting in waiting {

@@ -23,6 +23,7 @@ struct Inner {
     delay_ms: AtomicU64,
     silent: AtomicBool,
     refuses: AtomicBool,
+    refused: AtomicU64,
     /// How often the connections there were have been stranded.
     stranded: AtomicU64,
     cut: Notify,
@@ -42,6 +43,9 @@ impl Weather {
     /// New connections end at once.
     pub fn refuse(&self, refuses: bool) {
         self.inner.refuses.store(refuses, Ordering::Relaxed);
+    }
+    pub fn refused(&self) -> u64 {
+        self.inner.refused.load(Ordering::Relaxed)
     }
     /// Ends all connections there are.
     pub fn cut(&self) {
@@ -83,6 +87,7 @@ pub async fn start(port: u16, weather: Weather) -> u16 {
 
 async fn join(near: TcpStream, port: u16, weather: Weather) {
     if weather.inner.refuses.load(Ordering::Relaxed) {
+        weather.inner.refused.fetch_add(1, Ordering::Relaxed);
         return;
     }
     let Ok(far) = TcpStream::connect(("127.0.0.1", port)).await else { return };
