@@ -111,7 +111,7 @@ impl Engine {
     async fn run_all(&self, commands: Vec<Command>) -> Result<Vec<Result<Reply, Refusal>>, Error> {
         let mut refused = Vec::new();
         for (at, command) in commands.iter().enumerate() {
-            refused.extend(self.refuse_for_space(command).await?.map(|refusal| (at, refusal)));
+            refused.extend(self.refuse_for_space(command).await.map(|refusal| (at, refusal)));
         }
         if refused.is_empty() {
             self.run_admitted(commands).await
@@ -120,10 +120,10 @@ impl Engine {
         }
     }
 
-    async fn refuse_for_space(&self, command: &Command) -> Result<Option<Refusal>, Error> {
+    async fn refuse_for_space(&self, command: &Command) -> Option<Refusal> {
         let Inner { store, settings, after, usage, .. } = &*self.inner;
         match after.reserve.refuse(store.reserve_left(), command) {
-            Some(refusal) => Ok(Some(refusal)),
+            Some(refusal) => Some(refusal),
             None => usage.refuse(&**store, &settings.quotas, command).await,
         }
     }
@@ -145,10 +145,9 @@ impl Engine {
     }
 
     /// Whether a schedule's job would find no room.
-    pub(crate) async fn has_no_room(&self, namespace: &Namespace) -> Result<bool, Error> {
+    pub(crate) async fn has_no_room(&self, namespace: &Namespace) -> bool {
         let Inner { store, settings, after, usage, .. } = &*self.inner;
-        Ok(after.reserve.is_in_use(store.reserve_left())
-            || usage.is_over(&**store, &settings.quotas, namespace).await?)
+        after.reserve.is_in_use(store.reserve_left()) || usage.is_over(&**store, &settings.quotas, namespace).await
     }
 
     /// How many bytes a namespace keeps, and how many it may keep, if there is a limit.

@@ -100,19 +100,17 @@ pub async fn tick(engine: &Engine) -> Result<(usize, Option<Duration>), Error> {
         done += page.due.len();
         let mut commands = Vec::with_capacity(page.due.len());
         for due in page.due {
-            commands.push(Command::Due(if_room(engine, due).await?));
+            commands.push(Command::Due(if_room(engine, due).await));
         }
         engine.run_many(commands).await?;
     }
 }
 
 /// A schedule makes jobs, for which there may be no room.
-async fn if_room(engine: &Engine, due: Due) -> Result<Due, Error> {
+async fn if_room(engine: &Engine, due: Due) -> Due {
     match due {
-        Due::Record(key) if *key.kind == *Schedule::KIND && engine.has_no_room(&key.namespace).await? => {
-            Ok(Due::Later(key))
-        }
-        due => Ok(due),
+        Due::Record(key) if *key.kind == *Schedule::KIND && engine.has_no_room(&key.namespace).await => Due::Later(key),
+        due => due,
     }
 }
 
