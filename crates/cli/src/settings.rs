@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::{env, path::PathBuf};
 use windlass_server::config::{
     ConfigError, Effective, Sources, effective,
-    table::{Kind, Setting},
+    table::{Kind, Setting, dialects as dialects_setting},
     without_effect,
 };
 use windlass_server::dialects;
@@ -47,7 +47,11 @@ fn arg(setting: &'static Setting) -> Arg {
     // The command line is built once, and clap wants its words to live as long as the program.
     let (flag, variable): (&'static str, &'static str) = (setting.flag().leak(), setting.variable().leak());
     let default = if setting.default.is_empty() { String::new() } else { format!("; {} by default", setting.default) };
-    let arg = Arg::new(setting.name).long(flag).help(format!("{} [{variable}{default}]", setting.help));
+    let names = match setting.name == dialects_setting.name {
+        true => format!(". Names: {}", dialects::table().dialects.join(", ")),
+        false => String::new(),
+    };
+    let arg = Arg::new(setting.name).long(flag).help(format!("{}{names} [{variable}{default}]", setting.help));
     match setting.kind {
         Kind::Flag => arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("BOOL"),
         kind => arg.value_name(value_name(kind)),

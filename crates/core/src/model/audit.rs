@@ -26,7 +26,7 @@ impl AuditEntry {
     /// In the order of these, entries come newest first; those of one namespace also within a millisecond.
     pub fn key(&self) -> String {
         let (at, number) = (i64::MAX - self.at.0.max(0), u64::MAX - self.number);
-        format!("{at:016x}{number:016x} {}", self.namespace)
+        format!("{at:016x}{number:016x}-{}", self.namespace)
     }
 
     /// Tells it from others, and fits into the whole numbers that every language has.

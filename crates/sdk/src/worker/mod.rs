@@ -24,12 +24,12 @@ mod wall;
 
 pub use context::JobContext;
 pub use held::StopReason;
+pub use outage::{Outage, WorkerCall};
 pub use outcome::{Failure, Outcome};
 pub use shared::Summary;
 
 use crate::{Client, Error};
 use claim::Claimer;
-use outage::WorkerCall;
 use shared::Shared;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};

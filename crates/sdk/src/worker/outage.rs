@@ -1,10 +1,12 @@
 //! Whether the server answers a worker's calls. An outage is one warning when it begins and one when it is over, however many
-//! calls fail in between; and the first call that succeeds lets all others try at once. It decides nothing about jobs.
+//! calls fail in between; and the first call that succeeds lets all others try at once. It decides nothing about jobs. Runners of
+//! other protocols note their calls here too.
 
 use super::backoff::Backoff;
 use crate::Error;
 use std::{
     collections::BTreeSet,
+    fmt::Display,
     sync::{Mutex, MutexGuard},
     time::Duration,
 };
@@ -15,7 +17,7 @@ use tokio::{
 
 /// The calls of a worker that are repeated until they succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WorkerCall {
+pub enum WorkerCall {
     Register,
     Claim,
     Renew,
@@ -26,7 +28,8 @@ pub(crate) enum WorkerCall {
 /// The calls that wait for a server do not come back to it in the same instant.
 const SPREAD: Duration = Duration::from_millis(200);
 
-pub(crate) struct Outage {
+#[derive(Default)]
+pub struct Outage {
     now: Mutex<Option<Since>>,
     /// Counts the calls that succeeded after they had failed.
     recovered: watch::Sender<u64>,
@@ -39,16 +42,12 @@ struct Since {
 }
 
 impl Outage {
-    pub fn new() -> Self {
-        Self { now: Mutex::new(None), recovered: watch::Sender::new(0) }
-    }
-
     fn now(&self) -> MutexGuard<'_, Option<Since>> {
         self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// This call failed and will be repeated.
-    pub fn failed(&self, call: WorkerCall, error: &Error) {
+    pub fn failed(&self, call: WorkerCall, error: &dyn Display) {
         let mut now = self.now();
         if now.is_none() {
             tracing::warn!(%error, ?call, "calls to the server fail; retrying until they succeed");
@@ -79,7 +78,7 @@ impl Outage {
         }
     }
 
-    pub fn recovery(&self) -> Recovery {
+    pub(crate) fn recovery(&self) -> Recovery {
         Recovery { recovered: self.recovered.subscribe() }
     }
 }
@@ -139,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_one_call_succeeds_all_others_try_at_once() {
-        let outage = Arc::new(Outage::new());
+        let outage = Arc::new(Outage::default());
         let mut recovery = outage.recovery();
         recovery.begin();
         outage.failed(WorkerCall::Claim, &gone());
@@ -150,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_server_asks_for_is_waited_for_all_the_same() {
-        let outage = Arc::new(Outage::new());
+        let outage = Arc::new(Outage::default());
         let mut recovery = outage.recovery();
         recovery.begin();
         outage.failed(WorkerCall::Claim, &gone());
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_outage_is_over_when_all_that_failed_is_answered() {
-        let outage = Outage::new();
+        let outage = Outage::default();
         for call in [WorkerCall::Renew, WorkerCall::Claim, WorkerCall::Renew] {
             outage.failed(call, &gone());
         }
@@ -175,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_given_up_does_not_end_the_outage_and_does_not_prolong_it() {
-        let outage = Outage::new();
+        let outage = Outage::default();
         outage.failed(WorkerCall::Claim, &gone());
         outage.gave_up(WorkerCall::Claim);
         assert!(outage.now().is_some(), "the server has not answered");

@@ -103,7 +103,7 @@ impl Shared {
             ask: Notify::new(),
             draining: watch::Sender::new(false),
             counts: Counts::default(),
-            outage: Outage::new(),
+            outage: Outage::default(),
         }
     }
 

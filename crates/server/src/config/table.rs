@@ -123,7 +123,7 @@ settings! { SETTINGS:
     drain_timeout: Kind::Time, "7s", "How long running requests may take to finish when the server stops";
     definitions: Kind::Path, "", "Folder with job definitions, loaded at startup and whenever they change";
     workflows: Kind::Path, "", "Folder with workflow files, native ones and those of dialects, loaded at the start";
-    dialects: Kind::List, "all", "Protocols to serve beside Windlass's own: all, none, or the names of some; `windlass dialects` lists the names. Those that are not served have no paths";
+    dialects: Kind::List, "all", "Protocols to serve beside Windlass's own: all, none, or names separated by commas. Those that are not served have no paths";
     artifacts: Kind::Text, "", "Folder for artifacts. Default: `artifacts` in the data folder. Servers on one database must share one folder";
     artifacts_adopt: Kind::Flag, "false", "Accept this artifact folder although the database has recorded another one, and record this one from now on";
     otel_endpoint: Kind::Url, "", "Where to send OpenTelemetry traces (OTLP over HTTP), e.g. http://127.0.0.1:4318";

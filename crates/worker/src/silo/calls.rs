@@ -3,10 +3,13 @@
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use windlass_sdk::Client;
+use windlass_sdk::{
+    Client,
+    worker::{Outage, WorkerCall},
+};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -62,6 +65,13 @@ impl Call {
     pub fn post(path: impl Into<String>, body: Value) -> Self {
         Self { method: Method::POST, path: path.into(), body }
     }
+    fn kind(&self) -> WorkerCall {
+        match self.path.as_str() {
+            "/api/runner/heartbeat" => WorkerCall::Renew,
+            "/api/runner/claim" => WorkerCall::Claim,
+            _ => WorkerCall::Report,
+        }
+    }
     pub fn put(path: impl Into<String>, body: Value) -> Self {
         Self { method: Method::PUT, path: path.into(), body }
     }
@@ -97,12 +107,31 @@ impl Job {
 #[derive(Clone)]
 pub struct Server {
     pub client: Client,
+    outage: Arc<Outage>,
 }
 
 impl Server {
+    pub fn new(client: Client) -> Self {
+        Self { client, outage: Arc::default() }
+    }
+
     pub async fn call(&self, call: &Call) -> Result<Value, Trouble> {
+        let answer = self.answer(call).await;
+        self.note(call.kind(), &answer);
+        answer
+    }
+
+    /// An outage is told at its start and at its end, and not by each call.
+    fn note<T>(&self, kind: WorkerCall, answer: &Result<T, Trouble>) {
+        match answer {
+            Err(Trouble::Later(why)) => self.outage.failed(kind, why),
+            Ok(_) | Err(Trouble::Denied(_) | Trouble::Lost(_) | Trouble::Refused(..)) => self.outage.answered(kind),
+        }
+    }
+
+    async fn answer(&self, call: &Call) -> Result<Value, Trouble> {
         let request = self.client.plain_request(call.method.clone(), &call.path).timeout(TIMEOUT).json(&call.body);
-        let response = self.send(request).await?;
+        let response = self.sent(request).await?;
         let body = response.bytes().await.map_err(|error| self.unheard(&error))?;
         if body.is_empty() {
             return Ok(Value::Null);
@@ -112,6 +141,12 @@ impl Server {
 
     /// Sends anything, and sorts what may go wrong.
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Trouble> {
+        let answer = self.sent(request).await;
+        self.note(WorkerCall::Report, &answer);
+        answer
+    }
+
+    async fn sent(&self, request: reqwest::RequestBuilder) -> Result<Response, Trouble> {
         let response = request.send().await.map_err(|error| self.unheard(&error))?;
         let status = response.status();
         if status.is_success() {
@@ -139,10 +174,12 @@ impl Server {
                 answer => return answer,
             };
             let wait = backoff.wait();
-            tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a call failed, retrying");
             tokio::select! {
                 () = sleep(wait) => {}
-                () = give_up.cancelled() => return Err(Trouble::Later(why)),
+                () = give_up.cancelled() => {
+                    self.outage.gave_up(call.kind());
+                    return Err(Trouble::Later(why));
+                }
             }
         }
     }
@@ -159,7 +196,10 @@ impl Server {
             return Ok(None);
         }
         let read = Claimed::deserialize(&whole);
-        let claimed = read.map_err(|error| Trouble::Later(format!("the claimed job cannot be read: {error}")))?;
+        let claimed = read.map_err(|error| {
+            tracing::warn!(%error, "the claimed job cannot be read, retrying");
+            Trouble::Later(format!("the claimed job cannot be read: {error}"))
+        })?;
         Ok(Some(Claimed { whole, ..claimed }))
     }
 }

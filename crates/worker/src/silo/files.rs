@@ -94,10 +94,8 @@ macro_rules! insist {
         loop {
             match $call.await {
                 Err(Trouble::Later(why)) => {
-                    let wait = backoff.wait();
-                    tracing::warn!(why, wait_ms = wait.as_millis() as u64, "a transfer failed, retrying");
                     tokio::select! {
-                        () = sleep(wait) => {}
+                        () = sleep(backoff.wait()) => {}
                         () = $stop.over() => break Err(Trouble::Later(why)),
                     }
                 }

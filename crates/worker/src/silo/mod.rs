@@ -171,7 +171,7 @@ impl Runner {
         let env = environment(&config.token, std::env::vars_os());
         let work_dir = place::prepare(config.work_dir.as_deref(), "silorunner")
             .map_err(|error| End::Settings(format!("work_dir: {error:#}")))?;
-        let (server, orders) = (Server { client }, Orders::default());
+        let (server, orders) = (Server::new(client), Orders::default());
         Ok(Self { config, server, work_dir, grace: cli.grace, env, guard: None, orders })
     }
 
@@ -231,7 +231,7 @@ impl Runner {
                 Err(Trouble::Denied(_)) => return self.orders.denied.cancel(),
                 Err(trouble) => {
                     wait = backoff.wait().min(wait);
-                    tracing::warn!(why = trouble.text(), "heartbeat not acknowledged");
+                    warn_of(&trouble, "heartbeat not acknowledged");
                 }
             }
         }
@@ -255,9 +255,8 @@ impl Runner {
                 Ok(None) => self.config.poll_interval,
                 Err(Trouble::Denied(why)) => return End::Denied(why),
                 Err(trouble) => {
-                    let wait = backoff.wait();
-                    tracing::warn!(why = trouble.text(), wait_ms = wait.as_millis() as u64, "claim failed, retrying");
-                    wait
+                    warn_of(&trouble, "claim failed, retrying");
+                    backoff.wait()
                 }
             };
             tokio::select! {
@@ -270,6 +269,13 @@ impl Runner {
             true => End::Denied("it was refused while working".into()),
             false => End::Asked,
         }
+    }
+}
+
+/// Of a server that is away [`Server`] tells, once.
+fn warn_of(trouble: &Trouble, what: &str) {
+    if !matches!(trouble, Trouble::Later(_)) {
+        tracing::warn!(why = trouble.text(), "{what}");
     }
 }
 
