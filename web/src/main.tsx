@@ -15,8 +15,12 @@ const lost = (error: unknown) => error instanceof Refused && error.status === 0;
 /** Where the server was away, or what is in front of it says so. */
 const away = (error: unknown) => lost(error) || (error instanceof Refused && error.status >= 502 && error.status <= 504);
 const AGAIN_MS = 4000;
-const client = new QueryClient({
-  mutationCache: new MutationCache({ onError: (error) => say(error.message, "bad") }),
+const client: QueryClient = new QueryClient({
+  mutationCache: new MutationCache({
+    onError: (error) => say(error.message, "bad"),
+    // What was done shows at once, also where no event tells of it.
+    onSuccess: () => void client.invalidateQueries({ predicate: ({ queryKey: [kind] }) => kind !== "session" }),
+  }),
   defaultOptions: {
     queries: {
       staleTime: 2000,

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useMemo, useRef, useState } from "react";
 import { get, type Job, type Page, post, type Run, segment, type Step } from "../api/client";
 import { jobChanged, MANY_STEPS, runChanged } from "../api/live";
 import { Ago, Card, Does, Fault, Facts, JobLink, RunLink, State, Took, WorkerLink } from "../parts/basics";
@@ -17,6 +17,8 @@ import { Steps } from "./runs";
 const Graph = later(() => import("../parts/graph").then((part) => part.default));
 /** Steps read for one run. A map of ten thousand is shown folded. */
 const STEPS_MAX = 20_000;
+
+const NONE: Step[] = [];
 
 async function read(id: string, all: boolean, signal: AbortSignal): Promise<Run> {
   const run = await get<Run>(`runs/${id}`, {}, signal);
@@ -59,11 +61,14 @@ function RunOf({ id }: { id: string }) {
     refetchInterval: ({ state }) => (state.error || (state.data?.state === "running" && jobs.current.size > MANY_STEPS) ? 5000 : false),
   });
   const run = found.data;
-  const stepsRead = run?.steps ?? [];
+  const stepsRead = run?.steps ?? NONE;
   const isWhole = !run?.steps_next;
   const failed = useFailures(run, stepsRead, isWhole);
-  const known = new Set(stepsRead.map((step) => step.job));
-  const steps = [...stepsRead, ...failed.filter((step) => !known.has(step.job))];
+  const { known, steps } = useMemo(() => {
+    const known = new Set(stepsRead.map((step) => step.job));
+    const others = failed.filter((step) => !known.has(step.job));
+    return { known, steps: others.length ? [...stepsRead, ...others] : stepsRead };
+  }, [stepsRead, failed]);
   const cause = causeOf(failed);
   const { name, chosen, choose } = useChosen(run, steps, cause);
   useTitle(run?.workflow ?? "Run", run?.state);

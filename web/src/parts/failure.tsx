@@ -1,7 +1,7 @@
 // What made a run fail: the step, its error, the end of its log, and what one can do.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import { get, type Job, type LogPage, type Page, type Run, type Step } from "../api/client";
 import { runChanged } from "../api/live";
 import { afterReturns } from "./ansi";
@@ -36,10 +36,12 @@ export function useFailures(run: Run | undefined, steps: Step[], isWhole: boolea
     enabled: !!run && run.failed > 0 && !isWhole,
     meta: run && runChanged(run.id, () => new Set()),
   });
-  const failed = steps.filter((step) => step.state === "failed");
-  if (isWhole) return failed;
-  const known = new Set(failed.map((step) => step.job));
-  return [...failed, ...(found.data ?? []).filter((step) => !known.has(step.job))];
+  return useMemo(() => {
+    const failed = steps.filter((step) => step.state === "failed");
+    if (isWhole) return failed;
+    const known = new Set(failed.map((step) => step.job));
+    return [...failed, ...(found.data ?? []).filter((step) => !known.has(step.job))];
+  }, [steps, isWhole, found.data]);
 }
 
 /** The failure that came first, and of what contains others the innermost: what contains it failed because of it. */

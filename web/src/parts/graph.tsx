@@ -71,7 +71,7 @@ function edgesOf(all: Group[]): Edge[] {
 }
 
 /** Past this the careful layout takes seconds, in which the page would stand still. */
-const CAREFUL_MAX = 2500;
+const CAREFUL_MAX = 1200;
 
 /** Each node behind the last of those it waits for, near those it comes from. */
 function quickPlaces(all: Group[], edges: Edge[]): Map<string, { x: number; y: number }> {

@@ -32,6 +32,16 @@ export const stories = {
     await shot(page, "schedule");
   },
 
+  async a_schedule_that_is_run_by_hand_shows_the_job({ open, server }) {
+    await server.put("schedules/rarely", { every_ms: 86_400_000, job: { name: "by hand", tags: ["nobody"] } });
+    const page = await open({ path: "schedules/rarely" });
+    await page.getByText("It has created no job yet.").waitFor();
+    await page.getByRole("button", { name: "Run now" }).click();
+    await page.getByText("A job was submitted.").waitFor();
+    await page.locator(".plain-list li", { hasText: "pending" }).getByRole("link").click();
+    await page.getByRole("heading", { name: "by hand" }).waitFor();
+  },
+
   async a_job_links_to_its_trace({ open, server }) {
     const headers = { authorization: `Bearer ${server.token}`, "content-type": "application/json", traceparent: `00-${TRACE}-00f067aa0ba902b7-01` };
     const answer = await fetch(`${server.url}/api/v1/jobs`, { method: "POST", headers, body: "{}" });
