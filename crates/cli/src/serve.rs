@@ -13,7 +13,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
-use windlass_engine::{Engine, Settings as EngineSettings, Store};
+use windlass_engine::{Engine, Quotas, Settings as EngineSettings, Store};
 use windlass_server::{
     App, Options, Service, artifact_place,
     bootstrap::{self, Admin},

@@ -70,6 +70,7 @@ impl Command {
             | Command::PutDefinition(_)
             | Command::PutSchedule(_)
             | Command::Fire(_)
+            | Command::RunSchedule(_)
             | Command::PutRecord(_) => Storage::Stores,
             Command::Audited(Audited { command, .. }) => command.storage(),
             Command::All(All { commands }) => together(commands),
