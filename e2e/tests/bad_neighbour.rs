@@ -4,10 +4,11 @@
 //! comes back and stays up. How long the other one waits is printed; `WINDLASS_NEIGHBOUR_RATIO=3` asserts it as well, for a
 //! release build (`WINDLASS_PROGRAMS`) on a quiet machine. Cycles in which the machine itself was slow count for neither side.
 
+mod attacks;
+
+use attacks::{BLOWS, Blow, COUNT};
 use serde_json::{Value, json};
 use std::{
-    io::Write,
-    net::TcpStream,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -16,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 use windlass_e2e::{
-    Plain, Server,
+    ADMIN, Plain, Server,
     crowd::{Cost, p99},
     knob,
     pace::Pace,
@@ -44,8 +45,14 @@ struct Caller {
 
 impl Caller {
     async fn new(server: &Server, namespace: &'static str, role: Role) -> Self {
+        Self::with(server, namespace, role, &[namespace]).await
+    }
+
+    /// With rights in further namespaces.
+    async fn with(server: &Server, namespace: &'static str, role: Role, all: &[&str]) -> Self {
         let principal = format!("{namespace}-{}", role.name());
-        let wanted = CreateToken { principal, role, namespaces: vec![namespace.into()], expires_ms: None };
+        let namespaces = all.iter().map(ToString::to_string).collect();
+        let wanted = CreateToken { principal, role, namespaces, expires_ms: None };
         let token = server.admin().create_token(&wanted).await.unwrap().token;
         Self { address: server.address().to_owned(), token, namespace }
     }
@@ -56,8 +63,13 @@ impl Caller {
 
     /// One call of a client that is used to being refused and hung up on.
     fn call(&self, line: &mut Option<Plain>, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+        self.send(line, method, &self.path(path), body)
+    }
+
+    /// The same outside the native API.
+    fn send(&self, line: &mut Option<Plain>, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
         let mut open = line.take().or_else(|| Plain::try_connect(&self.address, &self.token, ANSWER).ok())?;
-        let answer = open.try_call(method, &self.path(path), body).ok()?;
+        let answer = open.try_call(method, path, body).ok()?;
         *line = Some(open);
         Some(answer)
     }
@@ -110,31 +122,18 @@ fn good_client(submitter: &Caller, worker: &Caller, n: usize, length: Duration) 
 /// Everything bad, until it is told to stop.
 struct Attack {
     over: Arc<AtomicBool>,
-    answers: Arc<[AtomicUsize; 8]>,
+    answers: Arc<[AtomicUsize; COUNT]>,
     threads: Vec<JoinHandle<()>>,
 }
 
-type Blow = fn(&Caller, &mut Option<Plain>, usize) -> Option<(u16, Value)>;
-
-/// Two callers for each but the bodies and the waiters, who are many by themselves.
-const BLOWS: [(&str, usize, Blow); 8] = [
-    ("templates", 2, templates),
-    ("schemas", 2, schemas),
-    ("expressions", 2, expressions),
-    ("large workflows", 2, large_workflow),
-    ("bodies", 60, half_a_body),
-    ("lanes", 2, lanes),
-    ("files", 2, files),
-    ("waiters", 300, waiter),
-];
-
 impl Attack {
     fn start(place: &Caller) -> Self {
-        let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::<[AtomicUsize; 8]>::default());
-        let chosen = std::env::var("WINDLASS_ATTACKS").unwrap_or_else(|_| "01234567".into());
+        let (over, answers) = (Arc::new(AtomicBool::new(false)), Arc::<[AtomicUsize; COUNT]>::default());
+        let chosen = std::env::var("WINDLASS_ATTACKS").unwrap_or_default();
+        let chosen: Vec<&str> = chosen.split(',').filter(|name| !name.is_empty()).collect();
         let mut threads = Vec::new();
-        for (at, (_, count, blow)) in BLOWS.into_iter().enumerate() {
-            for n in (0..count).filter(|_| chosen.contains(&at.to_string())) {
+        for (at, (name, count, blow)) in BLOWS.into_iter().enumerate() {
+            for n in (0..count).filter(|_| chosen.is_empty() || chosen.contains(&name)) {
                 let (place, over, answers) = (place.clone(), over.clone(), answers.clone());
                 threads.push(thread::spawn(move || {
                     // What the attacker spends on itself is not what the server is to be blamed for.
@@ -169,84 +168,6 @@ fn strike(place: &Caller, over: &AtomicBool, answers: &AtomicUsize, blow: Blow, 
     }
 }
 
-fn run(place: &Caller, line: &mut Option<Plain>, steps: Value, input: Value) -> Option<(u16, Value)> {
-    let body = json!({"definition": {"steps": steps}, "input": input}).to_string();
-    place.call(line, "POST", "runs", &body)
-}
-
-fn templates(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
-    let payload = "${{input}}".repeat(8_000);
-    run(place, line, json!({"boom": {"payload": {"text": payload}}}), json!("x".repeat(1 << 20)))
-}
-
-fn schemas(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
-    let schema = match at % 2 {
-        0 => json!({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [
-            {"type": "object", "properties": {"n": {"$ref": "#/$defs/a"}}, "required": ["x"]},
-            {"type": "object", "properties": {"n": {"$ref": "#/$defs/a"}}, "required": ["y"]}]}}}),
-        _ => {
-            json!({"allOf": (0..100).map(|n| json!({"pattern": format!("(\\pL{{30}}){{6}}[k]{n}")})).collect::<Vec<_>>()})
-        }
-    };
-    let name = format!("bad{}", at % 2);
-    place.call(line, "PUT", &format!("definitions/{name}"), &json!({"payload_schema": schema}).to_string())?;
-    let nested = (0..20).fold(json!({}), |inner, _| json!({"n": inner}));
-    place.call(line, "POST", "jobs", &json!({"definition": name, "payload": nested}).to_string())
-}
-
-fn expressions(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
-    let items: Vec<String> = (0..300).map(|n| "é".repeat(n)).collect();
-    let condition = "input.all(x, x.matches('(\\\\pL{30}){6}[k]') || true)";
-    run(place, line, json!({"slow": {"if": condition, "payload": {}}}), json!(items))
-}
-
-fn large_workflow(place: &Caller, line: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
-    let mut source = String::from("steps:\n");
-    for n in 0..9_000 {
-        source.push_str(&format!("  s{n}:\n    run: echo {}\n", "x".repeat(340)));
-    }
-    place.call(line, "PUT", "workflows/large?dry_run=true", &source)
-}
-
-/// Ten megabytes are promised, and nearly as many come.
-fn half_a_body(place: &Caller, _: &mut Option<Plain>, _: usize) -> Option<(u16, Value)> {
-    let mut stream = TcpStream::connect(&place.address).ok()?;
-    stream.set_write_timeout(Some(Duration::from_secs(1))).ok()?;
-    let (address, token, length) = (&place.address, &place.token, 10 << 20);
-    write!(
-        stream,
-        "POST {} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n",
-        place.path("jobs/batch")
-    )
-    .ok()?;
-    let piece = vec![b' '; PIECE];
-    for _ in 1..length / PIECE {
-        stream.write_all(&piece).ok()?;
-        thread::sleep(PIECE_EVERY); // The body trickles.
-    }
-    thread::sleep(Duration::from_millis(500)); // And never ends.
-    Some((0, Value::Null))
-}
-
-fn lanes(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
-    let jobs: Vec<Value> =
-        (0..1_000).map(|n| json!({"tags": [format!("l{at}-{n}")], "pending_timeout_ms": 2_000})).collect();
-    place.call(line, "POST", "jobs/batch", &json!({"jobs": jobs}).to_string())
-}
-
-fn files(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
-    place.call(line, "POST", &format!("artifacts?name=f{at}"), &"f".repeat(2 << 20))
-}
-
-/// Somebody who waits for a run that waits for an event, again and again.
-fn waiter(place: &Caller, line: &mut Option<Plain>, at: usize) -> Option<(u16, Value)> {
-    let run = match at.is_multiple_of(1_000_000) {
-        true => run(place, line, json!({"idle": {"wait": {"event": "never"}}}), Value::Null)?.1,
-        false => place.call(line, "GET", "runs?state=running&limit=1", "")?.1["items"][0].take(),
-    };
-    place.call(line, "GET", &format!("runs/{}/wait?wait_ms=1000", run["id"].as_str()?), "")
-}
-
 /// The most memory a process has while this lives, in KiB.
 struct Watch {
     over: Arc<AtomicBool>,
@@ -274,6 +195,60 @@ impl Watch {
     }
 }
 
+const LEASE: Duration = Duration::from_secs(5);
+const RENEW_EVERY: Duration = Duration::from_millis(1_500);
+
+/// A job of the good one that lasts, under a lease that it renews in time; each renewal must be taken.
+struct Holder {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<(Plain, Value)>,
+    worker: Caller,
+}
+
+impl Holder {
+    fn start(submitter: &Caller, worker: &Caller) -> Self {
+        let mut line = Plain::connect(&submitter.address, &submitter.token);
+        let (status, made) = line.call("POST", &submitter.path("jobs"), &json!({"tags": ["long"]}));
+        assert_eq!(status, 201, "{made}");
+        let mut line = Plain::connect(&worker.address, &worker.token);
+        let claim = json!({"worker": "long", "tags": ["long"], "lease_ms": LEASE.as_millis() as u64});
+        let (_, claimed) = line.call("POST", &worker.path("leases/claim"), &claim);
+        let lease = json!({"lease": claimed["leases"][0]["lease"]});
+        Self::hold(line, lease, worker.clone())
+    }
+
+    fn hold(mut line: Plain, lease: Value, worker: Caller) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let (seen, place) = (over.clone(), worker.clone());
+        let thread = thread::spawn(move || {
+            while !seen.load(Ordering::Relaxed) {
+                let (status, renewed) = line.call("POST", &place.path("leases/renew"), &lease);
+                assert_eq!(status, 200, "a lease renewed in time is lost: {renewed}");
+                thread::sleep(RENEW_EVERY); // The pace of a worker.
+            }
+            (line, lease)
+        });
+        Self { over, thread, worker }
+    }
+
+    /// While the server is away nothing can be renewed.
+    fn pause(self) -> (Value, Caller) {
+        self.over.store(true, Ordering::Relaxed);
+        (self.thread.join().unwrap().1, self.worker)
+    }
+
+    fn resume((lease, worker): (Value, Caller)) -> Self {
+        Self::hold(Plain::connect(&worker.address, &worker.token), lease, worker)
+    }
+
+    fn complete(self) {
+        self.over.store(true, Ordering::Relaxed);
+        let (mut line, lease) = self.thread.join().unwrap();
+        let (status, done) = line.call("POST", &self.worker.path("leases/complete"), &lease);
+        assert_eq!(status, 200, "{done}");
+    }
+}
+
 /// How long the good one's cycles took in one life of a server.
 struct Round {
     alone: Cycles,
@@ -287,10 +262,13 @@ struct Round {
 
 async fn round(length: Duration) -> Round {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Server::start(folder.path(), None).await;
+    let quota = ["--stored-bytes-of-namespaces", "bad=256MiB,neops=256MiB"];
+    let mut server = Server::start_with(folder.path(), None, &quota).await;
     let submitter = Caller::new(&server, "good", Role::Editor).await;
     let worker = Caller::new(&server, "good", Role::Worker).await;
-    let bad = Caller::new(&server, "bad", Role::Editor).await;
+    let bad = Caller::with(&server, "bad", Role::Editor, &["bad", "neops"]).await;
+    attacks::publish(&mut Plain::connect(server.address(), ADMIN));
+    let holder = Holder::start(&submitter, &worker);
 
     good(&submitter, &worker, Duration::from_secs(1));
     let alone = good(&submitter, &worker, length);
@@ -299,10 +277,13 @@ async fn round(length: Duration) -> Round {
     thread::sleep(Duration::from_millis(500)); // The attack gets going before anything is measured.
     let beside = good(&submitter, &worker, length);
     let grown = watch.stop().saturating_sub(before);
+    let held = holder.pause();
     server.kill();
     attack.stop();
     let back = server.restart().await;
+    let holder = Holder::resume(held);
     let after = good(&submitter, &worker, length);
+    holder.complete();
     Round { alone, beside, after, grown, back }
 }
 
