@@ -10,6 +10,7 @@ mod neops;
 pub mod pace;
 mod plain;
 mod program;
+mod small_disk;
 
 pub use cable::Cable;
 pub use graph::{GraphCalls, GraphWorker, job};
@@ -18,6 +19,7 @@ pub use joblib::{JoblibUser, JoblibWorker};
 pub use neops::{BLOCKS as NEOPS_BLOCKS, NeopsWorker, NeopsWorld, neops_client};
 pub use plain::Plain;
 pub use program::{ADMIN, Server, Worker, knob, program};
+pub use small_disk::SmallDisk;
 
 /// For clients that use pydantic, which otherwise looks through all that is installed for plugins when it is imported.
 const NO_PLUGINS: [(&str, &str); 1] = [("PYDANTIC_DISABLE_PLUGINS", "__all__")];

@@ -2,50 +2,24 @@
 
 use std::{
     fs,
-    path::Path,
     process::Command,
     time::{Duration, Instant},
 };
 use windlass_e2e::{
-    ADMIN, Server,
+    ADMIN, Server, SmallDisk,
     crowd::{answer, request, send},
 };
 use windlass_engine::testing::eventually;
+use windlass_sdk::{
+    Client,
+    api::{
+        JobSettings, Uuid,
+        job::SubmitJob,
+        lease::{Claim, Complete, LeaseOnly, Leased},
+        token::{CreateToken, EndPrincipal, Role},
+    },
+};
 use windlass_stores::testing::Cluster;
-
-/// A file system of its own, and small. Only root may make one.
-struct SmallDisk(tempfile::TempDir);
-
-impl SmallDisk {
-    fn new(megabytes: usize) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "windlass-test"]).arg(folder.path());
-        assert!(mount.status().is_ok_and(|status| status.success()), "only root may make a file system");
-        Self(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Something else that takes all the room there is.
-    fn fill(&self) {
-        let mut ballast = fs::File::create(self.path().join("ballast")).unwrap();
-        let zeros = vec![0; 64 << 10];
-        while std::io::Write::write_all(&mut ballast, &zeros).is_ok() {}
-    }
-
-    fn make_room(&self) {
-        fs::remove_file(self.path().join("ballast")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        drop(Command::new("umount").arg("-l").arg(self.path()).status());
-    }
-}
 
 async fn ask(server: &Server, method: &str, path: &str, body: &str) -> String {
     let mut stream = send(server, &request(server, method, path, ADMIN, body)).await;
@@ -100,6 +74,92 @@ async fn goes_on_with_room(disk: &SmallDisk, server: &Server) {
         assert!(room.elapsed() < Duration::from_secs(5), "there is room again, and it does not notice");
     }
     println!("accepted again {:?} after there was room", room.elapsed());
+}
+
+fn tagged(tag: &str) -> SubmitJob {
+    SubmitJob::default().with(JobSettings { tags: Some(vec![tag.into()]), ..JobSettings::default() })
+}
+
+/// Submits as a tenant, until there is no room for more. The ids of what was accepted.
+async fn fill_as(tenant: &Client) -> Vec<Uuid> {
+    let payload = serde_json::value::to_raw_value(&"x".repeat(900_000)).unwrap();
+    let job = SubmitJob { payload: Some(payload), ..tagged("a") };
+    let (mut accepted, mut refused) = (Vec::new(), 0);
+    while refused < 20 {
+        match tenant.submit(&job).await {
+            Ok(submitted) => accepted.push(submitted.id),
+            Err(error) => {
+                assert_eq!(error.status(), Some(507), "{error}");
+                refused += 1;
+            }
+        }
+        assert!(accepted.len() < 400, "the disk never became full");
+    }
+    accepted
+}
+
+/// A job of another tenant that is at work, and its worker.
+async fn at_work(server: &Server) -> (Client, Leased) {
+    server.admin_of("b").submit(&tagged("b")).await.unwrap();
+    let token = server.worker_token().await;
+    let worker = Client::builder(&server.url).token(&token).namespace("b").build().unwrap();
+    let worker_name = Uuid::new_v4().to_string();
+    let claim =
+        Claim { worker: worker_name, tags: Some(vec!["b".into()]), lease_ms: Some(600_000), ..Claim::default() };
+    let leased = worker.claim(&claim).await.unwrap().leases.remove(0);
+    (worker, leased)
+}
+
+/// One tenant fills the disk. What another one holds goes on, and an admin can end the first one's access and work; when that is
+/// removed, everything is accepted again. All of it with and without a restart in between.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(may_mount), ignore = "only root may make the small file system this needs")]
+async fn on_a_disk_that_one_tenant_filled_others_report_and_an_admin_makes_room() {
+    for restarts in [false, true] {
+        let disk = SmallDisk::new(128);
+        let more = ["--stored-bytes-per-namespace-max", "0", "--retention", "2s"];
+        let mut server = Server::start_with(&disk.path().join("data"), None, &more).await;
+        let (principal, namespaces) = ("tenant-a".into(), vec!["a".into()]);
+        let rights = CreateToken { principal, role: Role::Editor, namespaces, expires_ms: None };
+        let token = server.admin().create_token(&rights).await.unwrap();
+        let tenant = Client::builder(&server.url).token(&token.token).namespace("a").build().unwrap();
+        let held = [at_work(&server).await, at_work(&server).await];
+        let other_tenant = server.admin_of("b");
+        let accepted = fill_as(&tenant).await;
+        println!("{} jobs filled the disk", accepted.len());
+        if restarts {
+            server.kill();
+            server.restart().await;
+            fill_as(&tenant).await;
+        }
+        for (worker, leased) in &held {
+            worker.renew(&LeaseOnly { lease: leased.lease.clone() }).await.unwrap();
+            let result = Some(serde_json::value::to_raw_value(&"y".repeat(10_000)).unwrap());
+            worker.complete(&Complete { lease: leased.lease.clone(), result, ..Complete::default() }).await.unwrap();
+        }
+        let refused = other_tenant.submit(&SubmitJob::default()).await.unwrap_err();
+        assert!(refused.to_string().contains("reserved for reports"), "{refused}");
+        server.admin().revoke_token(&token.about.id, false).await.unwrap();
+        assert_eq!(tenant.me().await.unwrap_err().status(), Some(401));
+        server.admin().end_principal("tenant-a", &EndPrincipal::default()).await.unwrap();
+        for job in accepted {
+            server.admin_of("a").cancel(job).await.unwrap();
+        }
+        let accepted_again = async || other_tenant.submit(&SubmitJob::default()).await.ok();
+        eventually("the space of what was removed is used again", accepted_again).await;
+    }
+}
+
+/// A quota keeps one tenant from filling the disk in the first place.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(may_mount), ignore = "only root may make the small file system this needs")]
+async fn by_default_a_tenant_leaves_half_of_the_disk_to_others() {
+    let disk = SmallDisk::new(128);
+    let server = Server::start(&disk.path().join("data"), None).await;
+    let accepted = fill_as(&server.admin_of("a")).await.len();
+    assert!((50..80).contains(&accepted), "{accepted} jobs of 0.9 MB were accepted");
+    let (worker, leased) = at_work(&server).await;
+    worker.complete(&Complete { lease: leased.lease, ..Complete::default() }).await.unwrap();
 }
 
 /// Nothing that was accepted is gone, now or after a crash.
