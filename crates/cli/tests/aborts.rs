@@ -38,6 +38,7 @@ static FALLING: Dialect = Dialect {
     prefixes: &["/falling/"],
     respell: one_spelling,
     settings: &[],
+    adjusted: windlass_server::config::adjusted::none,
     foreign: Vec::new,
     start_worker: None,
     serve: |_| Served::new(Vec::new()).plans(decide, give_up),

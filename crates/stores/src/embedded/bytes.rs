@@ -151,7 +151,7 @@ mod tests {
             Submit { namespace: Namespace::default(), job: NewJob { payload, ..NewJob::new(JobId::from_u128(id)) } }
         };
         let commands = (1..=1_500).map(|id| Command::from(submit(id))).chain([put.into()]);
-        let items = commands.map(|command| Item { command, seed: 1 }).collect();
+        let items = commands.map(|command| Item { command, seed: 1, by: None }).collect();
         store.run(Batch::new(items, Limits::default())).await.unwrap();
         let before = store.job_counts(&namespace, None).await.unwrap().get(Counted::Bytes);
         assert!(before > 15_000_000);
