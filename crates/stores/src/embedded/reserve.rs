@@ -20,9 +20,9 @@ use std::{
 const NAME: &str = "windlass.reserve";
 /// The reserve is never more than one part in so many of the disk.
 const DISK_SHARE: u64 = 10;
-/// How much may be written between two looks at the disk. A small reserve has a margin of its own size.
+/// How much may be written between two looks at the disk. A small reserve has an eighth of its size as margin.
 const MARGIN: u64 = 8 << 20;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 pub(super) struct Reserve {
     folder: PathBuf,
@@ -55,7 +55,7 @@ impl Reserve {
             folder: folder.into(),
             log,
             bytes,
-            margin: MARGIN.min(bytes),
+            margin: MARGIN.min(bytes / 8),
             unused: AtomicU64::new(unused),
             short: AtomicBool::new(false),
             unsupported: AtomicBool::new(false),
@@ -136,7 +136,7 @@ impl Reserve {
     /// database for its log. To begin again takes more room than to go on, so that one write more does not end it.
     fn is_short(&self, free: u64, held: bool) -> bool {
         let room = free + self.unused.load(Relaxed);
-        let more = if self.short.load(Relaxed) { self.margin } else { 0 };
+        let more = if self.short.load(Relaxed) { self.margin / 2 } else { 0 };
         if held {
             return room < self.margin + more;
         }
