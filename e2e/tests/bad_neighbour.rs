@@ -267,6 +267,8 @@ async fn round(length: Duration) -> Round {
     let submitter = Caller::new(&server, "good", Role::Editor).await;
     let worker = Caller::new(&server, "good", Role::Worker).await;
     let bad = Caller::with(&server, "bad", Role::Editor, &["bad", "neops"]).await;
+    let block_worker = server.worker_token().await;
+    attacks::register(&mut Plain::connect(server.address(), &block_worker));
     attacks::publish(&mut Plain::connect(server.address(), ADMIN));
     let holder = Holder::start(&submitter, &worker);
 

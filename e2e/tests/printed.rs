@@ -16,13 +16,21 @@ use windlass_engine::testing::eventually_blocking;
 use windlass_stores::testing::Cluster;
 
 /// Blocks or lines that are not run here: page, how the line begins (empty: all of the page's blocks of that language), why.
-const ELSEWHERE: [(&str, &str, &str); 7] = [
+const ELSEWHERE: [(&str, &str, &str); 11] = [
     (
         "README.md",
         "cargo run --profile try --bin windlass -- up",
         "builds the programs; their `up` is what this page runs against",
     ),
     ("README.md", "scripts/test", "this test is a part of it"),
+    (
+        "docs/operations.md",
+        "windlass backup /backups/before",
+        "an upgrade of this machine; backups are made in the tests of stores",
+    ),
+    ("docs/operations.md", "cargo install", "an upgrade of this machine"),
+    ("docs/operations.md", "systemctl restart", "an upgrade of this machine"),
+    ("docs/operations.md", "windlass doctor ", "an upgrade of this machine; `doctor` has its own tests"),
     ("docs/quickstart.md", "```sh", "run by `the_quickstart_is_true`"),
     ("docs/workflow-graph.md", "```console", "run, and answers compared, by `the_page_s_commands_work_as_printed`"),
     (

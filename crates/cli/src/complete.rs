@@ -103,7 +103,8 @@ fn offer(values: CompletionValues, typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// None: the server could not be asked.
 fn asked(values: CompletionValues, typed: &str) -> Option<Vec<(String, String)>> {
-    let client = named(std::env::args().skip_while(|word| word != "--").skip(2))?.client().ok()?;
+    let remote = named(std::env::args().skip_while(|word| word != "--").skip(2))?;
+    let client = remote.or_variables(|name| std::env::var_os(name)).ok()?.client().ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(&client, values, typed)).await });
     answer.ok()?.ok()

@@ -6,10 +6,9 @@ use crate::support::{alone, home};
 fn every_shell_gets_completions() {
     let home = home();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        // The script asks the program, which knows its commands.
         let script = alone(home.path(), &["completions", shell]).ok();
-        for word in ["submit", "schedules", "doctor"] {
-            assert!(script.contains(word), "{shell} knows no {word}");
-        }
+        assert!(script.contains("WINDLASS_COMPLETE"), "{shell}: {script}");
     }
 }
 

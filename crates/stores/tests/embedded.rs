@@ -262,7 +262,10 @@ fn a_file_that_this_program_used_is_refused_by_programs_that_would_misread_its_r
     drop(open(folder.path(), &clock()));
     // As the version before left it.
     sql(folder.path(), "PRAGMA user_version = 2; UPDATE meta SET value = 1 WHERE name = 'min_reader'");
-    sql(folder.path(), "DROP TABLE job_counts; DROP TABLE job_counts_begun; ALTER TABLE events DROP COLUMN counts");
+    sql(
+        folder.path(),
+        "DROP TABLE job_counts; DROP TABLE job_counts_begun; DROP TABLE job_bytes_begun; ALTER TABLE events DROP COLUMN counts",
+    );
     sql(folder.path(), "ALTER TABLE events DROP COLUMN counts_sum");
     drop(open(folder.path(), &clock()));
     let file = rusqlite::Connection::open(folder.path().join("windlass.db")).unwrap();

@@ -372,7 +372,8 @@ async fn statements_sent_together_write_nothing_without_their_transaction() {
     let database = url.rsplit('/').next().unwrap();
     let arrays = vec!["'{}'::text[]"; 14].join(", ");
     let added = format!("{}, NULL, 'batch', '{{}}'::text[]", vec!["'{}'::text[]"; 13].join(", "));
-    let ended = format!("{arrays}, NULL, 'batch', 0::bigint, 0, gen_random_uuid(), '[]', ''");
+    let looked = "'{}'::text[], '{}'::text[], '{}'::text[], '{}'::bigint[]";
+    let ended = format!("{arrays}, NULL, 'batch', 0::bigint, 0, gen_random_uuid(), '[]', '', {looked}");
     for (name, values) in [("add_jobs", added), ("finish_known", ended)] {
         let (_, text) = statement_texts().into_iter().find(|(known, _)| *known == name).unwrap();
         let run = format!("EXECUTE $q${text}$q$ USING {values}");

@@ -24,7 +24,7 @@ async fn an_empty_database_is_prepared_once_however_many_servers_start() {
     }
     let database = url.rsplit('/').next().unwrap();
     let version = "SELECT value FROM windlass.meta WHERE name = 'schema_version'";
-    assert_eq!(Cluster::shared().sql(database, version), "6");
+    assert_eq!(Cluster::shared().sql(database, version), "7");
 }
 
 /// They would take a revoked admin token for valid: the row is there, and what says so is new.
@@ -54,7 +54,7 @@ async fn a_newer_schema_is_refused_unless_it_says_it_can_be_read() {
     run(&store, vec![submit(1).into()]).await.unwrap();
     set("min_reader", 99);
     let error = refusal(quiet(url)).await;
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, supported: 6, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, supported: 7, .. }), "{error}");
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ FROM generate_series(1, 30000) n;
 INSERT INTO windlass.record_facets
 SELECT 'default', 'worker', 'site', 's' || n % 1000, 'worker ' || n FROM generate_series(1, 30000) n;
 INSERT INTO windlass.events (first_no, at, count, batch, body, counts, version)
-SELECT CASE WHEN n < 29990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '', 6 FROM generate_series(1, 30000) n;
+SELECT CASE WHEN n < 29990 THEN n ELSE 0 END, n, 1, md5('batch' || n)::uuid, '[]', '', 7 FROM generate_series(1, 30000) n;
 INSERT INTO windlass.lanes
 SELECT 'default', md5('lane' || n)::uuid, '[]', 0, n FROM generate_series(1, 10000) n;
 ";

@@ -47,12 +47,12 @@ async fn output_is_one_stream_in_order_with_progress_taken_out() {
     let server = Server::start().await;
     let worker = program(&server, "w", &["--allow-commands"]);
     let text =
-        "for i in $(seq 1 200); do echo out $i; echo err $i >&2; done; echo '::progress 75 most of it'; echo end";
+        "for i in $(seq 1 200); do echo out $i; echo err $i >&2; done; echo '::progress 100 all of it'; echo end";
     let (job, log) = end(&server, shell(text)).await;
     let expected: String = (1..=200).map(|i| format!("out {i}\nerr {i}\n")).collect();
     assert_eq!(log, expected + "end\n");
     let progress = job.progress.unwrap();
-    assert_eq!((progress.percent, progress.message.as_str()), (75.0, "most of it"));
+    assert_eq!((progress.percent, progress.message.as_str()), (100.0, "all of it"));
     worker.drains().await;
 }
 

@@ -112,13 +112,17 @@ const GROWING: [&str; 3] = [
     "{{ parameters.q[1::2147483647] }}",
 ];
 
-/// The workflows for `growing_expression`, published by an operator.
-pub fn publish(people: &mut Plain) {
+/// The block of the workflows for `growing_expression`.
+pub fn register(worker: &mut Plain) {
     let block = json!({"package": "fb", "name": "look", "majorVersion": 1, "minorVersion": 0, "patchVersion": 0,
         "description": "", "fbType": "check", "runOn": "global", "isPure": true,
         "parameterJsonSchema": {"type": "object"}, "resultDataJsonSchema": {"type": "object"}});
-    let (status, answer) = people.call("POST", "/function-blocks/register", &block);
+    let (status, answer) = worker.call("POST", "/function-blocks/register", &block);
     assert_eq!(status, 201, "{answer}");
+}
+
+/// The workflows themselves, published by an operator.
+pub fn publish(people: &mut Plain) {
     for (at, expression) in GROWING.into_iter().enumerate() {
         let step = json!({"type": "functionBlock", "label": "a", "functionBlock": "fb/look:1", "parameters": {"t": expression}});
         let workflow = json!({"type": "workflow", "label": "w", "name": format!("grow{at}"), "package": "wf", "majorVersion": 1,

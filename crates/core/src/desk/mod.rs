@@ -6,7 +6,6 @@
 
 use crate::model::{
     change::{Decision, LogAppend, LogDrop},
-    counts,
     event::{Event, What},
     id::RunId,
     job::{Attempt, Job, State},
@@ -21,14 +20,16 @@ use crate::model::{
     time::Timestamp,
 };
 use foldhash::{HashMap, HashMapExt};
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 mod children;
 mod load;
 mod new_jobs;
 mod records;
+mod slots;
 
 use children::ChildrenPage;
+use slots::{Fresh, JobSlot, KeyAt, LoadedRecord, Queue, RecordSlot};
 
 /// Why a command stopped before it answered.
 #[derive(Debug)]
@@ -42,85 +43,6 @@ impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         Stop::Refused(refusal)
     }
-}
-
-struct JobSlot {
-    current: Option<Job>,
-    /// The row as loaded, once it was changed.
-    original: Option<Option<Job>>,
-}
-
-impl JobSlot {
-    /// The job as this batch made it, if it did.
-    fn changed(&self) -> Option<&Job> {
-        self.current.as_ref().filter(|_| self.original.is_some())
-    }
-
-    /// Whether it waited to be claimed before this batch changed it.
-    fn was_pending(&self) -> bool {
-        matches!(&self.original, Some(Some(old)) if old.state == State::Pending)
-    }
-}
-
-struct RecordSlot {
-    current: Option<Record>,
-    /// The row as loaded, once it was changed.
-    original: Option<Option<LoadedRecord>>,
-    access: Access,
-}
-
-/// What is remembered of a record that was changed.
-#[derive(Clone, Copy)]
-struct LoadedRecord {
-    version: u64,
-    bytes: i64,
-}
-
-impl LoadedRecord {
-    fn of(record: &Record) -> Self {
-        Self { version: record.version, bytes: counts::record_bytes(record) }
-    }
-}
-
-type KeyAt = (Namespace, Arc<str>);
-
-/// Jobs changed by this batch that wait in a queue now, in its order. Rows as loaded are in [`Queue`].
-#[derive(Default)]
-struct Fresh {
-    pending: BTreeMap<(i32, i64), JobKey>,
-    /// By concurrency key.
-    waiting: HashMap<KeyAt, BTreeMap<(i32, i64), JobKey>>,
-}
-
-impl Fresh {
-    fn remove(&mut self, slot: &JobSlot) {
-        let Some(job) = slot.changed() else { return };
-        if job.state == State::Pending {
-            self.pending.remove(&select::order(job));
-        } else if let Some(key) = job.waits_for_key() {
-            let queue = self.waiting.get_mut(&(job.key.namespace.clone(), key.clone()));
-            queue.expect("it was entered there").remove(&select::order(job));
-        }
-    }
-
-    fn insert(&mut self, slot: &JobSlot) {
-        let Some(job) = slot.changed() else { return };
-        if job.state == State::Pending {
-            self.pending.insert(select::order(job), job.key.clone());
-        } else if let Some(key) = job.waits_for_key() {
-            let queue = self.waiting.entry((job.key.namespace.clone(), key.clone())).or_default();
-            queue.insert(select::order(job), job.key.clone());
-        }
-    }
-}
-
-#[derive(Default)]
-struct Queue {
-    /// How many were asked for; fewer found means there are no more.
-    asked: usize,
-    jobs: Vec<JobKey>,
-    /// Everything before this is taken.
-    next: usize,
 }
 
 enum Undo {

@@ -40,7 +40,13 @@ async fn an_expression_that_grows_without_end_fails_its_run_and_nothing_else() {
     assert!(reason.contains("bytes of memory, the most that a turn may take"), "{reason}");
     // A condition that takes too much is not taken for one that does not hold.
     let condition = doubled("parameters.q").replace(" }}", " == 'x' }}");
-    bench.publish("condition", "global", vec![block("a", "look", json!({"condition": condition}))]).await;
+    bench
+        .publish(
+            "condition",
+            "global",
+            vec![block("a", "look", json!({"condition": {"type": "jmes", "jmes": condition}}))],
+        )
+        .await;
     let run = bench.start("condition", &[], parameters).await;
     bench.work().await;
     assert_eq!(bench.state(&run).await, "failed_safe_ack interpolation_failed -");

@@ -32,8 +32,7 @@ fn a_fault_names_its_place() {
 fn all_that_is_wrong_with_a_definition_is_told_at_once_with_its_place() {
     let text = "description: x\ntags: gpu\npriority: high\nretry:\n  attempts: many\n  tires: 3\n  backoff_ms: 5\npayloadschema: {}\n";
     let faults = checked(text, "x", &Limits::default()).unwrap_err();
-    let places: Vec<(u64, &str)> =
-        faults.iter().map(|fault| (fault.line, fault.text.split(':').next().unwrap())).collect();
+    let places: Vec<(u64, &str)> = faults.iter().map(|fault| (fault.line, fault.field.as_str())).collect();
     let expected = [(2, "tags"), (3, "priority"), (5, "retry"), (6, "retry"), (8, "payloadschema")];
     assert_eq!(places, expected, "{faults:?}");
     assert!(faults[3].text.contains("tires") && (faults[3].line, faults[3].column) == (6, 3), "{faults:?}");
