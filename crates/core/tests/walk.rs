@@ -328,14 +328,12 @@ fn no_walk_breaks_a_rule_and_every_job_ends() {
     assert!(accepted > 150 * walks, "a walk that is refused everything proves nothing: {accepted}");
 }
 
-/// The bytes of a row are counted when it is written, so a job that is claimed in the batch that makes it has none yet.
-fn uncounted(mut answers: Vec<Result<Reply, Refusal>>) -> Vec<Result<Reply, Refusal>> {
-    for answer in &mut answers {
-        if let Ok(Reply::Leases(leases)) = answer {
-            leases.iter_mut().for_each(|leased| leased.job.live.bytes = Default::default());
-        }
-    }
-    answers
+/// Without the bytes of jobs: those of a row are counted when it is written, so a reply says what they were before its batch.
+fn uncounted(answers: &[Result<Reply, Refusal>]) -> String {
+    let told = format!("{answers:?}");
+    let mut parts = told.split("JobBytes {");
+    let first = parts.next().unwrap_or_default().to_owned();
+    first + &parts.map(|part| part.split_once('}').unwrap().1).collect::<String>()
 }
 
 /// A batch must come to the same as its commands one by one; only claims are served last.
@@ -349,7 +347,7 @@ fn a_batch_decides_as_its_commands_would_alone() {
             let answers = together.tables.run(together.now, commands.clone());
             let one_by_one: Vec<_> =
                 commands.into_iter().flat_map(|command| alone.tables.run(together.now, vec![command])).collect();
-            assert_eq!(uncounted(answers.clone()), uncounted(one_by_one), "seed {seed}");
+            assert_eq!(uncounted(&answers), uncounted(&one_by_one), "seed {seed}");
             for answer in &answers {
                 if let Ok(Reply::Leases(leases)) = answer {
                     together.leases.extend(leases.iter().map(|leased| leased.lease));

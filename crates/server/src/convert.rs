@@ -143,7 +143,11 @@ pub fn job(job: &Job) -> api::job::Job {
         attempts_max: spec.policy.retry.attempts,
         worker: live.lease.as_ref().map(|lease| lease.worker.to_string()),
         // What a completed job reported on its way says no more how far it is.
-        progress: live.progress.as_ref().filter(|_| job.state != job::State::Completed).map(progress),
+        progress: live
+            .progress
+            .as_ref()
+            .filter(|said| job.state != job::State::Completed || said.percent >= 100.0)
+            .map(progress),
         cancel_requested: live.cancel.is_some() && !job.state.is_final(),
         error: live.outcome.as_ref().map(error),
         created_at: text(spec.created_at),
