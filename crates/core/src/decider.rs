@@ -33,7 +33,7 @@ pub struct Context {
     /// Places in the queue from here on belong to this batch.
     pub first_seq: i64,
     pub limits: Limits,
-    /// When this server answered nobody.
+    /// When this server did not respond.
     pub stalls: Stalls,
 }
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use windlass_core::{Event, Job, JobId, Namespace, Refusal, Reply, State, Timestamp, reply::Ended};
 
 pub const MINUTE_MS: i64 = 60_000;
-/// Rows that are held of the definitions of one namespace, or of its workers. Where nobody takes them, further ones are not
+/// Rows that are held of the definitions of one namespace, or of its workers. If none is free, further ones are not
 /// counted: what one namespace does takes no room from another.
 const OF_ONE_MAX: usize = 2_000;
 /// The same of all namespaces together.
@@ -238,7 +238,7 @@ impl History {
         own.chain(definitions).collect()
     }
 
-    /// What is held of somebody, and holds it no more.
+    /// Takes out what is held of one definition or worker.
     pub fn take(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
         self.held.lock().take(whose).into_iter().collect()
     }
@@ -250,7 +250,7 @@ impl History {
         of.flat_map(|(name, rows)| rows.values().map(move |figures| (name.clone(), figures.clone()))).collect()
     }
 
-    /// What is held of somebody.
+    /// What is held of one definition or worker.
     pub fn look(&self, whose: &Whose) -> Vec<(Minute, Figures)> {
         let held = self.held.lock();
         let rows = held.namespaces.get(&whose.namespace).and_then(|of| match &whose.definition {

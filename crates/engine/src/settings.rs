@@ -39,7 +39,7 @@ pub struct Quotas {
 impl Quotas {
     /// None: no limit.
     pub fn of(&self, namespace: &Namespace) -> Option<u64> {
-        // Without them nobody can sign in, and nothing can be revoked.
+        // Without them no caller can sign in, and nothing can be revoked.
         if namespace.as_str() == stage::SYSTEM {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Notices when this server answered nobody: one batch took long, the runtime was blocked, or the process was stopped. Workers
+//! Notices when this server did not respond: one batch took long, the runtime was blocked, or the process was stopped. Workers
 //! could not renew meanwhile; what follows for their leases is decided by `windlass_core::stall`.
 //!
 //! The batcher comes by before every batch, and is rung once a second where there is none. When it comes by late, nothing
@@ -20,7 +20,7 @@ use windlass_core::{
 const EVERY: Duration = Duration::from_secs(1);
 /// Longer than this between two visits is a stall.
 const LONGEST: Duration = Duration::from_millis(1_500);
-/// By then everybody has renewed, or is not there any more.
+/// By then every worker has renewed, or is gone.
 const REMEMBERED: Duration = Duration::from_secs(300);
 const REMEMBERED_MAX: usize = 4;
 
@@ -29,7 +29,7 @@ pub struct StallWatch(Mutex<Visits>);
 
 #[derive(Default)]
 struct Visits {
-    /// None: nobody rings the batcher, so that its silence says nothing.
+    /// None: no timer wakes the batcher, so its silence says nothing.
     last: Option<Instant>,
     stalls: VecDeque<(Instant, Instant)>,
 }
@@ -58,7 +58,10 @@ impl Visits {
         if gap <= LONGEST {
             return;
         }
-        tracing::warn!(ms = gap.as_millis() as u64, "the server answered nobody: leases get their full length again");
+        tracing::warn!(
+            ms = gap.as_millis() as u64,
+            "the server did not respond for a while: leases get their full length again"
+        );
         if self.stalls.len() == REMEMBERED_MAX {
             self.stalls.pop_front();
         }
@@ -97,7 +100,7 @@ mod tests {
         let (start, mut visits) = (Instant::now(), Visits::default());
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         visits.visit(at(50));
-        assert!(visits.recent(at(50)).is_empty(), "nobody rings it");
+        assert!(visits.recent(at(50)).is_empty(), "no timer wakes it");
         visits.last = Some(at(50));
         visits.visit(at(51));
         assert!(visits.recent(at(51)).is_empty());

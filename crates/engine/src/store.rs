@@ -41,7 +41,7 @@ pub struct Batch {
     pub limits: Limits,
     /// Who may take what it makes ready, in the same transaction.
     pub waiting: Option<Arc<dyn WaitingClaims>>,
-    /// When this server answered nobody.
+    /// When this server did not respond.
     pub stalls: Stalls,
 }
 

@@ -101,7 +101,7 @@ impl Guarded {
     }
 }
 
-/// An answer to a question that took a while: a job that ended, a line that came. Whoever may not know it by now is not told.
+/// An answer to a question that took a while: a job that ended, a line that came. A caller whose access has ended meanwhile is not told.
 async fn while_allowed(app: &App, caller: &Caller, work: impl Future<Output = Response>) -> Result<Response> {
     if caller.credential.is_none() {
         return Ok(work.await);

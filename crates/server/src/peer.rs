@@ -52,7 +52,7 @@ pub struct Peer {
     pub tls: bool,
 }
 
-/// What an address is counted as: whoever has one IPv6 address has a whole /64 of them.
+/// What an address is counted as: a client with one IPv6 address has a whole /64 of them.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64))),
@@ -99,7 +99,7 @@ fn as_v6(address: IpAddr) -> u128 {
 }
 
 /// Who calls: who is at the other end, or if that is one of the proxies, the last one in `X-Forwarded-For` that is not. What is
-/// further in front anybody may have written.
+/// further in front any client may have written.
 pub fn client(peer: IpAddr, headers: &HeaderMap, proxies: &[Network]) -> IpAddr {
     let is_proxy = |address: IpAddr| proxies.iter().any(|network| network.has(address));
     let lines = headers.get_all("x-forwarded-for").iter().rev();

@@ -167,7 +167,7 @@ async fn a_user_who_is_deactivated_or_changes_the_password_registers_nothing_und
     }
 }
 
-/// What the cases above rest on: whoever keeps its access is served, however slow it is.
+/// What the cases above rest on: a caller that keeps its access is served, however slow it is.
 #[tokio::test]
 async fn who_keeps_its_access_is_served_while_that_of_others_ends() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! What is wrong with a file part by part. A reader stops at the first mistake; whoever writes the file wants to hear of all of them.
+//! What is wrong with a file part by part. A reader stops at the first mistake; the file's author wants to see all of them.
 
 use crate::{Entry, Fault, Node, Tree};
 use serde_json::json;

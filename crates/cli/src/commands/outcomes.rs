@@ -189,7 +189,7 @@ impl AwaitedJobs {
         for &id in before.difference(&seen).take(SINGLE_MAX) {
             match self.client.job(id).await {
                 Ok(job) => self.saw(&job),
-                // Ended and removed: nobody can say how.
+                // Ended and removed: how it ended is no longer known.
                 Err(error) if error.status() == Some(404) => {
                     lock(&self.counts).ended(id, State::Failed, || "the job is no longer kept".to_owned());
                 }

@@ -276,7 +276,7 @@ pub struct Live {
     pub kept: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub retry_job: Option<JobId>,
-    /// The last job that somebody had run in place of this one. Nothing follows from it: what waited for this job has heard its end.
+    /// The newest retry of this job, made on request. It changes nothing for jobs that waited for this one.
     #[serde(skip_serializing_if = "is_default")]
     pub retried_by: Option<JobId>,
     #[serde(skip_serializing_if = "is_default")]

@@ -1,4 +1,4 @@
-//! Times in which a server answered nobody. Its workers could not renew meanwhile, so these times do not count against them:
+//! Times in which a server did not respond. Its workers could not renew meanwhile, so these times do not count against them:
 //! a lease that was valid when a stall began is valid for its full length after the stall ended, as it is after a restart.
 
 use crate::model::{
@@ -6,7 +6,7 @@ use crate::model::{
     time::{Millis, Timestamp},
 };
 
-/// How many are remembered. Older ones are forgotten: whoever wanted to renew has done so since.
+/// How many are remembered. Older ones are forgotten: every live worker has renewed since.
 const STALLS_MAX: usize = 4;
 
 /// Told as how long ago, so that it is right by whatever clock the batch is decided.

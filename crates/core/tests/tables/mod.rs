@@ -19,7 +19,7 @@ pub struct Tables {
     pub wakes: Vec<Wake>,
     pub notices: Vec<WorkerKey>,
     pub limits: Limits,
-    /// When the server answered nobody.
+    /// When the server did not respond.
     pub stalls: Stalls,
     /// How often a decision asked for more rows, summed over all batches.
     pub loads: usize,

@@ -36,7 +36,7 @@ pub struct Bench {
     pub store: Arc<dyn Store>,
     pub clock: Arc<Simulated>,
     pub limits: Limits,
-    /// From when until when the server answered nobody.
+    /// From when until when the server did not respond.
     pub stalls: Vec<(Timestamp, Timestamp)>,
     seeds: u64,
     /// Events that batches said they told.

@@ -52,7 +52,7 @@ pub fn strip(value: &mut Value) {
     }
 }
 
-/// Passwords stay that are left out of what replaces an entity: whoever may not see them could not send them back.
+/// Passwords stay that are left out of what replaces an entity: a caller who may not see them cannot send them back.
 pub fn keep(before: &Value, after: &mut Value) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {

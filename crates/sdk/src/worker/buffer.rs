@@ -166,7 +166,7 @@ impl LogBuffer {
         self.changed.notify_waiters();
     }
 
-    /// From here on only the report sends what is printed, so nobody waits for room.
+    /// From here on only the report sends what is printed, so no writer waits for room.
     pub fn keep_last(&self) {
         self.inner().last = true;
         self.changed.notify_waiters();

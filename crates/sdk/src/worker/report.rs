@@ -72,7 +72,7 @@ async fn last_words(shared: &Shared, held: &Held) {
     }
     let batch = Batch { operations, claim: None };
     if !matches!(tokio::time::timeout(LAST_WORDS, shared.protocol.batch(&batch)).await, Ok(Ok(_))) {
-        tracing::debug!(job = %held.leased.job, "nobody heard what the job printed at its end");
+        tracing::debug!(job = %held.leased.job, "the server did not accept what the job printed at its end");
     }
 }
 

@@ -28,7 +28,7 @@ pub fn limited(read: &Values, setting: Setting, effective: Millis) -> Option<Adj
     (effective != written).then(|| Adjusted { setting: setting.name, text: time(effective), source })
 }
 
-/// A time that follows from another setting where nobody chose it: `how` says from which.
+/// A time that follows from another setting if it was not set: `how` says from which.
 pub fn follows(read: &Values, setting: Setting, effective: Millis, how: &str) -> Option<Adjusted> {
     if read.is_chosen(setting) {
         return limited(read, setting, effective);

@@ -96,7 +96,7 @@ impl Begun {
         }
     }
 
-    /// It came to its end, well or badly. A note that stays harms nobody.
+    /// It came to its end, well or badly. A note that stays does no harm.
     pub async fn ended(self) {
         self.forget().await;
     }

@@ -26,7 +26,7 @@ pub fn routes() -> Vec<Route> {
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// OpenMetrics for whoever asks for it and wants nothing else more. Browsers, curl and promtool get Prometheus' own format.
+/// OpenMetrics if the client asks for it and prefers nothing else. Browsers, curl and promtool get Prometheus' own format.
 fn format(headers: &HeaderMap) -> Format {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let (mut open, mut plain) = (0.0_f32, 0.0_f32);

@@ -126,7 +126,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The server answered nobody for so long, until now.
+    /// How long the server did not respond, until now.
     fn stalled(&mut self, line: &Line) -> TestResult<()> {
         let length = length(line.words.get(1).ok_or("for how long?")?)?;
         let now = self.bench.clock.now();

@@ -82,7 +82,7 @@ async fn read(joblib: &Joblib, answer: &ProviderResult) -> Result<Option<Bytes>,
 }
 
 /// An answer more than its user may have takes the place of the user's oldest. Where all of them together take too much, it takes the
-/// place of the oldest of whoever has most. `replaces` goes in any case.
+/// place of the oldest of the caller who has most. `replaces` goes in any case.
 async fn make_room(app: &App, user: &str, pieces: usize, replaces: &str) -> Result<()> {
     let own = of(app, Some(user), replaces).await?;
     remove(app, beyond(own, PIECES_PER_USER.saturating_sub(pieces))).await?;

@@ -18,7 +18,7 @@ pub async fn run(joblib: Joblib) -> Running {
     Running::default()
 }
 
-/// Anybody can register with an address. Whoever verified it, or knows the password that the operator set, is meant.
+/// Any visitor can register with an address. Only a user who verified it, or who has the password that the operator set, is promoted.
 async fn is_theirs(joblib: &Joblib, user: &User, password: &Secret) -> Result<bool, Problem> {
     let knows = async {
         let (passwords, stored) = (&joblib.own.users.passwords, user.hash.as_deref());
