@@ -14,7 +14,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 use windlass_plan::neops::{
     entity::{self, KEPT},
     reference::EntityType,
@@ -107,7 +110,7 @@ impl Neops {
     }
 }
 
-fn read(file: &PathBuf, rows: &mut Vec<Row>, faults: &mut Vec<String>) -> anyhow::Result<()> {
+fn read(file: &Path, rows: &mut Vec<Row>, faults: &mut Vec<String>) -> anyhow::Result<()> {
     let shown = file.display();
     let text = files::read(file, FILE_BYTES_MAX)?;
     let lists: HashMap<String, Vec<Value>> = match serde_json::from_slice(&text) {

@@ -84,10 +84,7 @@ fn a_result_that_would_be_too_large_is_refused_before_it_is_made() {
         format!("p.q{}|sort_by(@, &join('', [@,@]))", "|[@,@][]".repeat(8)),
         format!("p.q{}|reverse(@)", "|[@,@][]".repeat(10)),
         format!("p.n|map(&to_number({ones}), @)"),
-        format!("p.q|map(&merge(@, $), @)|@").replace(
-            "merge(@, $)",
-            &format!("keys({{{}}})", (0..60).map(|n| format!("k{n}:@")).collect::<Vec<_>>().join(",")),
-        ),
+        format!("p.q|map(&keys({{{}}}), @)|@", (0..60).map(|n| format!("k{n}:@")).collect::<Vec<_>>().join(",")),
         format!("[p.g,p.g,p.g,p.g,p.g,p.g,p.g,p.g]{}|sort(@)", "|[@,@][]".repeat(8)),
         format!("values({{a: p.q, b: p.q}}){}", "|[@,@]".repeat(30)),
     ];
