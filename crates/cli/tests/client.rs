@@ -42,8 +42,9 @@ fn shells_are_offered_what_the_server_knows() {
     let server = Server::start();
     assert_eq!(offered(&server, &["jobs", "--state", "c"]), ["claimed", "completed", "cancelled"]);
     let job = server.json(&["submit", "--name", "one", "--tag", "t"])["id"].as_str().unwrap().to_owned();
-    assert_eq!(offered(&server, &["logs", ""]), [job.clone()]);
-    assert_eq!(offered(&server, &["-o", "json", "job", "show", &job[..6]]), [job.clone()]);
+    assert_eq!(offered(&server, &["logs", ""]), std::slice::from_ref(&job));
+    let shown = offered(&server, &["-o", "json", "job", "show", &job[..6]]);
+    assert_eq!(shown, std::slice::from_ref(&job));
     assert_eq!(offered(&server, &["-n", "other", "logs", ""]), [""; 0], "another namespace");
     server.json(&["schedules", "set", "nightly", "--every", "1h"]);
     assert_eq!(offered(&server, &["schedules", "run", "ni"]), ["nightly"]);
