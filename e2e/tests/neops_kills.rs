@@ -313,6 +313,8 @@ fn right(run: &Value, jobs: &[Value]) {
             let broken = undone.iter().any(|job| text(&job["resultStatus"]).starts_with("failed"));
             assert!(reversible && broken, "{run} {jobs:?}");
         }
+        // The server was killed twice while a step of the run was worked out, so it was given up; settled by hand since or not.
+        ("failed_unsafe_ack" | "failed_safe_ack", Some("engine_fault")) => {}
         other => panic!("{other:?}: {run} {jobs:?}"),
     }
     assert_eq!(run["cmsResourcesLocked"], json!(run["status"] == "failed_unsafe_ack"));
