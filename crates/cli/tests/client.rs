@@ -48,7 +48,7 @@ fn shells_are_offered_what_the_server_knows() {
     assert_eq!(offered(&server, &["-n", "other", "logs", ""]), [""; 0], "another namespace");
     server.json(&["schedules", "set", "nightly", "--every", "1h"]);
     assert_eq!(offered(&server, &["schedules", "run", "ni"]), ["nightly"]);
-    assert_eq!(offered(&server, &["--server", "http://127.0.0.1:1", "logs", ""]), [""; 0], "nobody answers");
+    assert_eq!(offered(&server, &["--server", "http://127.0.0.1:1", "logs", ""]), [""; 0], "no server answers");
 }
 
 #[test]

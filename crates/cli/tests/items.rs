@@ -198,7 +198,7 @@ fn entities_of_neops_are_imported_as_a_whole_and_again_without_harm() {
 fn the_doctor_says_what_jobs_of_neops_wait_for() {
     let server = Server::start();
     let unused = server.windlass(&["doctor"]);
-    assert!(!unused.out.contains("neops"), "nobody uses the protocol: {}", unused.out);
+    assert!(!unused.out.contains("neops"), "the protocol is not used: {}", unused.out);
     let block = json!({"name": "look", "package": "fb", "majorVersion": 1, "minorVersion": 0, "patchVersion": 0,
         "description": "", "fbType": "check", "runOn": "global", "isPure": true, "parameterJsonSchema": {"type": "object"},
         "resultDataJsonSchema": {"type": "object"}});
